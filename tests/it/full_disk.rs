@@ -156,10 +156,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         let status = live.status();
         // The last block of the history has room for a line, but writing it does not clear any
         // other problem.
-        assert!(
-            status.state_problem(ProblemKind::Save).is_some() && status.state_problem(ProblemKind::History).is_none(),
-            "{status:?}"
-        );
+        assert!(status.state_problem(ProblemKind::Save).is_some(), "{status:?}");
+        assert!(status.state_problem(ProblemKind::History).is_none(), "{status:?}");
         site.fill_history();
         assert_eq!(site.replace(&live, THIRD), ReloadOutcomeKind::Published);
         assert_eq!(served(&live), THIRD, "it is live all the same");
@@ -192,11 +190,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!((served(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
         assert_eq!(again.status().state_problem(ProblemKind::Behind), None);
         let said = again.status().last_reload.to_string();
-        assert!(
-            said.contains("stays live; it was accepted ")
-                && said.ends_with(" and was live before, as far as the state directory shows"),
-            "{said}"
-        );
+        assert!(said.contains("stays live; it was accepted "), "{said}");
+        assert!(said.ends_with(" and was live before, as far as the state directory shows"), "{said}");
         let mut outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome).collect();
         outcomes.retain(|outcome| *outcome != ReloadOutcomeKind::Unchanged);
         // The handle that simulates the killed process may see the broken file, too.

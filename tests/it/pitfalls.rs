@@ -146,9 +146,8 @@ fn the_answer_for_one_header_is_not_the_answer_for_the_next() {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /\n").policy(policy).open().unwrap();
     for _ in 0..3 {
-        for (agent, action) in
-            [(GPTBOT, Action::Refuse), (FIREFOX, Action::Pass), ("GPTBot", Action::Refuse), ("", Action::Pass)]
-        {
+        let cases = [(GPTBOT, Action::Refuse), (FIREFOX, Action::Pass), ("GPTBot", Action::Refuse), ("", Action::Pass)];
+        for (agent, action) in cases {
             live.with(|snapshot| {
                 let agents = snapshot.content.as_ref().unwrap().agents(agent.as_bytes());
                 let path = RequestPath::new(b"/");

@@ -185,11 +185,9 @@ fn senders_share_a_bucket_by_network() {
     };
     assert!(take(&site, &one, "192.0.2.1") && !take(&site, &one, "192.0.2.1") && take(&site, &one, "192.0.2.2"));
     assert!(!take(&site, &one, "::ffff:192.0.2.1"), "an IPv4 address in the dress of IPv6");
-    assert!(
-        take(&site, &one, "2001:db8::1")
-            && !take(&site, &one, "2001:db8::ffff:2")
-            && take(&site, &one, "2001:db8:0:1::1")
-    );
+    assert!(take(&site, &one, "2001:db8::1"));
+    assert!(!take(&site, &one, "2001:db8::ffff:2"));
+    assert!(take(&site, &one, "2001:db8:0:1::1"));
     assert!(take(&site, &other, "192.0.2.1"), "another crawler");
     assert!(take(&neighbour, &one, "192.0.2.1"), "another site");
 }

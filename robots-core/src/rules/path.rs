@@ -280,9 +280,8 @@ mod tests {
 
     #[test]
     fn ours_a_target_is_a_path_and_no_url() {
-        for (target, path) in
-            [("http://example.com/%70/#x", "/p/"), ("//example.com", "//example.com"), ("/a#b/../c", "/a")]
-        {
+        let cases = [("http://example.com/%70/#x", "/p/"), ("//example.com", "//example.com"), ("/a#b/../c", "/a")];
+        for (target, path) in cases {
             assert_eq!(String::from_utf8_lossy(RequestPath::new(target.as_bytes()).as_bytes()), path, "{target}");
         }
     }

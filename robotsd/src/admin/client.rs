@@ -349,9 +349,8 @@ mod tests {
         let error = answer.unwrap_err().to_string();
         assert!(error.contains("no answer after 0 s: robotsd is stopped (SIGSTOP)"), "{error}");
         assert_eq!(*said.borrow(), [format!("{place}: waiting up to 0 s for robotsd to answer")]);
-        for (target, whole) in
-            [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)]
-        {
+        let cases = [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)];
+        for (target, whole) in cases {
             assert_eq!(whole_for(target), whole, "{target}");
         }
     }

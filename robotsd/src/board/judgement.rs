@@ -302,11 +302,8 @@ mod tests {
             (read("2", 40), gap(50, 90, None), ReadJudgement::Undecided),
             (read("2", 40), gap(51, 90, None), ReadJudgement::Ignored),
         ] {
-            assert_eq!(
-                judge(&case(50), std::slice::from_ref(&read), std::slice::from_ref(&gap)),
-                want,
-                "{read:?} {gap:?}"
-            );
+            let found = judge(&case(50), std::slice::from_ref(&read), std::slice::from_ref(&gap));
+            assert_eq!(found, want, "{read:?} {gap:?}");
         }
     }
 }

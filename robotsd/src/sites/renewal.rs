@@ -474,10 +474,8 @@ mod tests {
                 assert_eq!(body.as_deref(), Some(GOOD.as_bytes()), "{status:?}");
                 assert!(status.pending.is_some(), "{status:?}");
                 let entries = entries(sites);
-                assert!(
-                    entries.starts_with(before) && entries.iter().collect::<HashSet<_>>().len() == entries.len(),
-                    "{entries:#?}"
-                );
+                assert!(entries.starts_with(before), "{entries:#?}");
+                assert!(entries.iter().collect::<HashSet<_>>().len() == entries.len(), "{entries:#?}");
                 entries
             };
             let own = r#""shop.test", "www.shop.test""#;
@@ -628,10 +626,8 @@ mod tests {
             // The second start must find the state that the first one has saved.
             config.sites[0].name = name.to_owned();
             let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
-            assert!(
-                said.contains(&format!("enforcement is switched off: `robotsd enforce on --site {name}`")),
-                "{said}"
-            );
+            let want = format!("enforcement is switched off: `robotsd enforce on --site {name}`");
+            assert!(said.contains(&want), "{said}");
             let started = Sites::open(&config, false, &Log::nowhere()).unwrap();
             let live = started.lives().next().unwrap();
             let (status, body) =

@@ -561,10 +561,8 @@ mod tests {
         for url in ["redis://u:hunter2@cache", "rediss://u:hunter2@cache"] {
             let info = settings(url).info().unwrap();
             let found = nodes(ranges.clone(), &info);
-            assert_eq!(
-                found.iter().map(|node| host(node.addr())).collect::<Vec<_>>(),
-                [("10.0.0.1", 6379), ("10.0.0.2", 6380)]
-            );
+            let want = [("10.0.0.1", 6379), ("10.0.0.2", 6380)];
+            assert_eq!(found.iter().map(|node| host(node.addr())).collect::<Vec<_>>(), want);
             let is_encrypted =
                 |info: &ConnectionInfo| matches!(info.addr(), ConnectionAddr::TcpTls { insecure: false, .. });
             for node in found {

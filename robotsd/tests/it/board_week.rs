@@ -345,19 +345,13 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     expected.sort();
     assert_eq!(sorted, expected, "{board}");
     let balance = &board["given_back"][0];
-    assert_eq!(
-        (&balance["operator"], &balance["pages"], &balance["pages_per_visitor"]),
-        (&"Obeyer".into(), &3.into(), &1.5.into())
-    );
+    let wanted = (&"Obeyer".into(), &3.into(), &1.5.into());
+    assert_eq!((&balance["operator"], &balance["pages"], &balance["pages_per_visitor"]), wanted);
     let csv = running.ask_admin("GET /board.csv?period=30d").body;
-    assert_has(
-        &csv,
-        &["pages,operator_visitors,operator_pages_per_visitor", "Trainer,Obeyer,ai-training,verified,obeys"],
-    );
-    assert_has(
-        &running.ask_admin("GET /board").body,
-        &["What crawling gives back", "1 from answers.example, 1 from obeyer.*"],
-    );
+    let parts = ["pages,operator_visitors,operator_pages_per_visitor", "Trainer,Obeyer,ai-training,verified,obeys"];
+    assert_has(&csv, &parts);
+    let wants = ["What crawling gives back", "1 from answers.example, 1 from obeyer.*"];
+    assert_has(&running.ask_admin("GET /board").body, &wants);
     running.signal("TERM");
     running.wait_for_end();
     // For people, the files of the site must contain nothing but counts.

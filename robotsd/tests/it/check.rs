@@ -246,10 +246,8 @@ fn a_code_is_explained() {
     let of_files = tower_robots::check::Lint::all().iter().map(|lint| lint.code);
     assert!(of_files.chain(["answer-server-error", "sitemap-scope"]).all(|code| codes.contains(&code)), "{listed}");
     let shown = checked(Path::new("."), &["--explain", "answer-server-error"]).out;
-    assert!(
-        shown.starts_with("answer-server-error: the server fails (error)\n\nWhile robots.txt is answered with 5xx"),
-        "{shown}"
-    );
+    let want = "answer-server-error: the server fails (error)\n\nWhile robots.txt is answered with 5xx";
+    assert!(shown.starts_with(want), "{shown}");
     checked(Path::new("."), &["--explain", "no-such-code"]).failed(2);
 }
 
@@ -350,10 +348,8 @@ fn sarif_is_one_document_of_all_files() {
     assert_eq!(places, want);
     let invocation = &run["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], false);
-    assert_has(
-        invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().expect("a text"),
-        &["missing.txt"],
-    );
+    let parts = ["missing.txt"];
+    assert_has(invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().expect("a text"), &parts);
     assert!(!holds_empty_text(&document), "{document:#}");
 }
 

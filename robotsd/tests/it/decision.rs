@@ -74,9 +74,8 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
         for fields in [&[method][..], &[method, ("X-Forwarded-Uri", "/drafts/x")], &[("X-Original-URI", "/drafts/x")]] {
             assert_eq!(ask("/-/auth/nginx", fields), status, "{fields:?}");
         }
-        for target in
-            ["/-/auth/apache", "/-/auth/envoy", "/-/site/shop/auth/apache", "/-/site/none/auth/envoy/drafts/x"]
-        {
+        let cases = ["/-/auth/apache", "/-/auth/envoy", "/-/site/shop/auth/apache", "/-/site/none/auth/envoy/drafts/x"];
+        for target in cases {
             assert_eq!(ask(target, &[]), status, "{target}");
         }
         for (uris, status) in [

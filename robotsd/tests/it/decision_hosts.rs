@@ -105,9 +105,8 @@ fn no_host_from_a_client_bypasses_a_rule() {
     assert!(hosts.len() >= 2000, "{}", hosts.len());
     let (mut held, mut passed) = (0, 0);
     let named = "[\"h.test\"]";
-    for (way, (on_error, pattern)) in
-        [("pass", named), ("refuse", named), ("pass", "[]"), ("refuse", "[]")].into_iter().enumerate()
-    {
+    let cases = [("pass", named), ("refuse", named), ("pass", "[]"), ("refuse", "[]")].into_iter().enumerate();
+    for (way, (on_error, pattern)) in cases {
         let (_folder, running) = start(on_error, pattern);
         let endpoints = PRESETS.iter().flat_map(|preset| [("/-/auth/", preset), ("/-/site/the%20shop/auth/", preset)]);
         for (number, (endpoint, preset)) in endpoints.enumerate() {

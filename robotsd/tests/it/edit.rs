@@ -29,10 +29,8 @@ fn a_category_is_blocked_and_the_second_run_reports_that() {
     let left = "not selected, although others use their data for ai-training: \"CCBot\"\n";
     assert_has(&out, &["\"Google-Extended\"", left]);
     let again = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
-    assert!(
-        again.starts_with("robots.txt: nothing to edit: every selected crawler is already treated as requested\n"),
-        "{again}"
-    );
+    let want = "robots.txt: nothing to edit: every selected crawler is already treated as requested\n";
+    assert!(again.starts_with(want), "{again}");
     let both = edit(&folder, &["--disallow", "category:ai-training", "--disallow", "CCBot", "--diff"]).ends_with(1);
     assert!(!both.error.contains("not selected"), "{}", both.error);
     assert_eq!(edit(&folder, &["--disallow", "category:ai-training", "--diff"]).succeeded(), "");

@@ -100,11 +100,8 @@ fn a_mistake_in_the_file_is_shown_with_its_line_and_what_would_be_right() {
     let error = folder.run(["test", "e.toml", "--robots", "robots.txt"]).failed(2);
     let want = "error: \"agents\" must be a list, not a string\n --> e.toml:2:10\n  |\n2 | agents = \"*\"\n  |          ^^^\n  |\n  = help: write \
                 agents = [\"*\"]\n\n";
-    assert!(
-        error.starts_with(want)
-            && error.contains("error: this [[disallow]] lacks the key \"paths\"\n --> e.toml:5:1\n"),
-        "{error}"
-    );
+    assert!(error.starts_with(want), "{error}");
+    assert!(error.contains("error: this [[disallow]] lacks the key \"paths\"\n --> e.toml:5:1\n"), "{error}");
 }
 
 /// A word that is not a crawler's name would be read as a header without a crawler. It would meet
@@ -113,9 +110,8 @@ fn a_mistake_in_the_file_is_shown_with_its_line_and_what_would_be_right() {
 fn a_word_that_is_not_a_crawler_is_reported() {
     let file =
         |agent: &str| format!("robots = \"robots.txt\"\n[[allow]]\nagents = [\"{agent}\"]\npaths = [\"/drafts/\"]\n");
-    for (agent, is_said) in
-        [("x", true), ("curl", true), ("Mozilla/5.0 (X11) Firefox/128.0", false), ("NeverSeenBot", false)]
-    {
+    let cases = [("x", true), ("curl", true), ("Mozilla/5.0 (X11) Firefox/128.0", false), ("NeverSeenBot", false)];
+    for (agent, is_said) in cases {
         let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", &file(agent))]);
         let said = folder.run(["test", "e.toml"]).error;
         let wanted =

@@ -237,15 +237,11 @@ fn the_handling_of_rate_limited_requests_is_explained() {
         let folder = Config::deciding().site("shop", site).robots(robots).folder();
         folder.with_config(&["explain", "--user-agent", agent, "/"]).out
     };
-    assert_has(
-        says("refuse", "NewBot/1.0 (+https://new.example/bot)"),
-        &["  rate:   one request in 5 s; a request that exceeds this is answered with 429\n"],
-    );
+    let parts = ["  rate:   one request in 5 s; a request that exceeds this is answered with 429\n"];
+    assert_has(says("refuse", "NewBot/1.0 (+https://new.example/bot)"), &parts);
     assert_has(says("observe", "NewBot/1.0 (+https://new.example/bot)"), &["exceeds this is allowed, and recorded\n"]);
-    assert_has(
-        says("off", "NewBot/1.0 (+https://new.example/bot)"),
-        &["not limited: the config does not enforce the Crawl-delay"],
-    );
+    let wants = ["not limited: the config does not enforce the Crawl-delay"];
+    assert_has(says("off", "NewBot/1.0 (+https://new.example/bot)"), &wants);
     assert_has(says("refuse", "GPTBot"), &["  rate:   not limited: no Crawl-delay applies to the request\n"]);
 }
 
@@ -605,10 +601,8 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
         running.command(&[&["enforce", "off"], site].concat()).succeeded();
         assert_eq!(policy(&explain(&[])), "  policy: let pass (enforcement is switched off)");
         let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
-        assert_eq!(
-            (&json["access"], &json["action"], &json["reason"]),
-            (&json!("disallow"), &json!("pass"), &json!("kill-switch"))
-        );
+        let wanted = (&json!("disallow"), &json!("pass"), &json!("kill-switch"));
+        assert_eq!((&json["access"], &json["action"], &json["reason"]), wanted);
         assert!(json.get("grace_end").is_none(), "{json}");
         running.command(&[&["enforce", "on"], site].concat()).succeeded();
     }
@@ -620,10 +614,8 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     std::fs::remove_file(&switch).unwrap();
     std::fs::create_dir(&switch).unwrap();
     let unread = folder.with_config(&["explain", "--user-agent", GPTBOT, "/new"]);
-    assert_has(
-        &unread.error,
-        &["a server with the same problem enforces nothing; this answer ignores the switch and grace periods"],
-    );
+    let parts = ["a server with the same problem enforces nothing; this answer ignores the switch and grace periods"];
+    assert_has(&unread.error, &parts);
     assert_eq!(policy(&unread.out), "  policy: refuse");
 }
 
@@ -650,28 +642,23 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
         assert_has(explain(other).error, &[&about]);
     }
     assert_has(folder.with_config(&["check"]).error, &[&format!("robots.txt: {about}\n")]);
-    for (version, want) in
-        [(&*live, "GPTBot may fetch /"), (&waits, "GPTBot may not fetch /"), (&live[..12], "may fetch")]
-    {
+    let cases = [(&*live, "GPTBot may fetch /"), (&waits, "GPTBot may not fetch /"), (&live[..12], "may fetch")];
+    for (version, want) in cases {
         let Ended { out, error, .. } = explain(&["--version", version]).ends_with(0);
         assert_has(&out, &[want]);
         assert_lacks(&out, &["live:"]);
         assert_eq!(error, "", "nothing is said about the file");
     }
-    assert_has(
-        explain(&["--version", "0123456789ab"]).failed(2),
-        &["no version of the site that this user can read", " 0123456789ab\n"],
-    );
+    let parts = ["no version of the site that this user can read", " 0123456789ab\n"];
+    assert_has(explain(&["--version", "0123456789ab"]).failed(2), &parts);
     // The files that a process leaves must give the same answer, until the version is rolled back.
     running.end();
     assert_has(explain(&[]).out, &[&about]);
     folder.replace("robots.txt", OPEN);
     assert_lacks(explain(&[]).out, &["live:"]);
     folder.replace("robots.txt", "User-agent: *\nDisallow: /a\n");
-    assert_has(
-        explain(&[]).out,
-        &[&format!("  live:   this version is not live; the live version is {live}, which answers allow\n")],
-    );
+    let wanted = format!("  live:   this version is not live; the live version is {live}, which answers allow\n");
+    assert_has(explain(&[]).out, &[&wanted]);
     assert_lacks(explain(&["--robots", "robots.txt"]).out, &["live:"]);
 }
 

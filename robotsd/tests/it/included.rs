@@ -230,10 +230,8 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
     // Two new files with the same host must be rejected, even if they name different ports.
     folder.write("sites.d/x.toml", site("x", "new.example:8080"));
     folder.write("sites.d/y.toml", site("y", "new.example:9090"));
-    assert_has(
-        reload(&running, 1),
-        &["x.toml:3:10", "y.toml as \"new.example:9090\", too", "y.toml:3:10", "both are refused"],
-    );
+    let parts = ["x.toml:3:10", "y.toml as \"new.example:9090\", too", "y.toml:3:10", "both are refused"];
+    assert_has(reload(&running, 1), &parts);
     assert_eq!(served(&running, "new.example:8080"), None);
 }
 
@@ -433,9 +431,8 @@ fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
     folder.replace("sites.d/f5.toml", text(5, "").replacen("root = \".\"", "root = \"..\"", 1));
     folder.replace("sites.d/f6.toml", text(6, "").replace("/private/", "/private/new-"));
     let said = reload(&running, 1);
-    for (file, why) in
-        [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which had it first"), ("f5.toml", " is outside ")]
-    {
+    let cases = [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which had it first"), ("f5.toml", " is outside ")];
+    for (file, why) in cases {
         let start = format!("config: partly: {}: the file is refused", folder.at("sites.d").join(file).display());
         let line = said.lines().find(|line| line.starts_with(&start));
         assert_has(line.unwrap_or_else(|| panic!("{said}")), &[why]);
@@ -481,8 +478,6 @@ fn an_unmatched_pattern_is_a_warning_and_an_invalid_one_an_error() {
     assert_has(said, &["error: this is not a valid pattern: write a folder and file name", "robotsd.toml:1:12"]);
     // A missing folder must not be treated like an empty folder.
     folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
-    assert_has(
-        folder.configured(["config", "check"]).failed(2),
-        &["gone: the folder cannot be listed", "its sites are not served"],
-    );
+    let parts = ["gone: the folder cannot be listed", "its sites are not served"];
+    assert_has(folder.configured(["config", "check"]).failed(2), &parts);
 }

@@ -143,10 +143,8 @@ fn a_supervisor_is_notified_of_the_state() {
     }
     running.signal("TERM");
     let stopping = hears_but_pulse();
-    assert_eq!(
-        stopping,
-        "STOPPING=1\nSTATUS=new connections are not accepted any more; requests in progress are finished\n"
-    );
+    let want = "STOPPING=1\nSTATUS=new connections are not accepted any more; requests in progress are finished\n";
+    assert_eq!(stopping, want);
     assert!(running.wait_for_end().success());
 }
 

@@ -159,10 +159,8 @@ fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     assert_lacks(&status, &["EVERY SITE"]);
     operated.out(&["enforce", "off"]);
     let said = operated.said(&["enforce", "on", "--site", "the blog"]);
-    assert!(
-        said.ends_with("the switch of every site is still off, so nothing is enforced: `robotsd enforce on`"),
-        "{said}"
-    );
+    let want = "the switch of every site is still off, so nothing is enforced: `robotsd enforce on`";
+    assert!(said.ends_with(want), "{said}");
     assert_eq!(operated.page("blog.test"), 200);
     operated.out(&["enforce", "off", "--site", "the blog"]);
     let said = operated.said(&["enforce", "on"]);

@@ -264,10 +264,8 @@ fn a_report_begins_with_the_crawlers_and_the_effect_of_refusing() {
     let figure = "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 of search engines only tagged: \
      allowed, but marked</small>";
     assert_has(replay.html(&[]), &[lead, figure]);
-    assert_has(
-        replay.text(&["--against", "new.txt"]),
-        &["\n  Googlebot: 33 % newly disallowed, by /drafts/; none of these verified\n"],
-    );
+    let parts = ["\n  Googlebot: 33 % newly disallowed, by /drafts/; none of these verified\n"];
+    assert_has(replay.text(&["--against", "new.txt"]), &parts);
     // The policy of a site may refuse search engines, too.
     let config = Config::new().files_of("shop").tables("[site.modes]\n\"index\" = \"refuse\"");
     let replay = Replay::configured(&config, ROBOTS, &log());
@@ -390,14 +388,10 @@ fn unknown_lines_count_as_unreadable_and_the_error_names_the_keys() {
         let output = replay.run("json", &[]).ends_with(2);
         assert_part(&output.json(), &json!({"requests": 0, "unread_lines": unread}));
         assert_has(&output.error, &["no line of the logs could be read as a request. Supported are access logs"]);
-        assert_has(
-            &output.error,
-            &["these keys of JSON objects are read (--json-keys VALUE=KEY adds others):\n  ua: "],
-        );
-        assert_has(
-            &output.error,
-            &["http_user_agent, request.headers.User-Agent", "\n  method: ", "\n  path: ", "\n  time: "],
-        );
+        let parts = ["these keys of JSON objects are read (--json-keys VALUE=KEY adds others):\n  ua: "];
+        assert_has(&output.error, &parts);
+        let wants = ["http_user_agent, request.headers.User-Agent", "\n  method: ", "\n  path: ", "\n  time: "];
+        assert_has(&output.error, &wants);
     }
     // The readable half of the log must be used.
     let (said, code) = report(log() + &others, &[]);
@@ -416,10 +410,8 @@ fn the_keys_of_json_lines_can_be_named() {
     let output = replay.run("json", &[&keys[..], &["--json-keys", "address=req.ip"]].concat()).ends_with(0);
     assert_eq!(output.error, "robotsd: --json-keys address=req.ip: no line of the logs has this key\n");
     let output = replay.run("json", &["--json-keys", "ua=ua,method=req.verb,path=req.url"]).ends_with(2);
-    assert_has(
-        output.error,
-        &["--json-keys ua=ua: no line", "no request in the logs has a User-Agent", "\n  ua: ua\n"],
-    );
+    let parts = ["--json-keys ua=ua: no line", "no request in the logs has a User-Agent", "\n  ua: ua\n"];
+    assert_has(output.error, &parts);
     for (arguments, why) in [
         (["--json-keys", "agent=ua"], "the values are ua, request, method, path, host, address, time, status, referer"),
         (["--json-keys=ua=ua", "--log-format=combined"], "--json-keys is for JSON lines"),
@@ -729,9 +721,8 @@ fn a_file_of_a_folder_has_the_requests_for_its_host() {
         config = config.file(&format!("sites/{name}.txt"), "User-agent: *\nDisallow: /p\n");
     }
     let folder = config.folder();
-    for (site, by_hand) in
-        [("hosts/shop.test", 0b1100_1111), ("hosts/x.shop.test", 0b11_0000), ("any.test", 0b111_0000_0000)]
-    {
+    let cases = [("hosts/shop.test", 0b1100_1111), ("hosts/x.shop.test", 0b11_0000), ("any.test", 0b111_0000_0000)];
+    for (site, by_hand) in cases {
         let report = folder.with_config(&["replay", "log", "--format", "json", "--site", site]).json();
         assert_eq!(report["requests"], by_hand, "{site}");
     }
@@ -839,19 +830,15 @@ fn an_invalid_history_is_refused_with_the_expected_form() {
     let folder = folder(&[&files[..], &[("log", &log())]].concat());
     for (path, want) in [("old", "no file in it has a date in its name"), ("pages", "pages/2026-10-01.html:1")] {
         let said = folder.run(["replay", "log", "--history", path]).failed(2);
-        assert_has(
-            said,
-            &[want, "files as they were served, with the day in their names, such as robots-2026-11-01.txt"],
-        );
+        let parts = [want, "files as they were served, with the day in their names, such as robots-2026-11-01.txt"];
+        assert_has(said, &parts);
     }
     // If the file of a site is missing, no other file may be used in its place without notice.
     let config = Config::deciding().site("shop", "robots.path = \"none.txt\"").file("log", log());
     let folder = config.file("robots-2026-10-01.txt", NEW).folder();
     let ended = folder.with_config(&["replay", "log", "--history", "robots-2026-10-01.txt"]);
-    assert_has(
-        ended.error,
-        &["none.txt: No such file", "using the newest version of --history instead: robots-2026-10-01.txt"],
-    );
+    let wants = ["none.txt: No such file", "using the newest version of --history instead: robots-2026-10-01.txt"];
+    assert_has(ended.error, &wants);
 }
 
 #[test]
@@ -859,10 +846,8 @@ fn a_report_with_a_history_begins_with_the_judgements() {
     let folder = folder(&[("log", &log()), ("robots-2026-10-01.txt", NEW), ("robots.txt", ROBOTS)]);
     let history = ["replay", "log", "--history", "robots-2026-10-01.txt"];
     let text = folder.run(history).out;
-    assert!(
-        text.starts_with("by the versions that crawlers had read\n  no crawler is judged: a judgement requires"),
-        "{text}"
-    );
+    let want = "by the versions that crawlers had read\n  no crawler is judged: a judgement requires";
+    assert!(text.starts_with(want), "{text}");
     assert_has(&text, &["\n  2 names not judged (not verified: anyone could have sent these requests): "]);
     let requests = text.find("6 requests").unwrap();
     let note = "robots-2026-10-01.txt); the counts below use one robots.txt for all requests\n";

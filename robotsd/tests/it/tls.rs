@@ -216,10 +216,8 @@ fn a_ca_certificate_causes_a_clear_warning() {
     put(&folder.at("a.key"), &key.serialize_pem());
     let checked = folder.with_config(&["config", "check"]).ends_with(0);
     assert_has(&checked.out, &["warnings: 2"]);
-    assert_has(
-        &checked.error,
-        &["this is the certificate of an authority, not of a server", "basicConstraints=CA:FALSE"],
-    );
+    let parts = ["this is the certificate of an authority, not of a server", "basicConstraints=CA:FALSE"];
+    assert_has(&checked.error, &parts);
     let running = folder.start();
     running.wait_for_message("config-warning", "certificate of an authority");
     let listening = running.wait_for_message("admin-listening", "https://");
@@ -227,10 +225,8 @@ fn a_ca_certificate_causes_a_clear_warning() {
     let mut command = folder.robotsd();
     command.args(["status", "--admin", &format!("https://localhost:{port}")]);
     let said = run(command.env("ROBOTSD_ADMIN_CA", folder.at("a.pem"))).failed(2);
-    assert_has(
-        &said,
-        &["it belongs to a certificate authority, not to a server; make one with basicConstraints=CA:FALSE"],
-    );
+    let wants = ["it belongs to a certificate authority, not to a server; make one with basicConstraints=CA:FALSE"];
+    assert_has(&said, &wants);
     assert_lacks(&said, &["Other", "EndEntity"]);
 }
 

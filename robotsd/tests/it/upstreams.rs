@@ -30,10 +30,8 @@ fn a_dead_upstream_fails_no_request_and_is_ejected_once_for_all_workers() {
     let line = running.wait_for_event("upstream", |line| line["reason"] == "ejected");
     assert_eq!(line["site"], "shop");
     let message = message(&line);
-    assert!(
-        message.starts_with(&format!("{dead}: out of service for about 10m after 3 failures in a row: ")),
-        "{message}"
-    );
+    let want = format!("{dead}: out of service for about 10m after 3 failures in a row: ");
+    assert!(message.starts_with(&want), "{message}");
     assert_eq!(running.events("upstream"), 1);
 }
 

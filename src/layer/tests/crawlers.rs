@@ -72,9 +72,8 @@ fn an_answer_contains_what_is_added_to_the_request() {
 #[tokio::test]
 async fn a_crawler_among_several_agents_is_the_one_that_counts() {
     let layer = RobotsLayer::new(robots(Mode::Tag)).with_crawler_extension();
-    for (agents, name, access) in
-        [([FIREFOX, GOOGLEBOT], "Googlebot", None), ([GOOGLEBOT, GPTBOT], "GPTBot", Some(Access::Disallow))]
-    {
+    let cases = [([FIREFOX, GOOGLEBOT], "Googlebot", None), ([GOOGLEBOT, GPTBOT], "GPTBot", Some(Access::Disallow))];
+    for (agents, name, access) in cases {
         let request = with(get("/drafts/x", agents[0]), "user-agent", agents[1]);
         let crawler = crawler(layer.clone(), request).await.expect("a crawler");
         assert_eq!((crawler.name(), crawler.access), (name, access));

@@ -249,10 +249,8 @@ mod tests {
             // The folder of the link is also watched, because the link itself may change.
             assert_eq!(watched(&folders), 2);
             let rename = EventKind::Modify(ModifyKind::Name(RenameMode::To));
-            assert_eq!(
-                concerned(&folders, rename, inner.join("7.txt")),
-                [(7, Urgency::Renamed), (200, Urgency::Renamed)]
-            );
+            let want = [(7, Urgency::Renamed), (200, Urgency::Renamed)];
+            assert_eq!(concerned(&folders, rename, inner.join("7.txt")), want);
             assert_eq!(concerned(&folders, rename, root.join("link")), [(200, Urgency::Renamed)]);
             folders.unregister(200, &mut other);
             assert_eq!(watched(&folders), 1);

@@ -327,10 +327,8 @@ fn an_upstream_is_asked_for_the_site() {
     assert_eq!(live.snapshot().when_missing, WhenMissing::Relay);
     wait_for("its file", || body(&live).as_deref() == Some("# good"));
     let head = server.last_head().to_lowercase();
-    assert!(
-        head.starts_with("get /robots.txt http/1.1\r\n") && head.contains("\r\nhost: shop.example:8080\r\n"),
-        "{head}"
-    );
+    assert!(head.starts_with("get /robots.txt http/1.1\r\n"), "{head}");
+    assert!(head.contains("\r\nhost: shop.example:8080\r\n"), "{head}");
     let origin = live.status().last_reload.origin.to_owned();
     assert_eq!(&*origin, format!("http://shop.example:8080/robots.txt at {}", server.address));
 }

@@ -39,9 +39,8 @@ fn exempt_agents_and_networks_pass_unjudged() {
     assert_eq!(site.decide(&policy, &[GPTBOT, GOOGLEBOT], "GET", "/"), REFUSED);
     let policy = refusing().exempt_networks(["10.0.0.0/8"]).expect("a network").build();
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
-    for (address, action) in
-        [(Some("10.1.2.3"), Action::Pass), (Some("11.1.2.3"), Action::Refuse), (None, Action::Refuse)]
-    {
+    let cases = [(Some("10.1.2.3"), Action::Pass), (Some("11.1.2.3"), Action::Refuse), (None, Action::Refuse)];
+    for (address, action) in cases {
         let address = address.map(|address| address.parse().expect("an address"));
         let find = || address;
         let facts = RequestFacts { address: Some(&find), ..RequestFacts::of_target("GET", b"/") };

@@ -216,10 +216,8 @@ async fn without_a_header_nothing_is_answered() {
         edge.counts(ConnectionErrorKind::ProxyHeader, number as u64 + 1).await;
     }
     let first = &edge.messages()[0];
-    assert!(
-        first.starts_with("proxy-header 127.0.0.1:") && first.contains("proxy_protocol = true requires"),
-        "{first}"
-    );
+    assert!(first.starts_with("proxy-header 127.0.0.1:"), "{first}");
+    assert!(first.contains("proxy_protocol = true requires"), "{first}");
     // The connection ends within its header.
     let mut client = edge.sent(b"PROXY TC").await;
     client.finish().await;

@@ -100,10 +100,8 @@ async fn a_flood_of_any_frame_is_closed() {
         edge.reports(ConnectionErrorKind::Flood).await;
         let messages = edge.messages().join("\n");
         assert!(messages.starts_with("flood 127.0.0.1:"), "{messages}");
-        assert!(
-            messages.contains(&format!("the client sent more {name} frames than its requests explain")),
-            "{messages}"
-        );
+        let want = format!("the client sent more {name} frames than its requests explain");
+        assert!(messages.contains(&want), "{messages}");
     }
 }
 

@@ -35,9 +35,8 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
         ("true-client-ip", "192.0.2.1"),
         ("true_client_ip", "6.6.6.6"),
     ];
-    for (trusted, kept, connection) in
-        [(Arc::default(), &[][..], "own"), (trusted(), &["cf-connecting-ip", "true-client-ip"], "shared")]
-    {
+    let cases = [(Arc::default(), &[][..], "own"), (trusted(), &["cf-connecting-ip", "true-client-ip"], "shared")];
+    for (trusted, kept, connection) in cases {
         let listener_settings = ListenerSettings { trusted, ..ListenerSettings::default() };
         let edge = ServedEdge::start_behind(listener_settings, EdgeLimits::default(), service_fn(mirror));
         let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();

@@ -92,9 +92,8 @@ async fn where_another_process_accepts_connections_close_behind_an_answer_that_s
     // There is one connection each: on the fast path, with hyper, without any bytes so far, and
     // from an HTTP/1.0 client.
     let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
-    for (first, connection, last) in
-        [(GET, None, GET), (post, None, GET), ("", None, GET), (OLD, Some("keep-alive"), OLD)]
-    {
+    let cases = [(GET, None, GET), (post, None, GET), ("", None, GET), (OLD, Some("keep-alive"), OLD)];
+    for (first, connection, last) in cases {
         let mut client = edge.client().await;
         if !first.is_empty() {
             assert_eq!(client.ask(first).await.field("connection"), connection);

@@ -218,10 +218,8 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         let goaway = "\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
         assert_eq!(answer, goaway, "{octets:?}");
     }
-    assert_eq!(
-        edge.reports(ConnectionErrorKind::Protocol).await,
-        "TLS negotiated HTTP/2, but the client did not send the HTTP/2 preface"
-    );
+    let want = "TLS negotiated HTTP/2, but the client did not send the HTTP/2 preface";
+    assert_eq!(edge.reports(ConnectionErrorKind::Protocol).await, want);
     let nothing_in_common = edge.connect(&authority.client(&[b"acme-tls/1"]), "a.test").await;
     assert!(nothing_in_common.is_err());
     edge.reports(ConnectionErrorKind::Handshake).await;

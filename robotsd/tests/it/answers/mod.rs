@@ -110,13 +110,8 @@ fn every_answer_is_read_as_the_table_says() {
         let rows = running.into_iter().map(|case| case.join().unwrap());
         let row = |(case, checked): (&Case, Checked)| {
             let says = case.says;
-            assert_eq!(
-                checked.codes().join(" "),
-                case.codes,
-                "{says}: {:?} {}",
-                checked.findings.first(),
-                checked.stderr()
-            );
+            let found = checked.codes().join(" ");
+            assert_eq!(found, case.codes, "{says}: {:?} {}", checked.findings.first(), checked.stderr());
             assert_eq!((checked.crawlers(), checked.exit()), case.outcome, "{says}");
             Row::of(says, &checked)
         };

@@ -203,11 +203,8 @@ impl Fleet {
         }
         assert_eq!(status.matches(&accept).count(), 1, "{status}");
         let json = self.says(&["status", "--fleet", "--json"]).ends_with(1).json();
-        assert_eq!(
-            json["answers"][1]["answer"]["sites"][0]["pending"]["hash"],
-            format!("sha256:{}", hashes[0]),
-            "{json}"
-        );
+        let want = format!("sha256:{}", hashes[0]);
+        assert_eq!(json["answers"][1]["answer"]["sites"][0]["pending"]["hash"], want, "{json}");
         assert_eq!(json["name"], "shop");
         let own = self.replicas[0].running.command(&["status"]).out;
         assert_has(own, &[&format!("robotsd accept shop {} --fleet", &hashes[0][..16])]);
@@ -257,10 +254,8 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         fleet.reach(&[0]);
         let telling = fleet.switch("off");
         fleet.all(true);
-        assert_has(
-            telling,
-            &["every site is off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"],
-        );
+        let parts = ["every site is off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"];
+        assert_has(telling, &parts);
         fleet.synced_are(3);
         fleet.replicas.push(Replica::start("web-4", &store, ""));
         fleet.replicas[3].becomes("current");
@@ -300,10 +295,8 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         let own = |words: &[&str]| {
             unfolded(&fleet.replicas[1].running.command(&[&["enforce", "on"][..], words].concat()).out)
         };
-        assert_has(
-            own(&["--site", "shop"]),
-            &["; still off for the whole fleet: `robotsd fleet status` shows the switch"],
-        );
+        let parts = ["; still off for the whole fleet: `robotsd fleet status` shows the switch"];
+        assert_has(own(&["--site", "shop"]), &parts);
         assert_has(own(&[]), &["; `robotsd enforce on --site SITE --fleet`): \"shop\""]);
         assert_has(fleet.enforce("on").out, &["off switches lifted: 0; still off", "shop"]);
         fleet.all(true);
@@ -374,10 +367,8 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         fleet.replicas[0].becomes("stale");
         let page = fleet.replicas[0].running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(page, &["web-1: stale", "web-2: synced, robotsd 0.1.0, as last read"]);
-        assert_has(
-            unfolded(&fleet.replicas[0].running.command(&["status"]).out),
-            &["is stale, 2 of 3 replicas synced, as last read"],
-        );
+        let parts = ["is stale, 2 of 3 replicas synced, as last read"];
+        assert_has(unfolded(&fleet.replicas[0].running.command(&["status"]).out), &parts);
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
         let unknown =
@@ -407,10 +398,8 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         store.signal("STOP");
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(
-            unfolded(&said),
-            &["the change is not in the store yet: ", "NOT REACHED", "2 reached directly, 1 not"],
-        );
+        let parts = ["the change is not in the store yet: ", "NOT REACHED", "2 reached directly, 1 not"];
+        assert_has(unfolded(&said), &parts);
         assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
         // The state of the other replicas must be reported, too.
         let gone = fleet.replicas[2].running.admin().to_string();
@@ -479,10 +468,8 @@ fn no_accept_of_an_older_copy_is_taken() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("went-back"));
         fleet.stay_off();
         fleet.serves(&live);
-        assert_has(
-            fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2),
-            &["the entry in the store has changed"],
-        );
+        let parts = ["the entry in the store has changed"];
+        assert_has(fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2), &parts);
         fleet.says(&["fleet", "restore"]).succeeded();
         fleet.synced();
         fleet.serves(&live);
@@ -563,10 +550,8 @@ fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
         let json = fleet.says(&["status", "--fleet", "--json"]).ends_with(1).json();
         assert_has(json["differing"][0].as_str().unwrap(), &[line, &both]);
         let said = fleet.says(&["rollback", "shop", "--fleet"]).failed(2);
-        assert_has(
-            said,
-            &[line, "no replica is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"],
-        );
+        let parts = [line, "no replica is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"];
+        assert_has(said, &parts);
         fleet.serves_on(&hash, 2);
         fleet.accepted(&hash[..12]);
         fleet.serves(&hash);
@@ -690,10 +675,8 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
         fleet.all(false);
         fleet.reach(&[2]);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(
-            unfolded(&said),
-            &["the change is not in the store yet: ", "may not write robotsd:fleet:{shop}:doc"],
-        );
+        let parts = ["the change is not in the store yet: ", "may not write robotsd:fleet:{shop}:doc"];
+        assert_has(unfolded(&said), &parts);
         assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
         // With the permission, it writes its entries back.
         store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
@@ -752,10 +735,8 @@ fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("foreign"));
         fleet.all(false);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(
-            unfolded(&said),
-            &["foreign", "the document in the store belongs to another fleet, with epoch other"],
-        );
+        let parts = ["foreign", "the document in the store belongs to another fleet, with epoch other"];
+        assert_has(unfolded(&said), &parts);
         fleet.stay_off();
         store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
         fleet.synced();

@@ -248,11 +248,8 @@ fn a_store_that_forgets_its_scripts_is_given_them() {
         back(&rate, name).await;
         let report = rate.report();
         let want = (0, 0, StoreUsage::Used);
-        assert_eq!(
-            (report.counts.of(StoreCount::Failed), report.counts.of(StoreCount::Outages), report.usage),
-            want,
-            "{name}: {report:?}"
-        );
+        let found = (report.counts.of(StoreCount::Failed), report.counts.of(StoreCount::Outages), report.usage);
+        assert_eq!(found, want, "{name}: {report:?}");
     });
 }
 

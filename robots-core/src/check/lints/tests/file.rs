@@ -72,11 +72,9 @@ fn a_whole_mark_is_a_note_and_a_part_of_one_a_warning() {
 #[test]
 fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
     let gzip = super::Lint::of_code("binary-file").expect("a lint").bad.bytes();
-    assert!(
-        is_binary(&gzip)
-            && is_binary(&[0; 4096])
-            && is_binary(&[b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &gzip].concat())
-    );
+    assert!(is_binary(&gzip));
+    assert!(is_binary(&[0; 4096]));
+    assert!(is_binary(&[b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &gzip].concat()));
     // An archive that contains a long robots.txt uncompressed, and a robots.txt with a lost block.
     let rules = b"User-agent: *\nDisallow: /x\n".repeat(4096);
     let tar = [b"robots.txt".as_slice(), &[0; 502], &rules].concat();

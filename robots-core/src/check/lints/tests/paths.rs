@@ -159,15 +159,9 @@ fn the_help_names_the_path_that_is_meant() {
             &["begin with \"/\", write \"*\" for \".*\" or a character class, and write a rule for each alternative"],
         )
         .helps("Allow: null", &["leave the value empty for a rule without a path"]);
-    for url in [
-        "ftp://a.example/b",
-        "https:/a.example/b",
-        "http//a.example/b",
-        "\"https://a.example/b\"",
-        "^https://a.example/b",
-        "://a.example/b",
-        "(https://a.example/b)",
-    ] {
+    let urls = "ftp://a.example/b https:/a.example/b http//a.example/b \"https://a.example/b\" \
+        ^https://a.example/b ://a.example/b (https://a.example/b)";
+    for url in urls.split(' ') {
         let help = "write only the path: rules contain neither a scheme nor a host";
         Case("path-without-slash", "a URL is no path").helps(format!("Allow: {url}"), &[help]);
     }
@@ -354,9 +348,7 @@ fn the_message_says_what_the_matcher_does() {
         assert_eq!(access(Reading::Standard, &RequestPath::new(path.as_bytes())), Access::Disallow, "{pattern}");
         assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
         let said = messages("space-in-path", file.as_bytes());
-        assert!(
-            said.len() == 1 && said[0].ends_with("some crawlers do not treat them as equal"),
-            "{pattern}: {said:?}"
-        );
+        assert!(said.len() == 1, "{pattern}: {said:?}");
+        assert!(said[0].ends_with("some crawlers do not treat them as equal"), "{pattern}: {said:?}");
     }
 }

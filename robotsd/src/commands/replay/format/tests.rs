@@ -490,15 +490,11 @@ fn objects_of_services_are_read() {
     .map(str::to_owned);
     assert_eq!(gptbots(&lines), vec![Some((Some("shop.test".to_owned()), "192.0.2.7".to_owned())); 3]);
     let google = r#"{"httpRequest":{"requestMethod":"GET","requestUrl":"https://shop.test/a","status":200,"userAgent":"GPTBot/1.2","remoteIp":"192.0.2.7"},"timestamp":"2000-10-10T20:55:36.1Z"}"#;
-    assert_eq!(
-        shown(ReplayLogFormat::Json, google),
-        Some(["", "192.0.2.7", "GET", "https://shop.test/a", "", "GPTBot/1.2"].map(str::to_owned))
-    );
+    let want = Some(["", "192.0.2.7", "GET", "https://shop.test/a", "", "GPTBot/1.2"].map(str::to_owned));
+    assert_eq!(shown(ReplayLogFormat::Json, google), want);
     let cloudfront = r#"{"request":"GET /a HTTP/1.1","agent":"Mozilla/5.0%20(compatible;%20GPTBot/1.2)"}"#;
-    assert_eq!(
-        read(ReplayLogFormat::Json, cloudfront).expect("a request").agent,
-        &b"Mozilla/5.0 (compatible; GPTBot/1.2)"[..]
-    );
+    let wanted = &b"Mozilla/5.0 (compatible; GPTBot/1.2)"[..];
+    assert_eq!(read(ReplayLogFormat::Json, cloudfront).expect("a request").agent, wanted);
 }
 
 #[test]

@@ -34,9 +34,8 @@ async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_witho
         assert_eq!(client.rest().await, "");
     }
     assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "the client sent a request without TLS");
-    for garbage in
-        [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"]
-    {
+    let cases = [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"];
+    for garbage in cases {
         let mut client = edge.client().await;
         client.try_send(garbage).await;
         let _ = soon(async { client.finish().await }).await;
