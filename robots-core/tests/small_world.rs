@@ -43,7 +43,6 @@ struct World {
     company: String,
 }
 
-/// Returns all words of at most `longest` bytes.
 fn words(longest: usize) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut start = 0;

@@ -51,12 +51,10 @@ fn live(mode: Mode) -> LiveRobots {
     live_by(FILE, Policy::builder().mode(mode))
 }
 
-/// Opens a site with this robots.txt and policy.
 fn live_by(file: &str, policy: PolicyBuilder) -> LiveRobots {
     LiveRobots::text(file).policy(policy.build()).open().expect("a robots.txt")
 }
 
-/// Creates a layer that refuses requests that this robots.txt disallows.
 fn refusing_by(file: &str) -> RobotsLayer {
     RobotsLayer::new(live_by(file, Policy::builder().mode(Mode::Refuse)))
 }
@@ -108,7 +106,6 @@ fn with(mut request: Request<Body>, name: &str, value: impl AsRef<str>) -> Reque
     request
 }
 
-/// Adds a field to a request.
 fn add(request: &mut Request<Body>, name: &str, value: impl AsRef<str>) {
     let name = http::HeaderName::try_from(name).expect("a name");
     request.headers_mut().append(name, value.as_ref().parse().expect("a value"));

@@ -18,7 +18,6 @@ fn is_held(name: &str, header: &str) -> bool {
     selection.applies() && selection.verdict(&RequestPath::new(b"/")).group().is_some()
 }
 
-/// Returns headers that a crawler with this name may send.
 fn headers(name: &str) -> [String; 3] {
     let product = if name.contains('/') { name.to_owned() } else { format!("{name}/1.0") };
     [

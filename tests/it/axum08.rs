@@ -344,7 +344,6 @@ async fn an_exemption_of_an_outer_layer_does_not_apply_inside() {
     assert_eq!(counts.take().1, 1, "one decision");
 }
 
-/// The inner layer refuses a request that the outer layer allows for another site.
 #[tokio::test]
 async fn an_inner_layer_with_its_own_site_enforces_its_own_rules() {
     let open = RobotsLayer::for_axum08(live("User-agent: GPTBot\nAllow: /\n", Mode::Refuse));
@@ -354,7 +353,6 @@ async fn an_inner_layer_with_its_own_site_enforces_its_own_rules() {
     assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
 }
 
-/// The request has changed since the outer layer judged it.
 #[tokio::test]
 async fn an_inner_layer_judges_a_changed_request_again() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));

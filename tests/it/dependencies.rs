@@ -9,7 +9,6 @@ fn crates(features: &str) -> BTreeSet<String> {
     crates_of("tower-robots", features)
 }
 
-/// Returns the crates that a package needs with these features, without itself.
 fn crates_of(package: &str, features: &str) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["tree", "--offline", "--quiet", "--package", package]);

@@ -36,14 +36,12 @@ fn request(target: &str) -> Request {
     Request::get(target).header("user-agent", GPTBOT).body(Body::empty()).unwrap()
 }
 
-/// Returns the status and text of an app's response.
 fn answer(app: &Router, request: Request) -> (u16, String) {
     let response = block_on(app.clone().oneshot(request)).unwrap();
     let status = response.status().as_u16();
     (status, String::from_utf8(block_on(to_bytes(response.into_body(), 10_000)).unwrap().to_vec()).unwrap())
 }
 
-/// Returns the layer's warnings during `work`.
 fn warnings(work: impl FnOnce()) -> Vec<String> {
     let is_warning = |(level, target, text): (Level, &str, String)| {
         (level == Level::WARN && target == "tower_robots::layer").then_some(text)
@@ -59,7 +57,6 @@ fn pages() -> Router {
 #[derive(Clone, Copy)]
 struct Placement {
     name: &'static str,
-    /// The response to `/robots.txt`.
     robots_txt: (u16, &'static str),
     /// Part of the warning when crawlers are refused, depending on whether `/robots.txt` is ever
     /// requested.
@@ -114,7 +111,6 @@ fn placements() -> [Placement; 13] {
     ]
 }
 
-/// Tests layer placements × responses × warnings.
 #[test]
 fn a_layer_that_refuses_but_never_serves_robots_txt_warns() {
     type Form = (&'static str, fn(&LiveRobots) -> RobotsLayer);
@@ -184,7 +180,6 @@ enum Evidence {
     ProxyWithoutPeer,
     /// A trusted proxy names no client.
     NamelessProxy,
-    /// The address of the connection.
     Peer,
     /// The address of a proxy, which names the client.
     NamedByProxy,

@@ -19,7 +19,6 @@ fn agents(header: &str) -> Agents {
     Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..])).agents(header.as_bytes())
 }
 
-/// Reports whether `*` applies to one of the agents of the header.
 fn is_held(header: &str) -> bool {
     agents(header).iter().any(held)
 }

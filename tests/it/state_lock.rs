@@ -52,7 +52,6 @@ impl Other {
         Self { process, output }
     }
 
-    /// Kills the process without warning.
     fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 /// above it in the table.
 type Module = (&'static str, &'static str);
 
-/// The modules of the core.
 const CORE_MODULES: &[Module] = &[
     ("rules", ""),
     ("agent", "rules"),
@@ -32,7 +31,6 @@ const INNER_MODULES: &[Module] = &[
     ("live/switch", "versions gate grace state publisher site"),
 ];
 
-/// The modules of the program.
 const ROBOTSD_MODULES: &[Module] = &[
     ("date", ""),
     ("docs", ""),

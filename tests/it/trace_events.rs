@@ -220,7 +220,6 @@ fn rate_limited_requests_without_an_address_cause_one_warning() {
     }
 }
 
-/// A policy against impostors with a layer that checks no claims.
 #[test]
 fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
     for (impostors, warned) in [(Impostors::Observe, 0), (Impostors::Refuse, 2)] {
@@ -318,7 +317,6 @@ fn a_directory_reports_its_hosts_and_skipped_files() {
     assert!(said("shop.example") && said("no host.txt"), "{events:?}");
 }
 
-/// A layer that refuses GPTBot the path `/drafts/`, and the service behind it.
 fn drafts() -> (LiveRobots, RobotsLayer) {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open().unwrap();
@@ -331,7 +329,6 @@ fn by_gptbot(target: &str) -> Request<()> {
     Request::get(target).header("user-agent", agent).body(()).unwrap()
 }
 
-/// Returns the response status of a service that answers 200.
 fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
     let service = layer.layer(service_fn(async |_| Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))));
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(service.oneshot(request)).unwrap().status()

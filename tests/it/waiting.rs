@@ -60,7 +60,6 @@ impl WrittenInPlace {
         Self { file, paused: Mutex::new((Instant::now(), Duration::ZERO)) }
     }
 
-    /// Writes a part, or does something else with the file.
     pub(crate) fn write(&self, write: impl FnOnce(&File)) {
         let begun = Instant::now();
         write(&self.file);

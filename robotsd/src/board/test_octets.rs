@@ -6,7 +6,6 @@ use super::day::{Damage, DayRows, encoded, parse};
 use super::row::{DAY, Row, RowKey};
 use super::watch::{Lost, Watch};
 
-/// A day in 2026.
 const TODAY: u64 = 20_784 * DAY;
 
 /// Parses arbitrary bytes as the file of a day, once as they are and once with a valid last line.

@@ -79,7 +79,6 @@ pub(crate) enum Server {
 }
 
 impl Server {
-    /// Serves a connection until it ends.
     pub(crate) async fn serve(self, socket: Socket, service: impl EdgeService, limits: EdgeLimits) {
         let settings = Arc::new(ConnectionSettings::new(limits, None));
         let (_stop, stopped) = watch::channel(false);

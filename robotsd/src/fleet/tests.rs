@@ -15,7 +15,6 @@ impl Member {
         self.is_every_site_off() || self.is_marked(site)
     }
 
-    /// Reports whether the fleet has accepted this version of a site.
     pub(crate) fn accepted(&self, site: &str, hash: &str) -> bool {
         self.accepts().get(site).is_some_and(|accept| accept.is_of(hash))
     }

@@ -50,7 +50,6 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("this should have happened long ago")
 }
 
-/// Returns a listener on a free port, and its address.
 pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
@@ -91,7 +90,6 @@ pub(crate) fn shared<T: Default>() -> &'static T {
     Box::leak(Box::default())
 }
 
-/// Waits until the condition holds.
 pub(crate) async fn wait_until(is_so: impl Fn() -> bool) {
     soon(async {
         while !is_so() {
@@ -184,13 +182,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         soon(self.socket.shutdown()).await.expect("an open connection");
     }
 
-    /// Sends a request and reads its response.
     pub(crate) async fn ask(&mut self, request: &str) -> RawMessage {
         self.send(request).await;
         self.message().await
     }
 
-    /// Reads one whole message: a head and its body.
     pub(crate) async fn message(&mut self) -> RawMessage {
         let head = self.until(b"\r\n\r\n").await;
         let mut message = RawMessage { head, body: String::new() };
@@ -212,7 +208,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         message
     }
 
-    /// Reads up to and including a delimiter.
     pub(crate) async fn until(&mut self, delimiter: &[u8]) -> String {
         match soon(self.up_to(delimiter)).await {
             Some(octets) => String::from_utf8(octets).expect("text"),
@@ -348,7 +343,6 @@ impl Http2Client {
         self.sender.send_request(request.body(()).unwrap(), is_whole).unwrap()
     }
 
-    /// Returns the response to a request without a body.
     pub(crate) async fn ask(&mut self, request: Builder) -> Result<Response<Vec<u8>>, h2::Error> {
         let (response, _) = self.begin(request, true).await;
         let (head, body) = soon(response).await?.into_parts();

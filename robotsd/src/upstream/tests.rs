@@ -50,7 +50,6 @@ const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive
 struct Origin {
     address: SocketAddr,
     connections: &'static AtomicUsize,
-    /// The HTTP versions that the upstream may use with this origin.
     versions: HttpVersions,
     /// Makes an HTTP/2 connection of the origin send a GOAWAY.
     goodbye: &'static Notify,
@@ -164,7 +163,6 @@ fn patient() -> UpstreamLimits {
     }
 }
 
-/// All events that the upstreams of a site have reported.
 type Events = Arc<parking_lot::Mutex<Vec<UpstreamEvent>>>;
 
 fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Events) {
@@ -253,12 +251,10 @@ async fn status(upstream: &Upstream, method: &str) -> u16 {
     head.status.as_u16()
 }
 
-/// Returns the complete body as text.
 async fn text(response: Response<ResponseBody>) -> String {
     String::from_utf8(soon(response.into_body().collect()).await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
-/// Returns the status and body of the response to a request with this method.
 async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
     let response = soon(upstream.forward(request(method, "/"))).await;
     (response.status().as_u16(), text(response).await)
@@ -284,7 +280,6 @@ fn burst<const N: usize>(upstream: &Upstream, method: &'static str) -> [JoinHand
     std::array::from_fn(|_| asking(upstream, method))
 }
 
-/// Returns the statuses of several requests.
 async fn ended<const N: usize>(requests: [JoinHandle<u16>; N]) -> [u16; N] {
     let mut statuses = [0; N];
     for (status, request) in statuses.iter_mut().zip(requests) {

@@ -90,7 +90,6 @@ fn hook(port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> 
     hook_within(Duration::from_secs(60), port, headers)
 }
 
-/// Creates a hook with this timeout.
 fn hook_within(timeout: Duration, port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> {
     let hook = test_hook(&format!("http://127.0.0.1:{port}/purge/p4th?zone=1"));
     let body = BodyTemplate::parse("{\"files\": {{urls}}, \"version\": \"{{version}}\"}", None).expect("a body");

@@ -183,7 +183,6 @@ impl Scene {
         }
     }
 
-    /// Sends a request over TLS, with or without a client certificate.
     fn over_tls(&self, address: SocketAddr, has_certificate: bool, request: &str) -> std::io::Result<Vec<u8>> {
         use std::io::{Read, Write};
         let config = Arc::clone(&self.clients[usize::from(has_certificate)]);
@@ -205,7 +204,6 @@ impl Scene {
     }
 }
 
-/// Returns the TLS settings of a client that trusts an authority.
 fn client_config(authority: &Authority, has_certificate: bool) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let pem: CertificateDer<'static> =

@@ -23,7 +23,6 @@ fn crawlers(folder: &Folder) -> Vec<Value> {
     report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default()
 }
 
-/// Returns the files of the site's board.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let folder = fs::read_dir(folder.join("state/board/%53hop%201")).into_iter().flatten();
     folder
@@ -36,7 +35,6 @@ fn is_written(folder: &Path, what: &str) -> bool {
     files(folder).iter().any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(what)))
 }
 
-/// Returns the lines of the files, by day.
 fn lines(folder: &Path) -> Vec<Value> {
     let mut files = files(folder);
     files.sort();
@@ -153,7 +151,6 @@ thread_local! {
     static NOW: u64 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
 }
 
-/// Returns the start of the hour that was this many hours ago.
 pub(super) fn hours(ago: u64) -> u64 {
     NOW.with(|now| now - now % 3600 - ago * 3600)
 }

@@ -59,7 +59,6 @@ impl Clock {
     }
 }
 
-/// Creates the folder of one of the two replicas.
 fn replica(names: &PlayedDns) -> Folder {
     let row = |name: &str| {
         let domain = name.to_lowercase();

@@ -14,7 +14,6 @@ const CLOSED: &str = "User-agent: ExampleBot\nDisallow: /drafts/\nDisallow: /pag
 const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 
-/// Creates a site with one crawler that simulated host names can verify.
 fn site(names: &PlayedDns, board: &str) -> Folder {
     names.confirmed(REAL, "crawl-1.bot.example");
     let config = known_by(names, TRUSTING, "wait = \"250ms\"");

@@ -26,12 +26,10 @@ use crate::harness::*;
 const USUAL: usize = 2;
 const EVERY: usize = 64;
 
-/// Returns the robots.txt of the site. `source` selects it.
 fn robots(source: &str) -> String {
     format!("User-agent: GPTBot\nDisallow: /private/\nDisallow: /{source}\n")
 }
 
-/// Returns a registry with a crawler of this name.
 fn registry(name: &str) -> String {
     format!("[[crawler]]\nname = \"{name}\"\nheader = [\"{name}\"]\ncategory = \"ai-training\"\n")
 }
@@ -44,7 +42,6 @@ fn site(state: &Path, source: &str, url: &str, authority: &str) -> Folder {
     config.tables(tables).robots(robots(source)).file("ca.pem", authority).file("pages/a.html", "a page").folder()
 }
 
-/// Returns a report of the process that serves a folder.
 fn report(folder: &Folder, path: &str) -> Value {
     wait_for("a report", || {
         let socket = UnixStream::connect(folder.at("admin.sock")).ok()?;

@@ -10,7 +10,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Reports whether any file in a folder contains this.
 fn is_in_a_file(folder: &Path, what: &str) -> bool {
     let holds = |path: PathBuf| fs::read(path).is_ok_and(|octets| String::from_utf8_lossy(&octets).contains(what));
     files(folder).into_iter().any(holds)

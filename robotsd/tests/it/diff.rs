@@ -236,7 +236,6 @@ fn programs_read_json() {
 const LISTED: &str =
     "User-agent: *\nDisallow: /cart\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
 
-/// Returns an XML sitemap of these pages.
 fn sitemap(pages: impl Iterator<Item = String>) -> String {
     let urls: String = pages.map(|page| format!("<url><loc>https://a.example{page}</loc></url>")).collect();
     format!("<urlset>{urls}</urlset>")

@@ -134,7 +134,6 @@ fn the_shared_verdicts_agree_in_bulk() {
     assert_eq!(agreed, cases.len());
 }
 
-/// Returns standard output and standard error of `explain`.
 fn explain(folder: &Folder, arguments: &[&str]) -> (String, String) {
     let output = folder.run([&["explain", "--robots", "f"], arguments].concat()).ends_with(0);
     (output.out, output.error)

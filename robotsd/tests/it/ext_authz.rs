@@ -85,7 +85,6 @@ struct Asked<'a> {
     path: &'a [u8],
     host: &'a str,
     address: &'a str,
-    /// Header fields in the map of strings.
     fields: Vec<(&'a str, &'a [u8])>,
     /// Header fields in the list with bytes.
     raw_fields: Vec<(&'a str, &'a [u8])>,

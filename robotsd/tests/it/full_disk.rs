@@ -31,7 +31,6 @@ fn problems(running: &Running) -> Vec<String> {
     problems.iter().map(|problem| problem.as_str().unwrap().to_owned()).collect()
 }
 
-/// Creates the folder of a site `shop` whose state is in `state`.
 fn shop(state: &Path) -> Folder {
     Config::new().keys(format!("state_dir = {state:?}")).admin().files_of("shop").robots(FIRST).folder()
 }

@@ -40,7 +40,6 @@ fn status(running: &Running) -> Value {
     running.ask_admin("GET /status").json()["sites"][0].take()
 }
 
-/// Returns the warning about the pages that the gate protects.
 fn warning(running: &Running) -> String {
     message(&running.wait_for_event("gate", |line| line["level"] == "warn")).to_owned()
 }

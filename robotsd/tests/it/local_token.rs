@@ -15,7 +15,6 @@ fn config() -> Config {
     Config::refusing().keys("state_dir = \"state\"").files_of("shop").admin().robots(ROBOTS)
 }
 
-/// Reports whether GPTBot is refused.
 fn is_enforced(running: &Running) -> bool {
     running.request("GET", "/private/x", &[("Host", "shop.test"), ("User-Agent", GPTBOT)]).status == 403
 }

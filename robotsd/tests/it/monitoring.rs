@@ -42,7 +42,6 @@ fn panels() -> Vec<Value> {
     dashboard["panels"].as_array().unwrap().clone()
 }
 
-/// Returns all expressions of a panel.
 fn expressions(panel: &Value) -> impl Iterator<Item = &str> {
     let targets = panel["targets"].as_array().into_iter().flatten();
     targets.map(|target| target["expr"].as_str().unwrap())

@@ -13,7 +13,6 @@ fn traffic(folder: &Folder) -> Value {
     folder.with_config(&["status", "--json"]).json()["traffic"].take()
 }
 
-/// Returns the count of this kind in a list.
 fn count(list: &Value, kind: &str) -> u64 {
     let of_kind = list.as_array().unwrap().iter().find(|entry| entry["kind"] == kind);
     of_kind.map_or(0, |entry| entry["count"].as_u64().unwrap())

@@ -45,7 +45,6 @@ async fn passed_by(layer: &RobotsLayer, address: [u8; 4], agent: impl Fn(usize) 
     passed_of(layer, (0..10).map(|number| from(&agent(number), address))).await
 }
 
-/// Changes the target of a request.
 fn at(target: &str, mut request: Request<Body>) -> Request<Body> {
     *request.uri_mut() = target.parse().expect("a target");
     request
@@ -259,7 +258,6 @@ async fn a_reload_gives_no_sender_a_new_burst() {
     assert!(passed(&layer, || again(&senders[0])).await >= 1);
 }
 
-/// Like [`limited`], with another robots.txt.
 fn limited_by(file: &str, policy: PolicyBuilder) -> RobotsLayer {
     let (layer, live, _) = limited(policy);
     live.publish_blocking(file).expect("a robots.txt");

@@ -8,7 +8,6 @@ use crate::rules::Access;
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\nAllow: /drafts/open\n";
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 
-/// Creates a layer that takes the identity from an extension.
 fn layer(mode: Mode, impostors: Impostors) -> RobotsLayer {
     layer_of(Policy::builder().mode(mode).impostors(impostors).identity_needed(IdentityNeeded::Verified))
 }

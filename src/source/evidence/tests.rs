@@ -31,7 +31,6 @@ const SHORT: Duration = Duration::from_millis(100);
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Returns a registry with one additional crawler.
 fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {
     let row = change(Crawler { operator: "Play".into(), ..Crawler::new("Playbot", Category::Search) });
     Arc::new(only(row))

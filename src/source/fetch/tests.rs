@@ -17,7 +17,6 @@ use crate::live::{LiveRobots, RejectionKind, ReloadOutcome, TestClock, WhenMissi
 /// Returns the addresses of a host and port.
 type Resolve = dyn Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync;
 
-/// A network that a test simulates.
 pub(super) struct PlayedNetwork {
     pub(super) resolve: Box<Resolve>,
     pub(super) class: Box<dyn Fn(IpAddr) -> AddressClass + Send + Sync>,
@@ -46,7 +45,6 @@ fn server(answer: &Arc<Mutex<&'static str>>) -> String {
     url
 }
 
-/// Reads the head of a request without a body.
 fn read_head(stream: &mut TcpStream) {
     let mut head = Vec::new();
     let mut octet = [0];

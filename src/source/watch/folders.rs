@@ -217,13 +217,11 @@ mod tests {
         sources.values().flat_map(|events| events.routes.lock().concerned(&event)).collect()
     }
 
-    /// Returns the number of watched folders.
     fn watched(folders: &Folders) -> usize {
         let sources = folders.sources.lock();
         sources.as_ref().expect("it is not stopped").values().map(|events| events.routes.lock().folders.len()).sum()
     }
 
-    /// Returns a temporary folder, and the path of a folder inside it.
     fn folder_with_inner() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let inner = folder.path().canonicalize().expect("a path").join("inner");

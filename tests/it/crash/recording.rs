@@ -89,7 +89,6 @@ pub(crate) fn record(name: &str, folder: &Path) -> Option<Vec<Operation>> {
     Some(calls_in_order(&text).iter().filter_map(|call| reader.read(call)).collect())
 }
 
-/// A call that has completed.
 struct Call<'t> {
     thread: &'t str,
     name: &'t str,
@@ -243,7 +242,6 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns the bytes of a string that `strace` quotes.
 fn octets(quoted: &str) -> Option<Vec<u8>> {
     unescaped(quoted.strip_prefix('"')?.strip_suffix('"')?)
 }

@@ -10,7 +10,6 @@ use super::server::{Server, response, robots};
 use crate::certificate::{Authority, certificate_for, server_config};
 use crate::closing::Closing;
 
-/// Starts a server with a certificate for this name.
 fn secured(authority: &Authority, name: &str, answer: String) -> Server {
     let config = Arc::new(server_config(&authority.sign(&certificate_for(&[name]))));
     Server::wrapped(

@@ -32,7 +32,6 @@ impl Case {
         values.iter().fold(self, |case, value| case.found(file.replace("{}", value), places))
     }
 
-    /// Checks the messages of the lint's findings in a file.
     #[track_caller]
     fn says(self, file: impl AsRef<[u8]>, said: &[&str]) -> Self {
         self.same(messages, file.as_ref(), said)
@@ -56,7 +55,6 @@ pub(super) fn found(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| format!("{}:{}", finding.line, finding.column)).collect()
 }
 
-/// Returns the messages of one lint's findings in a file.
 pub(super) fn messages(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| finding.message.to_owned()).collect()
 }

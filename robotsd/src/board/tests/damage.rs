@@ -10,7 +10,6 @@ use proptest::prelude::*;
 use super::super::day::{Damage, encoded, parse};
 use super::*;
 
-/// Returns the path of the file for a day of the week.
 fn file(state: &Path, day: Second) -> PathBuf {
     let mut files: Vec<PathBuf> =
         fs::read_dir(state.join("board/shop")).unwrap().map(|entry| entry.unwrap().path()).collect();

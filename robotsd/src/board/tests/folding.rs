@@ -38,7 +38,6 @@ fn counts(board: &SiteBoard) -> Vec<String> {
     all
 }
 
-/// Returns all files in a folder and its subfolders.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

@@ -11,7 +11,6 @@ use super::*;
 use crate::http_common::frames;
 use crate::http_common::test_peer::frame;
 
-/// Returns the next interim response.
 async fn next_interim(response: &mut ResponseFuture) -> (u16, HeaderMap) {
     let head = soon(poll_fn(|cx| response.poll_informational(cx))).await.unwrap().unwrap();
     (head.status().as_u16(), head.headers().clone())

@@ -22,11 +22,9 @@ enum Idling {
     KeptAfterUpload,
     /// An HTTP/2 connection before its first request.
     Preface,
-    /// A request head that is never completed.
     Head,
     /// An HTTP/2 connection that has served a request, and then received one byte of a frame.
     PartialFrame,
-    /// A field section whose last frame has not begun.
     PartialFields,
     /// A field section of whose last frame only the header has arrived.
     PartialPayload,

@@ -42,7 +42,6 @@ const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
 
 impl TestAuthority {
-    /// Writes a certificate for these names and its key into two files.
     fn write(&self, file: &str, names: &[&str]) -> PairPaths {
         self.write_with(file, names, &KeyPair::generate().unwrap(), |_| {})
     }
@@ -93,7 +92,6 @@ fn live(pairs: &[&PairPaths]) -> LiveCertificates {
     LiveCertificates::new(pairs.iter().map(read).collect()).unwrap()
 }
 
-/// Starts an edge with TLS on a listener.
 fn secure_on(listener: TcpListener, certificates: LiveCertificates, limits: EdgeLimits) -> ServedEdge {
     let tls = Some(TlsAcceptor::new(certificates, limits.handshakes, limits.tls_handshake));
     let settings = ListenerSettings { tls, ..ListenerSettings::default() };

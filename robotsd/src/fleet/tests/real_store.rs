@@ -114,7 +114,6 @@ impl Dice {
     }
 }
 
-/// Damages the same field in both documents.
 fn damage(dice: &mut Dice, real: &mut RealStore, played: &mut PlayedStore) {
     let Some(document) = &played.0 else { return };
     let entries = document.marks.keys().map(|name| format!("off:{name}"));

@@ -102,7 +102,6 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.number
     }
 
-    /// Sends these writes of a replica to the store.
     fn send(&mut self, at: usize, writes: impl IntoIterator<Item = Write>) {
         for write in writes {
             let tag = self.next().to_string();
@@ -283,7 +282,6 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Damages one field of the document.
     fn damage(&mut self, number: usize) {
         let Some(document) = &self.store.0 else { return };
         let entries = document.marks.keys().map(|name| format!("off:{name}"));
@@ -294,7 +292,6 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.store.damage(&fields[number % fields.len()], b"\xff");
     }
 
-    /// Repairs a damaged document through a replica.
     fn repair(&mut self, at: usize) -> Result<(), String> {
         let Some(document) = self.store.0.clone().filter(|document| !document.damaged.is_empty()) else {
             return Ok(());

@@ -26,7 +26,6 @@ const SHORT_TIMEOUT: &str = "--timeout=3s";
 /// The JSON output of a check.
 struct Checked {
     output: Ended,
-    /// The findings, with their codes.
     findings: Vec<Value>,
     /// The responses; `None` if the argument does not name a robots.txt.
     answers: Option<Value>,

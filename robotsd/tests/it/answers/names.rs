@@ -10,7 +10,6 @@ fn rules(_: &Asked) -> Vec<u8> {
     response("200 OK", &["Content-Type: text/plain"], RULES)
 }
 
-/// Returns the requested host.
 fn host(asked: &Asked) -> String {
     asked.field("host").unwrap()
 }

@@ -97,7 +97,6 @@ impl Replica {
         wait_until(state, || self.fleet()["state"] == state);
     }
 
-    /// Waits until a version is pending, and returns its hash.
     fn waiting(&self) -> String {
         let pending =
             || self.site()["pending"]["hash"].as_str().map(|hash| hash.trim_start_matches("sha256:").to_owned());

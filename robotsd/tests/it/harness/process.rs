@@ -130,7 +130,6 @@ impl Running {
         Self::spawn(robotsd().args(["serve", "--config"]).arg(config))
     }
 
-    /// Starts a command that is, or becomes, robotsd.
     pub(crate) fn spawn(command: &mut Command) -> Self {
         // This also covers commands that start robotsd through a shell, and callers that do not set
         // the folder.
@@ -159,7 +158,6 @@ impl Running {
         running
     }
 
-    /// Waits for a line of the log that has this event and fits.
     pub(crate) fn wait_for_event(&self, event: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let found = || self.log.lock().unwrap().iter().find(|line| line["event"] == event && fits(line)).cloned();
         wait_for(&format!("the event {event}"), found)
@@ -188,7 +186,6 @@ impl Running {
         self.all(event).iter().filter(|line| fits(line)).count()
     }
 
-    /// Returns the names of all events in the log so far.
     pub(crate) fn event_names(&self) -> std::collections::BTreeSet<String> {
         self.log.lock().unwrap().iter().filter_map(|line| line["event"].as_str().map(str::to_owned)).collect()
     }
@@ -212,7 +209,6 @@ impl Running {
         exchange(self.address, request)
     }
 
-    /// Returns the address of the admin interface.
     pub(crate) fn admin(&self) -> SocketAddr {
         let listening = self.wait_for_message("admin-listening", "http://");
         message(&listening).trim_start_matches("http://").split(' ').next().unwrap().parse().unwrap()
@@ -232,7 +228,6 @@ impl Running {
         file.map(field).unwrap_or_default()
     }
 
-    /// Runs a command for this process.
     pub(crate) fn command(&self, arguments: &[&str]) -> Ended {
         run(robotsd().args(arguments).arg("--admin").arg(self.admin().to_string()))
     }
@@ -329,7 +324,6 @@ pub(crate) fn is_alive(process: u32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
-/// Returns the message of a line of the log.
 pub(crate) fn message(line: &Value) -> &str {
     line["message"].as_str().unwrap()
 }
@@ -354,7 +348,6 @@ pub(crate) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// Waits until a condition is true.
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     wait_for(what, || holds().then_some(()));
 }

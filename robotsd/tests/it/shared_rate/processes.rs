@@ -27,7 +27,6 @@ fn using(config: &Config) -> (Folder, Running) {
     (folder, running)
 }
 
-/// Returns the status of the rate store.
 fn store_of(folder: &Folder) -> Value {
     folder.with_config(&["status", "--json"]).json()["rate_store"].take()
 }
@@ -38,7 +37,6 @@ fn count(store: &Value, counts: &str, kind: &str) -> usize {
     usize::try_from(found["count"].as_u64().unwrap()).unwrap()
 }
 
-/// Returns a count from the status of the rate store.
 pub(crate) fn counted(folder: &Folder, counts: &str, kind: &str) -> usize {
     count(&store_of(folder), counts, kind)
 }

@@ -25,12 +25,10 @@ pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
     here
 }
 
-/// Returns the path of any available program, for tests that do not depend on which one it is.
 pub(super) fn any() -> Option<PathBuf> {
     programs().pop().map(|(_, program)| program)
 }
 
-/// Starts a server of any available program.
 pub(crate) fn any_store() -> Option<StoreServer> {
     any().map(|program| StoreServer::start(&program).ready())
 }
@@ -98,7 +96,6 @@ impl StoreServer {
         (self.ip, self.port).into()
     }
 
-    /// Waits until the server responds.
     pub(crate) fn ready(self) -> Self {
         wait_until("a store", || self.try_send("PING").is_some_and(|said| said == "+PONG"));
         self

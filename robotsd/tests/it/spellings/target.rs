@@ -8,16 +8,13 @@ use std::collections::BTreeMap;
 /// A page that a rule disallows.
 pub(super) struct Page {
     pub(super) rule: String,
-    /// The decoded path.
     pub(super) path: String,
 }
 
 /// The technique that a spelling uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Family {
-    /// Nothing but escapes.
     Escapes,
-    /// Path parameters.
     Parameters,
     /// A path that begins like a host, or an absolute URL.
     Authority,
@@ -122,7 +119,6 @@ const fn is_unreserved(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Reports whether a byte must be escaped in a target.
 const fn must_be_escaped(octet: u8) -> bool {
     matches!(octet, b'%' | b'?' | b'#' | b'\\' | 0..=0x20 | 0x7F..)
 }

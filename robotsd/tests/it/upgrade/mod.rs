@@ -66,12 +66,10 @@ impl Upgraded {
         u32::try_from(self.json(&["status"])["pid"].as_u64().unwrap()).unwrap()
     }
 
-    /// Upgrades, and returns how the command ended.
     fn upgrade(&self) -> Ended {
         self.command(&["upgrade"])
     }
 
-    /// Upgrades, which must succeed, and returns the output of the command.
     fn upgraded(&self) -> String {
         self.upgrade().succeeded()
     }

@@ -15,7 +15,6 @@ pub(crate) enum Played {
     Records(Vec<RData>),
     Chain(&'static str, Vec<RData>),
     Code(ResponseCode),
-    /// There is no response.
     Silence,
     /// The response is truncated, even over TCP.
     Truncated,

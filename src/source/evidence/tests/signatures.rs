@@ -34,7 +34,6 @@ type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 struct Signer {
     pair: Ed25519KeyPair,
     keyid: String,
-    /// The keys of the directory.
     keys: RefCell<FoundKeys>,
     results: SignatureResults,
 }

@@ -19,7 +19,6 @@ const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 71));
 const PRIVATE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 72));
 /// A loopback address for the simulated metadata service of a cloud.
 const LINK_LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 73));
-/// The loopback address of this machine.
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn class(address: IpAddr) -> AddressClass {

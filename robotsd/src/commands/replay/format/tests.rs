@@ -16,7 +16,6 @@ fn shown(format: ReplayLogFormat, line: &str) -> Option<[String; 6]> {
     read(format, line).map(|entry| texts(&entry))
 }
 
-/// Returns the format that is detected for a log.
 fn found(log: &str) -> ReplayLogFormat {
     ReplayLogFormat::Auto.detect(&JsonKeys::default(), log.as_bytes())
 }

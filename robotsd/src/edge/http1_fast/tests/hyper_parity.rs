@@ -20,7 +20,6 @@ struct Script {
     length: Length,
     fields: Vec<(&'static str, &'static str)>,
     pieces: Vec<&'static str>,
-    /// Whether the body fails after its pieces.
     fails: bool,
     /// Whether the body reports its size.
     is_exact: bool,

@@ -60,7 +60,6 @@ async fn a_handshake_has_a_deadline() {
     assert_eq!(edge.reports(ConnectionErrorKind::Slow).await, "the TLS handshake was not complete in time");
 }
 
-/// Returns the ClientHello that the client would send.
 fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
     let name = ServerName::try_from("a.test").unwrap();
     let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();

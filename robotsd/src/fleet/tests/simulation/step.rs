@@ -45,7 +45,6 @@ pub(super) enum Step {
     Ask {
         at: usize,
     },
-    /// A message is delivered.
     Deliver(usize),
     Lose(usize),
     Double(usize),
@@ -59,7 +58,6 @@ pub(super) enum Step {
         at: usize,
         works: bool,
     },
-    /// A replica restarts.
     Restart {
         at: usize,
         with_disk: bool,

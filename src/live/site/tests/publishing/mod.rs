@@ -32,13 +32,10 @@ struct ModelSwitch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Planted {
     None,
-    /// A rollback does not hold the version that was rolled back.
     RollBackHoldsNothing,
     /// Every switch is on after a restart.
     SwitchForgets,
-    /// Any hash accepts the pending version.
     AcceptTakesAny,
-    /// A half-written file is accepted.
     HalfFileIsTaken,
 }
 

@@ -210,7 +210,6 @@ pub(super) struct Machine {
     pub(super) faults: Arc<Faults>,
 }
 
-/// A process with a site, and the models that the site may correspond to.
 pub(super) struct Process {
     site: Arc<Site>,
     pub(super) state: Option<StateDir>,
@@ -227,7 +226,6 @@ impl Machine {
         self.folder.path().join("state")
     }
 
-    /// Opens the state directory of a process.
     pub(super) fn open_state(&self, life: &Arc<Life>) -> Option<StateDir> {
         StateDir::open_on(disk(&self.faults, life, &self.clock), StateWriter::stepped(), self.state_folder()).ok()
     }

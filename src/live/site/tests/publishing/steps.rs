@@ -5,7 +5,6 @@ use super::model::{Held, ModelGate, TEXTS, Text};
 use super::process::{Fault, Files};
 use crate::live::{Enforcement, RejectionKind};
 
-/// The settings of a simulated run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) gate: ModelGate,
@@ -80,7 +79,6 @@ impl Settings {
     }
 }
 
-/// Draws a step of one kind.
 type Draw = fn(&mut Random) -> Step;
 
 impl Step {
