@@ -37,8 +37,7 @@ const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::
 struct World {
     rules: usize,
     pattern: usize,
-    /// The names of the groups. The first group has the first rule, and the last group has all
-    /// others.
+    /// The names of the groups. The first group has the first rule, the last one has all others.
     groups: &'static [&'static [&'static str]],
     company: String,
 }

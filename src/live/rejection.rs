@@ -317,8 +317,7 @@ mod tests {
         }
     }
 
-    /// Among the real files of the shared test cases, only HTML pages, other text and empty files
-    /// are rejected.
+    /// Only HTML pages, other text and empty files of the shared cases are rejected.
     #[test]
     fn files_of_real_sites_are_taken() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");

@@ -10,8 +10,7 @@ use tower_robots::rules::{Fallback, ProductToken, Reading, RobotsTxt};
 
 const CASES: &str = include_str!("../cases/headers.jsonl");
 
-/// Everyday and browser words that real files contain as names, and that must not apply to a
-/// person's browser.
+/// Everyday and browser words that real files contain as names, which no browser may match.
 const HOSTILE_NAMES: &[&str] =
     &["Mozilla", "bot", "Java", "Google", "Opera", "es", "008", "Code", "Spider", "LCC", "Titan", "Disco", "Chrome"];
 
@@ -224,8 +223,7 @@ fn cost_stays_linear() {
 
 #[test]
 fn many_files_share_the_registry() {
-    // Does not measure bytes, but what they depend on: names that the registry has are not stored
-    // again.
+    // Does not measure bytes, but what they depend on: registry names are not stored again.
     let names: Vec<String> = (0..10).map(|n| format!("ExampleBot{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let file = file(&names);

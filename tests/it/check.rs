@@ -122,8 +122,7 @@ proptest! {
     }
 }
 
-/// The files of the shared case data, if it exists next to the project: one in thirty, or all with
-/// `ROBOTSD_LONG`.
+/// The files of the shared case data, if it exists: one in thirty, or all with `ROBOTSD_LONG`.
 #[test]
 fn real_files_are_checked() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");

@@ -20,8 +20,7 @@ fn crates_of(package: &str, features: &str) -> BTreeSet<String> {
     names.filter(|name| *name != package).map(str::to_owned).collect()
 }
 
-/// Returns the rows of the feature table on the crate page: the feature, and the number in the last
-/// column.
+/// Returns the rows of the crate page's features: the feature, and the number in the last column.
 #[cfg(target_os = "linux")]
 fn stated() -> Vec<(String, usize)> {
     let page = include_str!("../../CRATE.md").lines().filter(|line| line.starts_with("| `"));

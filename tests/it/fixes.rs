@@ -1,5 +1,4 @@
-//! Fixes from outside: real and generated files, judged by the matcher rather than by the fix's own
-//! proof.
+//! Fixes from outside: real and generated files, judged by the matcher, not by their proof.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;

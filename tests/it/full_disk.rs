@@ -154,8 +154,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(!state.flush());
         let status = live.status();
-        // The last block of the history has room for a line, but writing it does not clear any
-        // other problem.
+        // The last block of the history has room for a line, but writing it clears no problem.
         assert!(status.state_problem(ProblemKind::Save).is_some(), "{status:?}");
         assert!(status.state_problem(ProblemKind::History).is_none(), "{status:?}");
         site.fill_history();
@@ -427,8 +426,7 @@ fn reopening_a_site_keeps_what_is_published_in_the_meantime() {
         let before = fs::read(path(&site, "state.json")).unwrap();
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(state.flush());
-        // As if the second version had been recorded but not saved, and the bytes of the first were
-        // lost.
+        // As if the second had been recorded but not saved, and the bytes of the first were lost.
         fs::write(path(&site, "state.json"), before).unwrap();
         let hash = VersionHash::of(FIRST.as_bytes()).to_string();
         fs::remove_file(path(&site, &format!("{}.txt", hash.trim_start_matches("sha256:")))).unwrap();

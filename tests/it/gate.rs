@@ -1,5 +1,4 @@
-//! Versions that do not go live by themselves: refused by the gate or rolled back; and how they are
-//! accepted.
+//! Versions that do not go live by themselves: refused or rolled back; how they are accepted.
 
 use std::fs;
 use std::path::PathBuf;
@@ -377,8 +376,7 @@ fn the_history_contains_attempts_and_their_changes() {
     assert!(history[3].detail.contains("HTML"), "{history:?}");
 }
 
-/// Texts that a failing application, or a deployment that copies the wrong file, leaves instead of
-/// a robots.txt.
+/// Texts that a failing application or deployment leaves instead of a robots.txt.
 const OTHER_TEXTS: [&str; 12] = [
     "Error: cannot connect to database\n",
     "404: Not Found",

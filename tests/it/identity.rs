@@ -1,5 +1,4 @@
-//! Signed requests with their expected outcomes (`tests/cases/web_bot_auth.json`), through the
-//! public API.
+//! Signed requests with outcomes (`tests/cases/web_bot_auth.json`), through the public API.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -58,8 +58,7 @@ fn pages() -> Router {
 struct Placement {
     name: &'static str,
     robots_txt: (u16, &'static str),
-    /// Part of the warning when crawlers are refused, depending on whether `/robots.txt` is ever
-    /// requested.
+    /// Part of the warning when crawlers are refused, whether or not `/robots.txt` is requested.
     warning: Option<&'static str>,
     app: fn(RobotsLayer) -> Router,
 }

@@ -32,8 +32,7 @@ fn people_are_not_held_to_star() {
     assert!(held.is_empty(), "{} are held\n{}", held.len(), held.join("\n"));
 }
 
-/// A quarter of these headers were held to `*` when their words and their makers' addresses made
-/// them crawlers.
+/// A quarter of these headers were held to `*` when words and addresses made them crawlers.
 #[test]
 fn programs_on_machines_are_not_held_to_star() {
     let rows = PROGRAMS.lines().filter(|line| !line.starts_with('#'));

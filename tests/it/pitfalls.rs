@@ -1,5 +1,4 @@
-//! Pitfalls of other tools, in both directions: results that must not happen, and results that
-//! must.
+//! Pitfalls of other tools, in both directions: results that must not happen, or must.
 
 use tower_robots::check::{Options, check};
 use tower_robots::live::LiveRobots;
@@ -14,8 +13,7 @@ const GPTBOT: &str =
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 
 fn is_refused(file: &str, agent: &str, method: &str, target: &str) -> bool {
-    // By default search engines are only tagged; these tests are about which requests are judged at
-    // all.
+    // By default engines are only tagged; these tests are about which requests are judged at all.
     let policy = Policy::builder().mode(Mode::Refuse).with_override(Override::index_engines(Mode::Refuse)).build();
     let live = LiveRobots::text(file).policy(policy).open().unwrap();
     live.with(|snapshot| {

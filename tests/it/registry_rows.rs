@@ -1,13 +1,11 @@
-//! The rows of the built-in registry: what verifies a crawler, and when its operator's page was
-//! read.
+//! The rows of the built-in registry: what verifies a crawler, when its operator's page was read.
 
 use std::collections::HashSet;
 
 use tower_robots::agent::{Category, Crawler, Registry};
 use tower_robots::identity::NamePattern;
 
-/// Crawlers of search engines whose operators' pages could not be read: their flags come from
-/// published lists.
+/// Crawlers of search engines whose operators' pages could not be read.
 const UNREAD_ENGINES: &str = "YandexImages YandexVideo YandexRenderResourcesBot YandexWebmaster Baiduspider \
     Baiduspider-image Baiduspider-video Baiduspider-render Sogou 360Spider Bravebot";
 

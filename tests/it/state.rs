@@ -1,5 +1,4 @@
-//! The state that is kept across restarts, and the behaviour of a site whose state is damaged or
-//! cannot be written.
+//! The state that is kept across restarts, and sites whose state is damaged or read-only.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -284,8 +284,7 @@ const UNCLEAR: [(&str, &str); 12] = [
     (r"\b(?:becomes?|became|makes|made) of (?:it|that|them|this|one|each)\b", "name what happens"),
 ];
 
-/// Returns the sentences of a file's comments, each with the number of the line that its paragraph
-/// begins in.
+/// Returns the sentences of a file's comments, each with the line of its paragraph.
 fn sentences(path: &Path) -> Vec<(usize, String)> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut paragraphs: Vec<(usize, String)> = Vec::new();

@@ -1,5 +1,4 @@
-//! The events of the feature `tracing`. Their targets and levels are documented, so that filters
-//! can rely on them.
+//! The events of the feature `tracing`. Targets and levels are documented for filters.
 
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,8 +31,7 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     assert!(live.ends_with("is live") && rejected.contains("HTML"), "{events:?}");
 }
 
-/// A mode that is not set is reported at the start. The event of a pending version names the call
-/// that accepts it.
+/// A mode that is not set is reported at the start. A pending version's event names the call.
 #[test]
 fn a_reload_names_the_mode_and_a_pending_version_names_its_accepting_call() {
     let events = events_with_fields(|| {

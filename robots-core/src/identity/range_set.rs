@@ -269,8 +269,7 @@ mod tests {
     }
 
     fn prefix() -> impl Strategy<Value = Network> {
-        // The prefixes consist of only a few different bytes, so that ranges overlap, touch and
-        // repeat.
+        // The prefixes have only a few different bytes, so that ranges overlap, touch and repeat.
         let v4 = (prop::array::uniform4(prop::sample::select(vec![0_u8, 1, 2, 127, 128, 255])), 0_u32..=32).prop_map(
             |(octets, length)| {
                 let bits = u32::from_be_bytes(octets) & u32::MAX.checked_shl(32 - length).unwrap_or(0);

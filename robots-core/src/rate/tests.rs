@@ -1,5 +1,4 @@
-//! Tests which requests pass: compared with a model, from many threads, and from a million
-//! addresses.
+//! Which requests pass: compared with a model, from many threads, and from a million addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;

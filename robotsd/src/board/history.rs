@@ -464,8 +464,7 @@ mod tests {
         }
     }
 
-    /// If the files of one day are too large, the largest ones are deleted first. Files of today
-    /// are kept.
+    /// If the files of one day are too large, the largest are deleted. Files of today are kept.
     #[test]
     fn a_small_site_does_not_pay_for_a_large_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -27,8 +27,7 @@ pub fn board_day(octets: &[u8]) {
 /// Comparable parts of a day's records: counts, watches and lost times.
 type Sums<'a> = (Vec<(&'a RowKey, [u64; 5])>, &'a [Watch], &'a [Lost]);
 
-/// Only sums are compared, because spans of fetches that have become equal are merged when the file
-/// is parsed.
+/// Only sums are compared, because parsing merges spans that have become equal.
 fn sums(day: &DayRows) -> Sums<'_> {
     let of_row = |row: &Row| {
         let reads = row.reads.iter().fold(0, |sum: u64, read| sum.saturating_add(read.count));

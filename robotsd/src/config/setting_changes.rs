@@ -315,8 +315,7 @@ mod tests {
     fn the_mode_of_a_site_is_the_one_that_holds() {
         let refuse = "mode = \"refuse\"\n";
         let tags = "enforcement.mode = \"tag\"\n";
-        // For sites without a mode, no change is listed, because the change of the config's mode
-        // covers them.
+        // For sites without a mode, no change is listed, because the config's mode covers them.
         assert_eq!(changes(&with("", ""), &with(refuse, "")), ["mode: observe → refuse"]);
         assert_eq!(changes(&with(refuse, ""), &with(refuse, tags)), ["site \"a\": enforcement.mode: refuse → tag"]);
         assert_eq!(changes(&with(refuse, tags), &with(refuse, "")), ["site \"a\": enforcement.mode: tag → refuse"]);

@@ -150,8 +150,7 @@ impl Raw {
         peers
     }
 
-    /// Opens `count` connections. Sends a request on each and waits for its answer, which must have
-    /// status 200.
+    /// Opens `count` connections. Sends a request on each, which must get 200.
     pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -228,8 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads up to and including a delimiter. Returns false if the connection ends before the
-    /// delimiter.
+    /// Reads up to and including a delimiter. Returns false if the connection ends first.
     pub(crate) async fn heard(&mut self, delimiter: &[u8]) -> bool {
         self.up_to(delimiter).await.is_some()
     }
@@ -264,8 +262,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
     }
 
-    /// Sends this number of bytes, with no limit on the time that the other side takes to read
-    /// them.
+    /// Sends this many bytes, however long the other side takes to read them.
     pub(crate) async fn pour(&mut self, octets: usize) {
         let some = [b'x'; 16 * 1024];
         let mut left = octets;

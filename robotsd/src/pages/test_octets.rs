@@ -9,9 +9,8 @@ use super::page_set::OwnHosts;
 use super::sitemap::{Listed, MAX_LOCATION_LENGTH, read_sitemap};
 use super::sitemap_walk::{MAX_SITEMAPS, SitemapWalk};
 
-/// Parses a document as a sitemap. The result must be the same if the document is compressed or
-/// arrives in pieces. Locations and errors must be bounded. A walk must end even if every URL
-/// returns this document.
+/// Parses a document as a sitemap. Compression and pieces must not change the result. Locations and
+/// errors must be bounded. A walk must end even if every URL returns this document.
 pub fn sitemap(octets: &[u8]) {
     let plain = listed(octets);
     let length = octets.len() % 7 + 1;

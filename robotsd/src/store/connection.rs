@@ -500,8 +500,7 @@ mod tests {
             for is_hinted in [true, false] {
                 addresses.has_answered = !is_hinted;
                 let probe = |_| std::future::ready(Ok(()));
-                // On a busy machine, the time limit for connecting may expire before the expected
-                // error.
+                // On a busy machine, the time to connect may expire first.
                 let said = loop {
                     let said = StoreConnection::connect(&settings, &mut addresses, probe).await.err().unwrap();
                     if said.starts_with("it closed the connection (") {

@@ -1,5 +1,4 @@
-//! Tests of an upstream. The origins are raw sockets, so that each test can choose every byte that
-//! they send.
+//! Tests of an upstream. Origins are raw sockets: tests choose every byte.
 
 mod caps;
 mod http2;
@@ -85,8 +84,7 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that reads one request per connection, sends `answer` and keeps the
-    /// connection open.
+    /// Starts an origin that reads one request per connection, sends `answer` and keeps it open.
     fn saying(answer: impl Into<String>) -> Self {
         Self::once(answer.into(), true)
     }
@@ -294,8 +292,7 @@ fn reporting<T>() -> (&'static mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver
     (Box::leak(Box::new(sender)), receiver)
 }
 
-/// Starts a proxy that forwards every request to `upstream`, for tests that need a client
-/// connection.
+/// Starts a proxy that forwards requests to `upstream`, for tests that need a client connection.
 fn proxy(upstream: Upstream) -> SocketAddr {
     proxy_with(EdgeLimits::default(), ListenerSettings::default(), upstream)
 }

@@ -252,8 +252,7 @@ mod tests {
                 assert_eq!(outcome(&format!("{host}:9145"), listed), "admin", "{host}");
             }
         }
-        // Another port belongs to another server. If a name has an allowed address, that address is
-        // used.
+        // Another port is another server. If a name has an allowed address, it is used.
         assert_eq!(outcome("127.0.0.1:9146", None), "127.0.0.1");
         assert_eq!(outcome("127.0.0.1-10.0.0.5.test:9145", None), "10.0.0.5");
         // The address of a replica's admin interface cannot be resolved, so no request may be sent

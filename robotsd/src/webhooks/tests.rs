@@ -116,8 +116,7 @@ fn version(hash: &str) -> Notice {
     Notice { site: "shop".to_owned(), hosts: vec!["shop.test".to_owned()], ..notice }
 }
 
-/// Creates a sender with short delays between attempts. Returns it with the list of the lines that
-/// it reports.
+/// Creates a sender with short delays between attempts. Also returns its reports.
 fn hooks(folder: Option<&Path>, attempts: usize) -> (Arc<PublishHooks>, Arc<Mutex<Vec<String>>>) {
     hooks_with(folder, vec![Duration::from_millis(40); attempts - 1])
 }
@@ -269,8 +268,7 @@ fn a_restart_with_the_same_version_sends_nothing() {
     let changed = start("sha256:2");
     until("delivered", || state(&changed) == "delivered");
     assert_eq!(server.requests().len(), 2);
-    // Every version that goes live must be announced, even if the same version was announced
-    // before.
+    // Every version that goes live must be announced, even if it was announced before.
     changed.serves(&version("sha256:2"));
     changed.published(&version("sha256:1"));
     until("a third", || server.requests().len() == 3);

@@ -1,5 +1,4 @@
-//! Sends queries and commands to a running proxy: over its address, over its socket, and with the
-//! commands.
+//! Sends queries and commands to a running proxy: over address, socket and with commands.
 
 use crate::harness::*;
 
@@ -69,8 +68,7 @@ fn reload_waits_and_reports_the_outcome() {
     let (folder, running) = config().start();
     let outcome = |target: &str| json(&running.ask_admin(&format!("POST {target}")))["sites"][0].clone();
     assert_eq!(outcome("/reload")["outcome"], "unchanged");
-    // The watcher may publish the version first, but the command must not return before the version
-    // is live.
+    // The watcher may publish the version first, but the command returns once it is live.
     folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /other/\n");
     let answer = outcome("/reload?site=a%20site");
     assert!(answer["outcome"] == "published" || answer["outcome"] == "unchanged", "{answer}");

@@ -522,8 +522,7 @@ fn a_client_without_existing_sites_is_told_so() {
     let status = command(1, &["status", "--problems"]).ends_with(1).out;
     assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", but there is no such site"]);
     command(1, &["status", "--ready"]).succeeded();
-    // If all sites that the client sees are off, this must not be shown as the switch for all
-    // sites.
+    // If all sites of the client are off, it must not be shown as the switch for all sites.
     for site in ["shop", "blog-1"] {
         command(5, &["enforce", "off", "--site", site]).succeeded();
     }
@@ -533,8 +532,7 @@ fn a_client_without_existing_sites_is_told_so() {
     assert_has(command(1, &["status"]).out, &["ENFORCEMENT IS OFF FOR EVERY SITE"]);
 }
 
-/// The kernel tells robotsd which user is at the other end of the socket. Only root can act as
-/// several users.
+/// The kernel tells which user is at the other end. Only root can act as several users.
 #[test]
 fn users_of_the_socket_are_identified_by_uid() {
     use std::os::unix::fs::PermissionsExt;
@@ -624,8 +622,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
     });
 }
 
-/// Changing the mode turns enforcement off like a switch does. `audit` must reject the name of an
-/// unknown site.
+/// The mode turns enforcement off like a switch. `audit` must reject the name of an unknown site.
 #[test]
 fn a_mode_that_a_config_changes_is_in_the_audit() {
     let config = |mode: &str, of_site: &str| {

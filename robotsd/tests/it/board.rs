@@ -99,8 +99,7 @@ fn the_board_begins_with_pending_actions() {
     assert_has(&text, &["robotsd status --problems --config "]);
 }
 
-/// While enforcement is off, crawlers are not recognised. Even a short time must therefore count as
-/// a gap.
+/// While enforcement is off, crawlers are not recognised. Even a short time is a gap.
 #[test]
 fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     let folder = site_folder();
@@ -146,8 +145,7 @@ pub(super) fn write_words(folder: &Path) {
 }
 
 thread_local! {
-    /// The current time, which stays the same within a thread, so that no hour ends between two
-    /// lines.
+    /// The current time, the same within a thread, so that no hour ends between two lines.
     static NOW: u64 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
 }
 
@@ -228,8 +226,7 @@ fn said(crawlers: &[Value]) -> Vec<String> {
     all
 }
 
-/// Verdicts are derived from the files, so every process that reads the files must show the same
-/// ones.
+/// Verdicts are derived from the files, so every process that reads the files must show the same.
 #[test]
 fn verdicts_are_the_same_after_a_restart_and_a_kill() {
     let folder = site_folder();

@@ -18,11 +18,9 @@ fn axe() -> Option<String> {
     crate::programs::present(text.ok_or("ROBOTSD_AXE names no axe.min.js"))
 }
 
-/// Checks the accessibility of a page in different looks: wide and narrow, light and dark,
-/// collapsed and expanded.
+/// The accessibility of a page: wide and narrow, light and dark, collapsed and expanded.
 fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str) {
-    // By default, both widths and both colour schemes are used, and in a long run every
-    // combination.
+    // By default both widths and both colour schemes are used, in a long run every combination.
     let looks = [
         ("wide-light", 1280, "light"),
         ("narrow-dark", 360, "dark"),

@@ -113,8 +113,7 @@ fn settle<'r>(running: impl IntoIterator<Item = &'r Running>) {
     }
 }
 
-/// Returns the rows of a report, except those that exist only because an identity was not known
-/// yet.
+/// Returns the rows of a report, except those only because an identity was not known yet.
 fn said(report: &Value) -> Vec<String> {
     let crawlers = report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default();
     let counts =
@@ -370,8 +369,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     assert_eq!(words(&of_git["history"]["crawlers"]), live);
     assert_eq!(of_git["given_back"], board["given_back"]);
     assert_eq!(of_git["history"]["versions"].as_array().unwrap().len(), 2);
-    // These files contain the same versions. The time of their last change is the time of the
-    // version.
+    // These files contain the same versions. Their modification time is the time of the version.
     for (file, version) in [("one.txt", 0), ("two.txt", 1)] {
         folder.write(file, [OLD, NEW][version]);
         let since = of_git["history"]["versions"][version]["since"].as_str().unwrap();

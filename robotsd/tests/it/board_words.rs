@@ -1,5 +1,4 @@
-//! Tests the verdicts about a verified crawler on a running board, also behind a cache and on a
-//! full disk.
+//! The verdicts about a verified crawler on a running board, behind a cache and on a full disk.
 
 use std::time::UNIX_EPOCH;
 
@@ -73,8 +72,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     let found = (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]);
     assert_eq!(found, (&1.into(), &0.into(), &true.into()));
 
-    // The crawler may rely on the version that it has fetched for a day, and that version allows
-    // the page.
+    // A fetched version may be relied on for a day, and it allows the page.
     folder.replace("robots.txt", CLOSED);
     wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
     // The board learns of a new version within a second. Earlier requests are not judged by it.
@@ -168,8 +166,7 @@ http {
 
 /// Starts nginx with a cache for robots.txt in front of robotsd, and returns its address.
 fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketAddr) {
-    // A free port may be taken by another program before nginx uses it. In that case, other ports
-    // are tried.
+    // A free port may be taken by another program before nginx uses it. Then other ports are tried.
     for _ in 0..10 {
         let front = free_ports(1)[0];
         let config = NGINX.replace("FRONT", &front.to_string()).replace("ROBOTSD", &robotsd.to_string());

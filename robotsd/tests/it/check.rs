@@ -98,8 +98,7 @@ fn a_check_of_one_file_shows_who_may_fetch_the_front_page() {
     }
 }
 
-/// Some findings depend on a site's settings. Without a config, the check cannot find these, and
-/// must report this.
+/// Some findings depend on a site's settings. Without a config, they are reported as missing.
 #[test]
 fn a_check_without_a_config_says_what_it_leaves_out() {
     let site = site();

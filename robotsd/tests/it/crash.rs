@@ -236,8 +236,7 @@ fn go_on(call: &str, error: &str) {
     let upgrade = folder.with_config(&["upgrade"]);
     assert_eq!(running.get("/robots.txt", FIREFOX).body, robots("a"), "{fault}: {}", upgrade.said());
     drop(failing);
-    // If an audit record could not be written, the problem ends with the next record that is
-    // written.
+    // If an audit record could not be written, the problem ends with the next one that is written.
     folder.with_config(&["enforce", "off"]).succeeded();
     let quiet = || {
         let now = status();
@@ -276,8 +275,7 @@ fn robotsd_goes_on_whatever_its_disk_says_and_loses_nothing_that_can_be_written_
     if !can_attach() {
         return super::programs::skip("strace, or the permission to look at another process");
     }
-    // The first errors of each call are tried at the same time, because each of them waits for the
-    // disk.
+    // The first errors of each call are tried at the same time, because each waits for the disk.
     let most = if is_long() { usize::MAX } else { 1 };
     thread::scope(|scope| {
         for (call, errors) in FAULTS {

@@ -54,8 +54,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // SIGTERM comes first, because nginx has workers that survive if only the master process is
-        // killed.
+        // SIGTERM comes first, because nginx's workers survive a kill of the master.
         signal("TERM", self.0.id());
         for _ in 0..200 {
             if !self.is_running() {

@@ -3,8 +3,7 @@
 
 use crate::harness::*;
 
-/// Every delimiter of RFC 3986, and other characters that parsers of URLs and hosts may treat as
-/// delimiters.
+/// Every delimiter of RFC 3986, and others that parsers of URLs and hosts may treat so.
 const DELIMITERS: &str = ":/?#[]@!$&'()*+,;=\\%\"<>^`{|}~_. \u{e9}";
 
 /// Returns values of `Host`: hosts with and without port, user information and brackets, with every
@@ -117,16 +116,14 @@ fn no_host_from_a_client_bypasses_a_rule() {
                 0 => (number, 14),
                 _ => (number + 14 * (way - 1), 42),
             };
-            // nginx does not accept a slash in a host: the text after the slash would be the
-            // target.
+            // nginx accepts no slash in a host: the text after the slash would be the target.
             let is_sent = |host: &&String| *preset != "ingress-nginx" || !host.contains('/');
             let hosts: Vec<_> = hosts.iter().skip(first).step_by(step).filter(is_sent).collect();
             let questions = |agent| {
                 hosts.iter().map(|host| question(endpoint, preset, "/private/x", host, agent)).collect::<Vec<_>>()
             };
             // If the host belongs to another site, the proxy may have its own site for it, unless
-            // it says that it has none. A site whose rules allow the page lets the request pass,
-            // too.
+            // it says it has none. A site whose rules allow the page lets the request pass, too.
             let may_pass = |host: &str| {
                 let is_named = endpoint != "/-/auth/";
                 !is_named && is_anothers(host) && (pattern != "[]" || host == "open.test")

@@ -54,8 +54,7 @@ fn suppliers_of_a_category_are_named_unless_the_file_blocks_them() {
     assert_lacks(edit(&everyone, &["--disallow", "GPTBot"]).succeeded(), &["not selected"]);
 }
 
-/// The owner's own group is one of the groups that block the category. It must be changed together
-/// with them.
+/// The owner's own group is among those that block the category. It changes together with them.
 #[test]
 fn already_blocked_crawlers_are_named_before_allowing_opens_the_site_to_them() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /\n")]);

@@ -181,8 +181,7 @@ fn a_site_must_be_named_if_a_config_has_several() {
         |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
     let several = "robotsd.toml: the config has 2 sites; choose one with --site: \"shop\", \"pages\"";
     assert_has(explain(&[], "/").failed(2), &[several]);
-    // A URL contains the host, which determines the site. For a site with a folder, it also
-    // determines the file.
+    // A URL contains the host, which determines the site. With a folder, also the file.
     assert_has(explain(&[], "https://shop.test/drafts/").succeeded(), &["AcmeBot may not fetch "]);
     assert_has(explain(&[], "https://b.pages.test/a/").succeeded(), &["AcmeBot may fetch "]);
     assert_has(explain(&[], "https://nobody.test/").failed(2), &[several]);
@@ -264,8 +263,7 @@ fn generated_lines(names: &[String], at: usize) -> Vec<String> {
     vec![line]
 }
 
-/// Returns the status and body of each response. Many requests at a time are sent on one
-/// connection.
+/// Returns the status and body of each response. Many are sent at a time on one connection.
 fn answers_of(address: std::net::SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String)> {
     let mut kept = Kept::open(address, "shop.test");
     let field = |line: &String| format!("User-Agent: {line}\r\n");

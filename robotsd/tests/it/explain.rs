@@ -444,8 +444,7 @@ fn every_command_reports_the_unread_part_of_a_file() {
     ] {
         folder.write("robots.txt", text);
         for arguments in &READING[..7] {
-            // A web page is not a robots.txt. `diff` accepts one as the old file, because that is
-            // what it replaces.
+            // A web page is not a robots.txt. `diff` accepts one as the old file.
             let is_error = text != long && *arguments != ["diff", "robots.txt", "good"];
             assert_has(folder.run(*arguments).failed(if is_error { 2 } else { 0 }), &[want]);
         }
@@ -607,8 +606,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     }
     running.end();
     assert_eq!(policy(&explain(&[])), want);
-    // If the state cannot be read, this must be reported. The answer is then based on the policy
-    // only.
+    // If the state cannot be read, this must be reported. The answer is then by the policy only.
     let switch = folder.at("state/enforcement");
     std::fs::remove_file(&switch).unwrap();
     std::fs::create_dir(&switch).unwrap();

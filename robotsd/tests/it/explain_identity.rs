@@ -122,8 +122,7 @@ fn a_request_that_only_its_signature_names_is_judged_as_that_crawlers() {
     assert_eq!(answers(&[question]).remove(0)["access"], "allow");
 }
 
-/// If a client claims to be a crawler of one operator, a signature of another operator must not
-/// prove this.
+/// A signature of another operator must not prove a claim.
 #[test]
 fn a_valid_signature_does_not_verify_another_operators_crawler() {
     let cases: Value = serde_json::from_str(CASES).unwrap();

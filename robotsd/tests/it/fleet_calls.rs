@@ -78,8 +78,7 @@ fn every_replica_confirms_or_is_named() {
     assert_has(fleet(&operator, &["status"]).succeeded(), &["is serving, 1 site\n", "3 of 3 replicas confirmed\n"]);
     assert_has(fleet(&operator, &["reload"]).succeeded(), &[": reloaded 1 site\n", "3 of 3 replicas confirmed\n"]);
 
-    // A frozen process accepts connections but does not respond. A killed one accepts no
-    // connections.
+    // A frozen process accepts connections and is silent. A killed one accepts no connections.
     second.1.freeze();
     let (third_folder, mut third) = third;
     third.kill();
@@ -290,8 +289,7 @@ fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
     );
 }
 
-/// A token for one site must show that site from every replica, but no other site, and no addresses
-/// of replicas.
+/// A token for one site must show that site from every replica, but no other, and no addresses.
 #[test]
 fn the_board_of_all_shows_a_token_its_own_sites() {
     let made = || {

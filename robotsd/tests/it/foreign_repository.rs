@@ -7,8 +7,7 @@ use std::os::unix::fs::symlink;
 use super::programs::skip;
 use crate::harness::*;
 
-/// Names a program in every setting from which git may run one. `RUN` is a script that leaves a
-/// file behind.
+/// Names a program in every setting from which git may run one. `RUN` leaves a file behind.
 const CONFIG: &str = "[core]\npager = RUN\nfsmonitor = RUN\nhooksPath = HOOKS\nalternateRefsCommand = RUN\nsshCommand = RUN\n\
                       gitProxy = RUN\naskPass = RUN\neditor = RUN\n[pager]\nlog = RUN\n[diff]\nexternal = RUN\norderFile = nowhere\n\
                       [diff \"run\"]\ncommand = RUN\ntextconv = RUN\n[log]\nshowSignature = true\n[gpg]\nprogram = RUN\n\

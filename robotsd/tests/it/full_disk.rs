@@ -87,8 +87,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
         running.wait_for_message("rejected", older);
         assert!(unfolded(&status(&running)).contains(&behind), "in the same words");
-        // Once the source contains the live version again, nothing is left to write, whatever the
-        // disk does.
+        // Once the source contains the live version again, nothing is left to write.
         site.replace("robots.txt", FOURTH);
         wait_for_robots(&running, FOURTH);
         wait_until("no longer behind", || !problems(&running).contains(&behind));

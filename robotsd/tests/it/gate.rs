@@ -241,8 +241,7 @@ fn new_rules_only_observe_while_they_are_new() {
     let first = running.wait_for_event("observed", |line| line["reason"] == "grace");
     let said = format!("2 rules only observe until {} at the latest", first["grace_end"].as_str().unwrap());
     assert_eq!(message(&first), said);
-    // The message about the new rules must not be logged again, whichever worker handles the next
-    // requests.
+    // The message about the new rules must not be logged again, whichever worker is next.
     for _ in 0..8 {
         assert_eq!(running.get("/page.html", GPTBOT).status, 200);
     }

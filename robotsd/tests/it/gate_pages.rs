@@ -176,8 +176,7 @@ fn a_list_counts_and_an_updated_baseline_lets_a_version_go_live() {
     assert_has(waits(&running), &["lose 2 of 3 pages of urls.txt (66 %)"]);
     folder.replace("robots.accepted.txt", ACCIDENT);
     wait_until("the version", || live(&running) == ACCIDENT);
-    // A changed list must be used from then on. If a list cannot be read, the known pages must be
-    // kept.
+    // A changed list is used from then on. If a list cannot be read, the known pages must be kept.
     folder.replace("urls.txt", "/guide/1\n/guide/2\n");
     watches(&running, "of urls.txt", 2);
     folder.replace("urls.txt", "guide\n");

@@ -188,8 +188,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// Converts the text of a comment to Markdown. Quoted values become code, and paths in the handbook
-/// become links.
+/// Converts the text of a comment to Markdown. Quotes become code, and paths become links.
 fn markdown(text: &str) -> String {
     let mut markdown = String::new();
     for (number, part) in text.split('`').enumerate() {
@@ -283,8 +282,7 @@ fn the_page_of_the_config_has_every_key() {
     compare("config.md", &page);
 }
 
-/// Returns what `robotsd check --explain` prints about a lint: why it matters, a bad example and a
-/// good one.
+/// Returns what `robotsd check --explain` prints: why it matters, a bad example and a good one.
 fn explanation(code: &str) -> String {
     let text = run(robotsd().args(["check", "--explain", code])).succeeded();
     // How to turn a lint off is described once, for all lints.

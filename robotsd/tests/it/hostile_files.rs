@@ -16,8 +16,7 @@ use crate::harness::*;
 const SECONDS: u64 = 4;
 const MEBIBYTES: u64 = 500;
 
-/// Default size of a file, in bytes. It is large enough to reveal a cost that grows faster than the
-/// size.
+/// Default size of a file, in bytes. Large enough to reveal a cost that grows faster than the size.
 const OCTETS: usize = 432 << 10;
 
 fn octets() -> usize {
@@ -145,8 +144,7 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Commands that read a robots.txt from a pull request. Only the first two run on the files of the
-/// lints.
+/// Commands that read a robots.txt from a pull request. The lints' files get the first two.
 const COMMANDS: [&[&str]; 6] = [
     &["check", "robots.txt"],
     &["check", "--unsafe-fixes", "--diff", "robots.txt"],
@@ -222,8 +220,7 @@ fn a_hostile_file_costs_what_its_size_costs() {
     assert!(costly.is_empty(), "{costly}");
 }
 
-/// Parsing settings or expectations to tables needs a hundred times their size, so their size must
-/// be limited.
+/// Parsing settings to tables needs a hundred times their size, so it must be limited.
 #[test]
 fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);

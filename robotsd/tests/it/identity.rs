@@ -1,5 +1,4 @@
-//! Tests `[identity]`, which finds out who sent a request. The evidence is host names of a
-//! simulated DNS server.
+//! `[identity]` finds out who sent a request. Evidence: names of a simulated DNS server.
 
 use std::fmt::Write as _;
 
@@ -79,8 +78,7 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     known(REAL, "/page.html", "verified");
     known(IMPOSTOR, "/page.html", "refuted");
 
-    // The impostor is refused although the file allows the request. The response must not name a
-    // rule.
+    // The impostor is refused although the file allows the request. The response names no rule.
     let refused = from(&running, IMPOSTOR, "/page.html", BOT);
     assert_eq!(refused.status, 403);
     assert_has(&refused.body, &["The request is not from ExampleBot, which it claims to be."]);
@@ -314,8 +312,7 @@ fn another_config_keeps_known_evidence() {
         running.has_event("request", |line| line["path"] == path && line["identity"] == "verified")
     };
     wait_until("a verified request", || is_verified("/page.html"));
-    // Every check begins with this query. One of the check's later queries may still be in
-    // progress.
+    // Every check begins with this query. One of its later queries may still be in progress.
     let asked = || names.asked().iter().filter(|question| question.starts_with("PTR ")).count();
     let before = asked();
     assert!(before > 0);

@@ -444,8 +444,7 @@ fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
             assert!(is_of(&running, &host(number, of), &format!("{mark}f{number}-{of}")), "{number} {of}");
         }
     }
-    // The same error in many sites must be shown to people only once, with the names of all these
-    // sites.
+    // The same error in many sites is shown to people once, with the names of all these sites.
     let same = text(9, "").replace("Disallow", "Dissallow");
     folder.replace("sites.d/f9.toml", same);
     let checked = folder.configured(["config", "check"]);

@@ -1,5 +1,4 @@
-//! Tests how robotsd starts and stops, with and without a supervisor, and what it does when
-//! resources run out.
+//! How robotsd starts and stops, with and without a supervisor, and without resources.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;

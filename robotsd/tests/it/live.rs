@@ -65,8 +65,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
             halves == 0 || pause > Duration::from_millis(300),
             "half a file is live: {halves} times, after {pause:?}"
         );
-        // The file is truncated or deleted. The last good version must stay, and the log must say
-        // why.
+        // The file is truncated or deleted. The last good version stays, and the log says why.
         fs::File::create(&path).unwrap();
         running.wait_for_message("rejected", "the file is empty");
         fs::remove_file(&path).unwrap();

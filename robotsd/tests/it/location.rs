@@ -1,5 +1,4 @@
-//! Tests which config is used, and where commands find the admin interface, if the command line
-//! does not say it.
+//! Which config is used, and where commands find the admin interface, without options.
 
 use tower_robots::agent::Registry;
 
@@ -195,14 +194,12 @@ fn a_config_is_found_by_option_location_or_environment() {
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
     let want = format!("using the settings of {}, which is ROBOTSD_CONFIG", path.display());
     assert!(said.error.contains(&want));
-    // The site determines the file. Its config is found in the way that the help of `--site`
-    // describes.
+    // The site determines the file. Its config is found as the help of `--site` describes.
     let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));
     assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
     let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);
     assert_has(&missing, &["there is no site \"other\"; there is \"a\""]);
-    // A site that is not in the config must be an error. Otherwise, another robots.txt would be
-    // edited.
+    // A site that is not in the config is an error. Otherwise, another robots.txt would be edited.
     for command in [&["edit", "--disallow", "GPTBot"][..], &["explain", "--user-agent", "GPTBot", "/"], &["check"]] {
         run(folder.robotsd().args(command).args(["--site", "other"])).failed(2);
     }

@@ -1,5 +1,4 @@
-//! Tests that the mode of a site limits what happens to a request, at the proxy and at the decision
-//! endpoint.
+//! The mode of a site limits what happens to a request, at the proxy and at the decision endpoint.
 
 use crate::harness::*;
 

@@ -1,5 +1,4 @@
-//! Tests the files of `config/monitoring`. They must be valid and documented, and use metrics that
-//! exist.
+//! The files of `config/monitoring`. They must be valid and documented, and use existing metrics.
 
 use super::programs::debian;
 use super::prometheus::Prometheus;

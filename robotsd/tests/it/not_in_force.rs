@@ -218,8 +218,7 @@ impl Scene {
         Self { folder, running, seen: RefCell::default() }
     }
 
-    /// Waits until every place shows the text of its cell, and until the log has a new line with
-    /// it.
+    /// Waits until each place shows the text of its cell, and until the log has a new line with it.
     fn says(&self, Cells { config_check, problems, ready, metric, log }: &Cells) {
         comes_to(|| self.folder.configured(["config", "check"]), config_check.0, &[config_check.1]);
         comes_to(|| self.running.command(&["status", "--problems"]), problems.0, &[problems.1]);

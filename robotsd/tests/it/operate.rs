@@ -6,8 +6,7 @@ use crate::harness::*;
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Creates a config with two sites of one folder. Only the log shows the address of the admin
-/// interface.
+/// Creates a config with two sites of one folder. Only the log has the admin address.
 fn config() -> Config {
     let blog = "hosts = [\"blog.test\"]\nroot = \".\"\nrobots.path = \"blog.txt\"";
     let config = Config::refusing().keys("state_dir = \"state\"").admin();
@@ -470,8 +469,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     assert_eq!(operated.page("shop.test"), 200);
     elsewhere(&["enforce", "on"]).succeeded();
     folder.remove("state/admin.place");
-    // Each command waits two seconds for the other process to end, so all of them run at the same
-    // time.
+    // Each command waits two seconds for the other's end, so all of them run at the same time.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let second = folder.configured(["serve", "--config"]);
@@ -712,8 +710,7 @@ fn the_check_reports_off_switches_and_a_pending_version() {
         ", warnings: 2",
     ];
     assert_has(said, &parts);
-    // The result must be as at the next start: one version is pending, and the other one stays
-    // live.
+    // The result must be as at the next start: one version is pending, the other one stays live.
     folder.replace("robots.txt", SHUT);
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");

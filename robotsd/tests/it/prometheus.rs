@@ -5,8 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::programs::debian;
 use crate::harness::*;
 
-/// A Prometheus that scrapes and evaluates its rules every second. It is killed when this is
-/// dropped.
+/// A Prometheus that scrapes and evaluates every second. It is killed when this is dropped.
 pub(super) struct Prometheus {
     _process: KillOnDrop,
     address: SocketAddr,

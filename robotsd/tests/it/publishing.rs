@@ -1,5 +1,4 @@
-//! Tests lists that are appended to a robots.txt, and requests that are sent when a version goes
-//! live.
+//! Lists that are appended to a robots.txt, and requests that are sent when a version goes live.
 
 use crate::harness::*;
 

@@ -98,8 +98,7 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
     wait_until("the accepted version", || running.get("/private/x", HOUSE_FETCHER).status == 403);
     wait_until("the status", || published.status()["waiting"].is_null());
     problems().ends_with(0);
-    // Without its row in the registry, the crawler is only known by its header, and a group names
-    // it.
+    // Without its row, the crawler is only known by its header, and a group names it.
     assert_eq!(running.get("/drafts/x", GOOGLEBOT).status, 403);
 }
 

@@ -305,8 +305,7 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
     std::fs::create_dir(folder.at("dir")).unwrap();
     let arguments = ["replay", "missing", "cut.gz", "dir", "log", "--robots", "robots.txt", "--format", "json"];
     let output = folder.run(arguments).ends_with(2);
-    // There are more requests than in the last log: everything that could be decompressed must
-    // count.
+    // There are more requests than in the last log: all that could be decompressed counts.
     assert!(output.json()["requests"].as_u64().unwrap() > 6, "{output:?}");
     let lines: Vec<_> = output.error.lines().collect();
     for (line, [start, part]) in lines.iter().zip([
@@ -678,8 +677,7 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
             let counts = ["requests", "other_hosts", "without_host", "unread_lines"].map(|name| report[name].as_u64());
             assert_eq!(counts, [by_hand, 2047 - by_hand, 0, 0].map(Some), "{format} {site} {said}");
             assert_eq!((code, crawler(&report, "Googlebot")["requests"].as_u64()), (Some(0), Some(by_hand)));
-            // All logs are read in the same way, so each site is tested with only one of the four
-            // formats.
+            // All logs are read in the same way, so each site is tested with one of four formats.
             if at != number % 4 {
                 continue;
             }

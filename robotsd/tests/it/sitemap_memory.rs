@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use crate::harness::*;
 
-/// Memory that the sitemaps of all sites together may use, in addition to what the process uses
-/// otherwise.
+/// Memory that the sitemaps of all sites together may use, in addition to other memory.
 const BUDGET_KIB: u64 = 64 << 10;
 
 /// Decompressed size of a sitemap, in bytes. It is nearly the maximum that the protocol allows.
@@ -88,8 +87,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             assert!(start.elapsed() < patience, "not within {patience:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
-        // These requests were answered while sitemaps were read. None of them may have waited for
-        // the end of that.
+        // These requests were answered while sitemaps were read. None may have waited for that.
         let answered = asking.turns() - turns;
         assert!(answered >= 20, "{answered} requests were answered meanwhile");
         (before, start)

@@ -1,5 +1,4 @@
-//! Tests the sources of a robots.txt: a folder with a file per host, the upstream itself, and a
-//! URL.
+//! Sources of a robots.txt: a folder with a file per host, the upstream itself, and a URL.
 
 use crate::harness::*;
 

@@ -25,8 +25,7 @@ fn said(config: &str) -> String {
     format!("{}: {message}", place.unwrap_or_else(|| panic!("{error}")))
 }
 
-/// Lines of a config after the name of its only site, joined to one line, and how the message about
-/// them begins.
+/// Lines of a config after the name of its only site, and how the message about them begins.
 const BAD_SITES: &str = r##"
 root = "nope" => 5:8: …
 root = "." | upstreams = ["http://127.0.0.1:1"] => 5:8: a site cannot have both "upstreams" and "root": remove one of them
@@ -259,8 +258,7 @@ fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
     }
 }
 
-/// If a start fails because of a later site, it must not have published an earlier site or saved
-/// anything.
+/// If a start fails because of a later site, it has published no earlier site and saved nothing.
 #[test]
 fn a_start_that_fails_publishes_no_site() {
     let with = |later: &str| {
@@ -306,8 +304,7 @@ fn a_start_without_trust_publishes_no_site() {
 fn the_shipped_configs_start() {
     for name in ["config/demo.toml", "config/robotsd.toml"] {
         let text = std::fs::read_to_string(project(name)).unwrap().replace("127.0.0.1:8080", "127.0.0.1:0");
-        // Paths in the config are relative to it, so the copy with another port must be in the same
-        // folder.
+        // Paths in the config are relative to it, so the copy must be in the same folder.
         let copy = tempfile::Builder::new().prefix(".test-").suffix(".toml").tempfile_in(project("config")).unwrap();
         // The log of the demo is for people, so its format is changed.
         std::fs::write(copy.path(), text.replace("format = \"text\"", "format = \"json\"")).unwrap();
@@ -346,15 +343,13 @@ fn a_clock_before_1970_ends_no_start() {
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let mut running = Running::spawn(&mut command);
         running.wait_for_event("clock", |line| message(line).starts_with("the clock is before 1970"));
-        // These are simple requests. For other requests, hyper would have to format the date, and
-        // cannot.
+        // Simple requests: for others, hyper would have to format the date, and cannot.
         let mut client = Kept::open(running.address, "site.test");
         assert_eq!(client.get("/robots.txt", FIREFOX), (200, robots.to_owned()));
         assert_eq!(client.get("/page.html", GPTBOT).0, 403);
         assert_eq!(client.get("/page.html", FIREFOX), (200, "hello".to_owned()));
         drop(client);
-        // For these requests, hyper panics. The connection must be closed, and the site must
-        // continue.
+        // For these requests, hyper panics. The connection is closed, and the site continues.
         assert!(
             rest(sent(running.address, "GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).is_empty()
         );

@@ -201,8 +201,7 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
     folder.with_config(&["status", "--problems"]).succeeded();
 }
 
-/// Creates forty sites. One has a pending version, one has an unreadable file, and one is switched
-/// off.
+/// Creates forty sites. One has a pending version, one has an unreadable file, and one is off.
 fn forty() -> (Folder, Running) {
     let mut config = Config::refusing().keys("workers = 1\nstate_dir = \"state\"").admin_socket();
     for number in 1..=40 {
@@ -238,8 +237,7 @@ fn sites_that_need_attention_come_first_and_each_other_is_one_line() {
     let report = folder.with_config(&["status", "--json"]).ends_with(1).json();
     assert_eq!((report["sites"].as_array().unwrap().len(), &report["state_writable"]), (40, &true.into()));
 
-    // If a command names a single site or host, its status must be complete, with an exit status of
-    // its own.
+    // If a command names a single site or host, its status is complete, with its own exit status.
     for (wanted, code) in [("s1", 0), ("s1.test", 0), ("s7", 1), ("s7.test", 1), ("s19", 1), ("s33", 1)] {
         let shown = folder.with_config(&["status", "--site", wanted]).ends_with(code).out;
         assert_has(

@@ -18,8 +18,7 @@ fn request(head: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), &fields.concat(), b"\r\ntracestate: second=1\r\n\r\n", body].concat()
 }
 
-/// Sends a request. Returns the response up to where the origin has repeated the head of the
-/// request.
+/// Sends a request. Returns the response up to the origin's copy of the head of the request.
 fn sent(running: &Running, request: &[u8]) -> Vec<u8> {
     let mut stream = crate::harness::sent(running.address, request);
     let mut answer = Vec::new();

@@ -1,5 +1,4 @@
-//! Tests the transcripts in the README and the handbook. Each command must print the lines below
-//! it.
+//! Transcripts in the README and the handbook. Each command prints the lines below it.
 
 use crate::harness::*;
 

@@ -87,8 +87,7 @@ fn connections_beyond_the_bound_get_retry_after() {
 
 #[test]
 fn clients_that_do_not_read_hold_no_upstream_connection() {
-    // Pages of the first size are read ahead completely. Pages of the second size are too large for
-    // that.
+    // Pages of the first size are read ahead completely. The second size is too large.
     for size in [40 * 1024, 4 * 1024 * 1024] {
         let more = "[limits]\nupstream_connections = 16\nconnect = \"60s\"\n";
         let (folder, running) = config(&[format!("http://{}", origin_of(size))], more).start();

@@ -28,8 +28,7 @@ async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
         ("/drafts/x", "NewBot/1.0 (+https://new.example/bot)", "NewBot", Reason::NoGroup, None, None),
         // curl is not a crawler, but has a group.
         ("/", "curl/8.5.0", "curl", Reason::Allowed, Some(Access::Allow), None),
-        // For a request for the robots.txt itself, the record is in the extensions of the layer's
-        // own response.
+        // For a request for the robots.txt itself, the layer's own response has the record.
         ("/robots.txt", GPTBOT, "GPTBot", Reason::Exempt, None, None),
     ];
     for (target, agent, name, reason, access, rule) in cases {

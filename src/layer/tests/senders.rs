@@ -30,8 +30,7 @@ async fn an_impostor_is_refused_even_if_the_file_allows_the_request() {
         let rule = record.rule.as_deref().map(str::to_owned).zip(record.line);
         sink.lock().push((record.reason, record.access, rule, record.identity));
     });
-    // A rule allows the first request. No rule matches the second. No group applies to the agent of
-    // the third.
+    // A rule allows the first request. No rule matches the second. No group applies to the third.
     for (agent, target) in [(GPTBOT, "/drafts/open"), (GPTBOT, "/"), (BINGBOT, "/drafts/x")] {
         let response = ask(layer.clone(), from(agent, target, REFUTED)).await;
         assert_eq!(response.status(), StatusCode::FORBIDDEN, "{agent} {target}");

@@ -36,8 +36,7 @@ fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {
     Arc::new(only(row))
 }
 
-/// Returns a registry with only this crawler, so that tests do not contact the servers of other
-/// crawlers.
+/// Returns a registry with only this crawler, so that no other crawler's server is asked.
 pub(crate) fn only(row: Crawler) -> Registry {
     let builtin = Registry::builtin();
     let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::Remove(crawler.name.clone()));

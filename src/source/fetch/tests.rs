@@ -1,5 +1,4 @@
-//! Simulates a whole day of a site: the state machine, the task and the snapshot, with a clock that
-//! the test sets.
+//! Simulates a day of a site: state machine, task and snapshot, with a clock of the test.
 
 mod redirects;
 

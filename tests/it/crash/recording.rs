@@ -11,15 +11,13 @@ const CALLS: &str = "open,openat,creat,read,write,pwrite64,writev,pwritev,lseek,
                      rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,mkdir,mkdirat,\
                      copy_file_range,sendfile,statx";
 
-/// A scenario looks up paths in this folder to leave marks in its recording. The folder does not
-/// exist.
+/// A scenario looks up paths in this folder to leave marks in its recording. It does not exist.
 const MARKS: &str = "/crash-mark";
 
 /// Environment variable of the recorded process: the folder of its files.
 pub(super) const INSIDE: &str = "CRASH_INSIDE";
 
-/// A change to a file in the recorded folder. Paths are relative to that folder, whose own path is
-/// empty.
+/// A change to a file in the recorded folder. Paths are relative to that folder, which is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     MakeFolder(PathBuf),

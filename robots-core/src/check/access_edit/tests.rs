@@ -45,8 +45,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         // If the names are added to an existing group, no new group is added.
         ("U: CCBot\nD: /\n\nU: a\nCrawl-delay: 2\n", "-GPTBot", "U: CCBot\nU: GPTBot\nD: /\n\nU: a\nCrawl-delay: 2\n"),
         ("U: GPTBot", "-GPTBot -CCBot", "U: GPTBot\nD: /\n\nU: CCBot\nD: /\n"),
-        // Another crawler is added to a group that only blocks, but not to a group with a delay or
-        // an exception.
+        // A crawler is added to a group that only blocks, not to one with a delay or an exception.
         ("U: CCBot # no\nD: /\n\nU: *\nD: /a\n", "-GPTBot", "U: CCBot # no\nU: GPTBot\nD: /\n\nU: *\nD: /a\n"),
         ("U: CCBot\nD: /\nA: /x\n", "-GPTBot", "U: CCBot\nD: /\nA: /x\n\nU: GPTBot\nD: /\n"),
         // A crawler that the group for `*` blocks needs no line, unless it does not obey `*`.

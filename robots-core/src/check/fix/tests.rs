@@ -73,8 +73,7 @@ fn the_usual_safety_of_each_lint() {
 
 #[test]
 fn what_is_usually_safe_is_not_where_it_decides() {
-    // With the `*`, the two patterns are equally long. So removing it would change which rule
-    // decides.
+    // With the `*`, the two patterns are equally long. Removing it would change which rule decides.
     let file = "User-agent: *\nDisallow: /private/*\nAllow: /*/opened\n";
     assert_eq!(safeties(file.as_bytes(), &Options::new()), [("redundant-star", Some(Safety::Unsafe))]);
     assert_eq!(fixed(file, Safety::Safe), file);

@@ -93,8 +93,7 @@ impl Signed {
         self.field("Signature-Input", format!("{label}={list}")).field("Signature", format!("{label}=:{signature}:"))
     }
 
-    /// Returns the result of a verified signature if there is one, else of an undecided one, else
-    /// of a failed one.
+    /// Returns the result of a verified signature, else of an undecided one, else of a failed one.
     fn check(&self) -> Option<SignatureCheck> {
         let fields = self.fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(&self.authority), "/path?x=1", &fields);

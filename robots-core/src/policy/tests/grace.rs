@@ -81,8 +81,7 @@ fn grace_ends_at_its_very_end() {
     let alone = Grace::new(length, start);
     assert_eq!(at(&alone, start + length - tick), Reason::Grace);
     assert_eq!(at(&alone, start + length), Reason::Disallowed);
-    // If an earlier version disallows the same path, the grace period ends when that version's
-    // grace period ends.
+    // If an earlier version disallows the path, the grace ends when that of the version ends.
     let mut with_earlier = Grace::new(length, start + length / 2);
     with_earlier.add(start, old.into());
     assert_eq!(at(&with_earlier, start + length - tick), Reason::Grace);

@@ -1,5 +1,4 @@
-//! Damaged files must not cause a panic, exceed the limits, or make a crawler appear to ignore
-//! robots.txt.
+//! Damaged files cause no panic, exceed no limit, or make a crawler appear to ignore robots.txt.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,8 +49,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     next.write(START + 7 * DAY).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));
     assert!(!accuses(&said_at_the_end(state)));
-    // The other days are not affected, except for requests that a fetch on the lost day could
-    // excuse.
+    // The other days are unaffected, except for requests that a fetch of that day could excuse.
     fs::write(&path, &text).unwrap();
     assert_eq!(said_at_the_end(state), week());
     fs::remove_file(&path).unwrap();

@@ -120,8 +120,7 @@ async fn where_another_process_accepts_idle_connections_close_in_the_end() {
     assert_eq!(kept.ask(GET).await.status(), 200);
     edge.edge.set_successor();
     edge.begin_shutdown();
-    // The clock is paused, because nothing more is sent, and the deadlines should take no real
-    // time.
+    // The clock is paused, because nothing is sent, and the deadlines should take no real time.
     tokio::time::pause();
     assert_eq!(kept.rest().await, "");
     soon(edge.served).await.unwrap();

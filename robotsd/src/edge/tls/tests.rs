@@ -71,8 +71,7 @@ impl TestAuthority {
         Arc::new(config)
     }
 
-    /// Creates a client with these TLS versions and the algorithms of this provider. It trusts this
-    /// authority.
+    /// Creates a client with these TLS versions and this provider. Trusts this authority.
     fn client_of(&self, provider: CryptoProvider, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
         let config = ClientConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions).unwrap();
         config.with_root_certificates(self.roots()).with_no_client_auth()
@@ -136,8 +135,7 @@ fn secure(limits: EdgeLimits) -> (TestAuthority, ServedEdge) {
     (authority, edge)
 }
 
-/// Size of an answer that fits both into the buffer of a TLS session and into an HTTP/2 client's
-/// initial window.
+/// Size of an answer that fits into a TLS buffer and an HTTP/2 client's initial window.
 const TAIL: usize = 60_000;
 
 fn get(host: &str) -> String {
@@ -196,8 +194,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
             assert_eq!((answer.status(), &*answer.body), (200, "https"), "{alpn:?}");
         }
     }
-    // The client sends no preface, a part of it, or a preface with another end (RFC 9113, section
-    // 3.4).
+    // No preface, a part of it, or one with another end (RFC 9113, section 3.4).
     let edge = secure_with(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
     for octets in [
         &get("a.test")[..],

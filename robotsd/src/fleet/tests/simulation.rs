@@ -24,16 +24,14 @@ use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
 
-/// Number of simulated schedules, each with [`LENGTH`] steps. An ordinary test run uses a twentieth
-/// of them.
+/// Number of simulated schedules, each with [`LENGTH`] steps. A usual run has a twentieth of them.
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
 
 /// Maximum time until an off switch in the store takes effect on every replica that reads it.
 const EVERYWHERE: Duration = Duration::from_secs(2);
 
-/// Number of earlier states of the store that are kept, so that a step can reset the store to one
-/// of them.
+/// Number of earlier states of the store , so that a step can reset the store to one of them.
 const REMEMBERED: usize = 12;
 
 struct Replica {
@@ -323,8 +321,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         current.filter(is_equal).collect()
     }
 
-    /// Lets all replicas with the store's epoch read until nothing changes any more, and checks
-    /// that they agree.
+    /// Lets replicas of the store's epoch read until nothing changes; they must agree.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..self.replicas.len() + 2 {
             for at in 0..self.replicas.len() {

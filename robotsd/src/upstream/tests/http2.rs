@@ -285,8 +285,7 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = upstream_to([gone, origin.address], |_| {});
     assert_eq!(statuses(&upstream, ["POST"; 6]).await, [200; 6]);
-    // A server that answers with HTTP/1.1 is recognised, and the event says that it does not speak
-    // HTTP/2.
+    // A server that answers with HTTP/1.1 is recognised, and the event names it.
     let plain = Origin::blurting("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
     let (upstream, events) = watched_in(HttpVersions::Http2, [plain.address], |_| {});
     assert_eq!(status(&upstream, "GET").await, 502);

@@ -1,5 +1,4 @@
-//! Tests of HTTP/2 connections that several clients share: how one client or one response affects
-//! the others.
+//! HTTP/2 connections that several clients share: how one affects the others.
 
 use std::collections::HashMap;
 
@@ -121,8 +120,7 @@ const BAD_PATH: (&str, u8) = ("/index.html", 0x85);
 /// The one-byte encoding of `:method: POST`.
 const POST: u8 = 0x83;
 
-/// The requests that arrived at a server: the number of the connection, and whether the request is
-/// a POST.
+/// The requests that arrived at a server: the number of the connection, and whether it is a POST.
 type Came = Mutex<Vec<(usize, bool)>>;
 
 /// Starts a server that answers `BAD_PATH` with [`injected`], and every other GET or HEAD normally.
@@ -308,8 +306,7 @@ async fn a_server_that_sends_nothing_gets_one_ping() {
         Vec::new()
     });
     let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
-    // Requests are sent one after another, so that all use the same connection as long as it
-    // accepts requests.
+    // Requests are sent one after another, so that all use the same connection.
     let held = asking(&upstream, "GET");
     for _ in 0..4 {
         assert_eq!(status(&upstream, "GET").await, 504);

@@ -50,8 +50,7 @@ async fn a_good_response_is_one() {
     assert_eq!(through(unmodified).await, (304, Some(String::new())));
 }
 
-/// Further heads are tested in `http2_bad_streams`, with their effects on the stream and the
-/// connection.
+/// Further heads are tested in `http2_bad_streams`, with effects on stream and connection.
 #[tokio::test]
 async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
     let switch = [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat();

@@ -47,8 +47,7 @@ const AT_ONCE: usize = 128;
 /// end a conversation that should end otherwise.
 const ATTEMPTS: usize = 5;
 
-/// Compares the two paths for each case. `compared` returns the outcomes if they differ, and
-/// otherwise `None`.
+/// Compares the two paths for each case. `compared` returns them if they differ.
 async fn compare<C, F>(cases: impl IntoIterator<Item = C>, mut compared: impl FnMut(C) -> F)
 where
     F: Future<Output = Option<String>> + Send + 'static,
@@ -67,8 +66,7 @@ where
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Starts an origin that answers every request with the request's own head and the length of its
-/// body.
+/// Starts an origin that answers every request with its head and its body's length.
 fn mirror() -> SocketAddr {
     accepting(|_, socket| async move {
         let mut peer = Raw::new(socket);
@@ -112,8 +110,7 @@ async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     };
     assert_eq!(client.ask(warming).await.status(), 200);
     client.try_send(octets).await;
-    // The bytes must arrive separately from the next request, because together they would be
-    // another case.
+    // The bytes must arrive separately from the next request, or it would be another case.
     settled().await;
     client.try_send("GET /last HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n").await;
     let rest = client.rest().await;
@@ -142,8 +139,7 @@ fn masked(text: &str) -> String {
     masked + rest
 }
 
-/// Returns heads of requests: valid ones, nearly valid ones, and ones that are crafted to be
-/// misread.
+/// Returns heads of requests: valid ones, nearly valid ones, and ones crafted to be misread.
 fn requests() -> BTreeSet<Vec<u8>> {
     let long = [&b"X-Long: "[..], &[b'l'; 7000]].concat();
     let target = [&b"/"[..], &[b't'; 7000]].concat();
@@ -328,8 +324,7 @@ fn with_target_escaped(request: &[u8]) -> Vec<u8> {
     [&parts.join(&b' ')[..], &request[line..]].concat()
 }
 
-/// Reports whether the last message is the rejection of a request, and not the answer to an earlier
-/// request.
+/// Whether the last message rejects a request, and does not answer an earlier one.
 fn is_refused(heard: &[String]) -> bool {
     heard.get(1).is_some_and(|message| message.starts_with("[\"400 "))
 }
@@ -374,8 +369,7 @@ async fn the_preface_of_http_2_comes_first_or_not_at_all() {
     }
 }
 
-/// Returns what the client receives of a response, and whether the upstream connection is used
-/// again.
+/// What the client receives of a response, and whether the upstream connection is used again.
 async fn outcome(way: Way, method: &'static str, answer: &'static [u8], then_closes: bool) -> String {
     let origin = Origin::start(move |number, mut peer| async move {
         if number == 0 {

@@ -8,8 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// An origin that can be stopped, and started again at the same address. It answers every request
-/// with its name.
+/// An origin that can be stopped, and started again at the same address. It answers with its name.
 struct Mortal {
     address: SocketAddr,
     name: &'static str,

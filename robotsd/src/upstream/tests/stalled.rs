@@ -1,5 +1,4 @@
-//! Tests of clients that do not read their responses, and of the requests that then get a
-//! connection.
+//! Clients that do not read their responses, and of the requests that then get a connection.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -198,8 +197,7 @@ async fn small_answers_free_their_connections_though_no_client_reads() {
             for _ in 0..3 {
                 let mut greedy = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
                 greedy.ask_often(path).await;
-                // The heads of a hundred answers have arrived, from eight connections to the
-                // origin.
+                // The heads of a hundred answers have arrived from eight connections to the origin.
                 greedy.until(|greedy| greedy.heads == 100).await;
                 clients.push(greedy);
             }
@@ -253,8 +251,7 @@ async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
         scene.opens(8).await;
         is_served(scene.address, 50).await;
     };
-    // Responses to HTTP/1.0 requests are written by hyper, and those to HTTP/1.1 requests by the
-    // fast path.
+    // Responses to HTTP/1.0 requests come from hyper, HTTP/1.1 ones from the fast path.
     tokio::join!(of_version("1.0"), of_version("1.1"));
 }
 
@@ -430,8 +427,7 @@ async fn a_stream_is_passed_on_as_it_comes() {
     client.ask(1, "/").await;
     client.until(|client| client.heads == 1).await;
     for event in 1..=5 {
-        // Some events arrive before the client can receive them, and others while the client waits
-        // for them.
+        // Some events arrive before the client can receive them, others while it waits for them.
         if event % 2 == 0 {
             client.grant(1, 10).await;
             client.until(|client| client.octets == event * 5).await;

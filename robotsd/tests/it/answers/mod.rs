@@ -1,5 +1,4 @@
-//! Tests `robotsd check https://example.com`, and URLs instead of files, against servers that
-//! respond in every way.
+//! `robotsd check https://example.com`, and URLs instead of files, with every kind of response.
 
 mod cases;
 mod formats;

@@ -1,5 +1,4 @@
-//! Tests the names of a site: with and without TLS, with and without `www.`, in other scripts, and
-//! addresses.
+//! Names of a site: with and without TLS and `www.`, in other scripts, and addresses.
 
 use super::cases::{ALLOW_ALL, GO_BY_RULES, RULES};
 use super::tls::Authority;

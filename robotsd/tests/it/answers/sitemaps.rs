@@ -9,8 +9,7 @@ fn sitemap(site: &str, urls: usize) -> String {
     format!("<?xml version=\"1.0\"?>\n<urlset>{urls}</urlset>")
 }
 
-/// Returns the findings about a site whose robots.txt has these lines, and the sitemaps that are
-/// shown.
+/// Returns the findings about a site whose robots.txt has these lines, and the shown sitemaps.
 fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
     let server = Origin::answering(move |asked| {
         let text = match asked.target.as_str() {

@@ -486,8 +486,7 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     );
     fs::write(folder.join("php-fpm.conf"), config).unwrap();
     let mut command = Command::new(program);
-    // If the test runs as root, PHP must, too. Otherwise, the two lines about a user have no
-    // effect.
+    // If the test runs as root, PHP must, too. Otherwise, the lines about a user have no effect.
     command
         .args(["--allow-to-run-as-root", "--nodaemonize", "--no-php-ini", "--fpm-config"])
         .arg(folder.join("php-fpm.conf"));
@@ -507,8 +506,7 @@ fn without_source(request: &Request<'_>, answer: &str) {
     }
 }
 
-/// Returns a response in a form that is comparable: without the time, and with the same names in
-/// both forms.
+/// Returns a response in a form that is comparable: without time, with the same names.
 fn comparable(answer: &[u8]) -> String {
     let answer = String::from_utf8(answer.to_vec()).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an end of the head");

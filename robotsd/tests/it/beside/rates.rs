@@ -42,8 +42,7 @@ fn three_nginx_allow_the_rate_of_one() {
                         429 => {}
                         status => panic!("{status}: {}", stage.log()),
                     }
-                    // This is several times the allowed rate: with six clients, one request every 3
-                    // ms.
+                    // This is several times the allowed rate: six clients, one request every 3 ms.
                     std::thread::sleep(Duration::from_millis(20));
                 }
             });

@@ -57,8 +57,7 @@ const TRAEFIK: Program = Program {
     check: "version",
 };
 
-/// The file does not contain the address for clients. Varnish looks for a relative folder in its
-/// system folders.
+/// The file does not contain the address for clients. Varnish looks in its system folders.
 const VARNISH: Program = Program {
     place: Place::Path("varnishd"),
     version: "-V",
@@ -211,8 +210,7 @@ impl Stage {
             assert!(checked.code == Some(0), "{}: {}", server.name, checked.error);
             let mut process = Daemon::logging(&mut with(server.program.arguments), &folder);
             let address = ([127, 0, 0, 1], front).into();
-            // Any response of the server itself is sufficient. It may first have to find the
-            // servers behind it.
+            // Any response is sufficient: it may first have to find its servers.
             let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
             if process
                 .comes_to(|| try_send(address, request).is_some_and(|octets| Answer::parse(&octets).status == 200))
@@ -320,8 +318,7 @@ fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], bo
     request
 }
 
-/// Starts robotsd next to another proxy. Its config refuses disallowed requests, and `more` is
-/// appended to it.
+/// Starts robotsd next to another proxy. It refuses disallowed requests; `more` is appended.
 fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
     let mut config = adapt(std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
     for (shipped, here) in [

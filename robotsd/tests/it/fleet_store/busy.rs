@@ -56,8 +56,7 @@ fn off_is_in_force_everywhere_within_two_seconds_whatever_the_hooks_do() {
         for round in 0..rounds {
             let told = &fleet.replicas[round % 3].running;
             if round % 2 == 1 {
-                // All connections are lost at the same time, as after a restart of the network to
-                // the store.
+                // All connections are lost at the same time, as after a restart of the network.
                 fleet.replicas.iter().for_each(|replica| replica.store.lead_to(store.address()));
             }
             let began = Instant::now();

@@ -36,8 +36,7 @@ struct Replica {
     store: Forwarder,
 }
 
-/// Three replicas that have read a document, and the folder of an operator. No process runs in that
-/// folder.
+/// Three replicas that have read a document, and an operator's folder without a process.
 struct Fleet {
     replicas: Vec<Replica>,
     operator: Folder,
@@ -127,8 +126,7 @@ impl Fleet {
         self.operator.with_config(arguments)
     }
 
-    /// Creates the document. On a busy machine, the first replica may create it, but respond too
-    /// late.
+    /// Creates the document. On a busy machine, the first replica may create it, but answer late.
     fn init(&self) {
         wait_until("a document", || {
             let init = self.says(&["fleet", "init"]);
@@ -407,8 +405,7 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         store.signal("CONT");
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.reach(&[0, 1, 2]);
-        // What the store did not accept must be written later without a command, and lifted
-        // together with the rest.
+        // What the store did not accept is written later by itself, and lifted with the rest.
         fleet.all(true);
         fleet.synced_are(3);
         assert_has(fleet.switch("on"), &[" of 3 replicas synced"]);
@@ -435,8 +432,7 @@ fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
         assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["were written back to the store"]);
         fleet.synced();
         fleet.all(true);
-        // Without an off switch, nothing is written back, and the document must be reported as
-        // missing.
+        // Without an off switch, nothing is written back, and the document is reported as missing.
         fleet.switch("on");
         store.send("FLUSHALL");
         fleet.replicas[1].becomes("went-back");
@@ -454,8 +450,7 @@ fn no_accept_of_an_older_copy_is_taken() {
         let first = fleet.accept("User-agent: *\nDisallow: /\n");
         fleet.serves(&first);
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
-        // The command waits three seconds for the replicas, which may be too short on a busy
-        // machine.
+        // It waits three seconds for the replicas, which may be too short on a busy machine.
         assert_has(fleet.says(&["rollback", "shop", "--fleet"]).out, &["is accepted by the fleet"]);
         let live = wait_for("the version before", || {
             let live = fleet.replicas[0].site()["hash"].as_str().unwrap().to_owned();
@@ -522,8 +517,7 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
         wait_until("the version", || fleet.replicas[..2].iter().all(live));
         let said = fleet.says(&["rollback", "shop", "--fleet"]).ends_with(1).out;
         assert_has(said, &["is accepted by the fleet", &gone]);
-        // It must start in the same state as the other replicas. From now on, it is asked at its
-        // new address.
+        // It must start in the same state as the other replicas. It is asked at its new address.
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.reach(&[0, 1, 2]);
         fleet.synced_are(3);
@@ -570,8 +564,7 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         comes_to(|| fleet.says(&["status", "--fleet"]), 0, &[unasked, "web-2: synced, robotsd 0.1.0"]);
         let json = || fleet.says(&["status", "--fleet", "--json"]);
         comes_to(json, 0, &["no address in fleet.replicas reaches it"]);
-        // The second replica is asked last. It reports what it has heard of the third one until
-        // now.
+        // The second replica is asked last. It reports what it has heard of the third one so far.
         fleet.replicas[1].store.cut();
         fleet.replicas[1].becomes("stale");
         fleet.replicas[2].folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
@@ -772,8 +765,7 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
         let new = Replica::start_with("web-4", &store, "", closed, "");
         assert_eq!(ready(&new).0, 200);
         wait_until("a refusal", || new.running.get("/any", GPTBOT).status == 403);
-        // The fleet has accepted neither the previous file nor one that would pass the gate
-        // anywhere else.
+        // The fleet has accepted neither the previous file nor one that would pass elsewhere.
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);

@@ -11,8 +11,7 @@ const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 /// Slightly more than the time after which a silent replica is missing.
 const SILENT: Duration = Duration::from_secs(17);
 
-/// Starts three replicas with hooks for all events. They log in to the store as the user that the
-/// handbook creates.
+/// Starts three replicas with hooks for all events. Their user is that of the handbook.
 fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
     let notify = format!(
         "[[notify]]\non = [\"waits\", \"enforcement\", \"replica-missing\"]\nurl = \"http://{}/\"\ntimeout = \"30s\"\n",
@@ -183,8 +182,7 @@ impl Drop for Killed {
     }
 }
 
-/// The process that replaces another one must have its name and its off switches, and must know
-/// what was reported.
+/// A process that replaces another has its name, its off switches, and what was reported.
 #[test]
 fn a_replica_that_is_upgraded_in_place_stays_itself() {
     a_store(async |_, store| {

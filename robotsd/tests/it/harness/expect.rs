@@ -1,5 +1,4 @@
-//! Assertions about parts of a string or report. If one fails, it prints the whole string or
-//! report.
+//! Assertions about parts of a string or report. If one fails, it prints all of it.
 
 use serde_json::Value;
 

@@ -99,9 +99,8 @@ pub(crate) fn ended(command: &mut Command, input: &[u8]) -> Ended {
     let (done, output) = std::sync::mpsc::channel();
     // The pipes are read while the process runs. Otherwise, a long output would block the process.
     std::thread::spawn(move || done.send(child.wait_with_output()));
-    // Other programs may need long. For example, promtool takes 13 s of processor time for the
-    // shipped rules, which can be two minutes while other tests run. This limit still detects a
-    // command that hangs.
+    // promtool, for example, takes 13 s of processor time for the shipped rules, which can be two
+    // minutes while other tests run. This limit still detects a command that hangs.
     let output = output.recv_timeout(PATIENCE * 5).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
     output.into()
 }
@@ -265,8 +264,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Stops every thread of the process. The kernel still accepts connections, but nothing is
-    /// answered.
+    /// Stops all threads. The kernel still accepts connections, but nothing is answered.
     pub(crate) fn freeze(&self) {
         stop(self.id());
     }
@@ -352,8 +350,7 @@ pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     wait_for(what, || holds().then_some(()));
 }
 
-/// Replaces a file atomically, as editors and deployments do: writes the new file next to it and
-/// renames it.
+/// Replaces a file atomically, as editors do: writes the new file next to it and renames it.
 pub(crate) fn replace_file(path: &Path, text: impl AsRef<[u8]>) {
     let aside = path.with_extension("new");
     fs::write(&aside, text).unwrap();

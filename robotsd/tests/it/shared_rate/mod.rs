@@ -19,8 +19,7 @@ fn settings(url: &str) -> StoreSettings {
     StoreSettings::new(StoreUrl::new(url).unwrap())
 }
 
-/// Returns settings with which no response of a working store comes too late, however busy the
-/// machine is.
+/// Returns settings with which no response of a working store comes too late, on a busy machine.
 fn patient(store: &StoreServer) -> StoreSettings {
     StoreSettings { deadline: PATIENCE, ..settings(&store.url()) }
 }
@@ -135,8 +134,7 @@ fn recorded_requests_are_counted_without_waiting() {
     });
 }
 
-/// Sends requests until the store is used again, or until it is no longer used. None of them may be
-/// denied.
+/// Sends requests until the store is used again, or no longer used. None may be denied.
 async fn until(rate: &SharedRate, what: &str, name: &str, ends: impl Fn(&SharedRate, SharedVerdict) -> bool) {
     let (start, mut slowest) = (Instant::now(), Duration::ZERO);
     loop {
@@ -307,8 +305,7 @@ fn move_clock(store: &StoreServer, numbers: usize, seconds: u64) {
     assert_eq!(store.send(&format!("SET {key} \"{moved}\" EX 1000")), "+OK");
 }
 
-/// Creates a bucket, which is the only one in the store. A replica has taken this many requests
-/// from it.
+/// Creates a bucket, the only one in the store. A replica has taken this many requests from it.
 async fn spent(store: &StoreServer, name: &str, bucket: SharedBucket, requests: u32) {
     store.send("FLUSHALL");
     let rate = replica(patient(store));
@@ -331,8 +328,7 @@ async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedV
 #[test]
 fn a_store_whose_clock_goes_back_denies_nobody() {
     each_store(async |name, store| {
-        // One bucket is empty, and one has a single request left, which a wrong clock could take
-        // away.
+        // One bucket is empty, and one has one request left, which a wrong clock could take away.
         for requests in [20, 19] {
             spent(&store, name, slow(), requests).await;
             move_clock(&store, usize::MAX, SLOW.as_secs() * 2 / 3);
@@ -387,8 +383,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
     });
 }
 
-/// With a local bucket, a client never waits longer than one interval. The same must hold with a
-/// store.
+/// A client never waits longer than one interval. This must hold with a store, too.
 #[test]
 fn nobody_waits_longer_than_an_interval_whatever_the_store_contains() {
     each_store(async |name, store| {

@@ -107,13 +107,11 @@ fn exactly_a_burst_passes_three_processes() {
             let store = StoreServer::start(program).ready();
             let rate = in_store(&store);
             let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "30", "burst = 20", &rate)).collect();
-            // There are so many requests that each process would let a whole burst pass if it
-            // counted alone.
+            // So many that each process would let a whole burst pass if it counted alone.
             let Hammered { passed, longest, .. } = hammer(&replicas, ask, |request, _| request < 30);
             let allowed = 20 + usize::try_from(longest.as_secs() / 30).unwrap();
             let alone: usize = replicas.iter().map(|(folder, _)| counted(folder, "requests", "alone")).sum();
-            // The store may have counted a request although it was decided without the store's
-            // response.
+            // The store may have counted a request although it was decided without its response.
             assert!(passed <= allowed + alone, "{name}: {passed} of {allowed} passed, {alone} without the store");
             assert!(passed + alone >= 20, "{name}: {passed} passed, {alone} without the store");
             (store, replicas)
@@ -131,8 +129,7 @@ fn exactly_a_burst_passes_three_processes() {
     });
 }
 
-/// The mode of the site allows no refusals, so no request waits for the store. The store must still
-/// count them.
+/// Without refusals, no request waits for the store. It must still count them.
 #[test]
 fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
     let Some(store) = any_store() else { return };
@@ -177,8 +174,7 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
     let start = Instant::now();
     assert_eq!(hosts.map(|host| status(&one.1, host)), [200; 3]);
     let again = [&one, &other].map(|(_, running)| hosts.map(|host| status(running, host)));
-    // On a busy machine, a process may decide without the store. The next request may also be
-    // allowed already.
+    // On a busy machine, a process may decide without the store. The next request may be allowed.
     let is_due = start.elapsed() >= Duration::from_secs(20);
     let is_alone = [&one, &other].iter().any(|(folder, _)| counted(folder, "requests", "alone") > 0);
     if !is_due && !is_alone {

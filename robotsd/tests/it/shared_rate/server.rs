@@ -163,8 +163,7 @@ fn spawn(program: &Path, folder: &Path, arguments: &[String]) -> KillOnDrop {
     KillOnDrop(command.stdout(Stdio::null()).spawn().unwrap())
 }
 
-/// Starts a server that answers everything with these bytes. After that, it closes or keeps the
-/// connection.
+/// Starts a server that answers with these bytes. Then it closes or keeps the connection.
 pub(super) fn played(answer: &'static [u8], closes: bool) -> SocketAddr {
     answering(move |_| (answer.to_vec(), closes))
 }

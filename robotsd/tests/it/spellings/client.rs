@@ -1,5 +1,4 @@
-//! A crawler's connection. It sends requests as bytes, one after the other, and reads whole
-//! responses.
+//! A crawler's connection. It sends requests as bytes one by one, and reads whole responses.
 
 use crate::harness::*;
 

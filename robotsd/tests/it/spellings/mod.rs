@@ -92,8 +92,7 @@ struct Bypass {
     served: String,
 }
 
-/// Sends every spelling of every page to every upstream. Fails if a crawler receives a private
-/// page.
+/// Sends each spelling of each page to every upstream. Fails if a crawler receives a private page.
 fn attack(upstreams: &[Upstream]) {
     if upstreams.is_empty() {
         return;
@@ -172,8 +171,7 @@ fn attack_one(
             turn += 1;
             let agent = [GPTBOT, CRAWLER][turn % 2];
             let reply = clients[(turn / 2) % 2].get(&target, agent);
-            // A rule for `/private/` does not cover `/private`, but some servers have the same page
-            // there.
+            // A rule for `/private/` does not cover `/private`, but some servers serve it, too.
             let is_another = reply.body.contains("index.html") && !target::ends_as_folder(&target);
             if reply.body.contains(MARKER) && !is_another {
                 note(&format!("{family:?}"), "GET", &target, &page.rule, &reply.body);

@@ -103,8 +103,7 @@ enum Hex {
 fn write(path: &str, escape: impl Fn(u8) -> Hex) -> Vec<u8> {
     let mut out = Vec::new();
     for octet in path.bytes() {
-        // A slash is a separator, so it is not escaped here. Escaping slashes is a technique of its
-        // own.
+        // A slash is a separator, so it is not escaped here. Escaping it is a technique of its own.
         match if octet == b'/' { Hex::Raw } else { escape(octet) } {
             Hex::Raw => out.push(octet),
             Hex::Upper => out.extend(format!("%{octet:02X}").bytes()),
@@ -138,8 +137,7 @@ fn is_another_page(page: &Page, target: &[u8]) -> bool {
     target.contains(&b'?') || last_segment(target).is_empty()
 }
 
-/// Reports whether every server takes the end of a target for a folder, because it is a slash or a
-/// dot segment.
+/// Whether every server takes the end of a target for a folder: a slash or a dot segment.
 pub(super) fn ends_as_folder(target: &[u8]) -> bool {
     matches!(&*last_segment(target), "" | "." | "..")
 }
@@ -232,8 +230,7 @@ fn authorities(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         add(format!("{slashes}{}", raw.trim_start_matches('/')).into_bytes());
         add(format!("{slashes}{raw}").into_bytes());
     }
-    // In an absolute URL, robotsd uses the host to choose the site, so the test inserts the right
-    // host.
+    // In an absolute URL, robotsd uses the host to choose the site, so the right host is inserted.
     for start in r"http://{host} HTTP://{host} http://{host}:80 http://{host}/ http://{host}//h http://{host}/x/.."
         .split_whitespace()
     {
@@ -271,8 +268,7 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
             add(format!("{start}{target}").into_bytes());
         }
     }
-    // As in E5 of the issue: only a server that counts empty segments removes the part in front of
-    // the page.
+    // As in E5 of the issue: only by counting empty segments is the part in front removed.
     let (folder, name) = raw.rsplit_once('/').unwrap();
     for between in ["//a//../../", "//a/..//../", "/%2Fa//../../", "///..//../"] {
         add(format!("/{folder}{between}{name}").into_bytes());
@@ -280,8 +276,7 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         add(format!("/x/%2e%2e/{folder}{between}{name}").into_bytes());
         add(format!("/x/../{folder}{between}{name}").replace("..", "%2E%2E").into_bytes());
     }
-    // Until its dot segments are resolved, such a path is public by a longer rule, or is never
-    // judged.
+    // Until its dot segments are resolved, such a path is public by a longer rule, or never judged.
     for start in ["/private/pub/../..", "/private/pub//../../..", "/private/pub/%2e%2e/..", "/private/pub/..;/..;"] {
         add(format!("{start}{raw}").into_bytes());
     }

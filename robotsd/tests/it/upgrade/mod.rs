@@ -88,8 +88,7 @@ impl Upgraded {
         self.replace_program("#!/bin/sh\nprintf '{\"say\":\"prepared\"}' >&0\nexec sleep 600\n");
     }
 
-    /// Waits until the first process that was started for an upgrade has received all resources.
-    /// Returns its ID.
+    /// Waits until the first process of an upgrade has received all resources. Returns its ID.
     fn opening(&self) -> u32 {
         let process = wait_for("the new process", || self.started().first().copied());
         let lock = fs::File::open(self.path("state/lock")).unwrap();
@@ -442,8 +441,7 @@ fn a_supervisor_learns_of_the_new_process() {
     assert!(ready.starts_with("READY=1\n"), "{ready}");
     upgraded.upgraded();
     let process = upgraded.process();
-    // The new process itself sends this. A supervisor that accepts messages only from the main
-    // process ignores it.
+    // The new process itself sends this. A supervisor may ignore it.
     assert_eq!(hears(), ready);
     assert_eq!(hears(), format!("MAINPID={process}\n{ready}WATCHDOG=1\n"));
 }

@@ -6,8 +6,7 @@ use std::io::ErrorKind;
 use super::{ASK, Upgraded};
 use crate::harness::*;
 
-/// Maximum time after which a new process is stopped, in milliseconds. Most processes do not serve
-/// by then.
+/// Latest moment at which a new process is stopped, in milliseconds. Most do not serve by then.
 const LATEST: u64 = 120;
 
 /// How long the previous process may need to read what a process has sent before it was stopped.
@@ -49,8 +48,7 @@ impl Tally {
     /// Records that a connection was cut off. It was opened at this time.
     fn note(&self, opened: Instant, sent: Sent) {
         let now = Instant::now();
-        // If a kill is in progress, its end is not known yet, but its client may have noticed it
-        // already.
+        // If a kill is in progress, its end is not known yet, but its client may have noticed it.
         let death = wait_for("the end of a kill", || {
             let death = *self.death.lock().unwrap();
             death.is_none_or(|(_, end)| end <= Instant::now()).then_some(death)

@@ -176,8 +176,7 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
 
 #[test]
 fn a_resolver_that_says_no_to_everything_refutes_no_request() {
-    // With split DNS, or if the resolver has no access to the internet, the list cannot be fetched,
-    // either.
+    // With split DNS, or without the internet, the list cannot be fetched, either.
     let network = Network::start(nothing(), |_| {});
     for address in [GENUINE, IMPOSTOR] {
         assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");

@@ -129,8 +129,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     until("the list", || (followed.status().origin == Some("fetched")).then_some(()));
     followed.clock.go_back(2 * HOUR);
     assert_eq!(identity(INSIDE), verified);
-    // The new list is used a moment before the evidence version changes. Only then is the stored
-    // claim invalid.
+    // Only when the evidence version changes, a moment later, is the stored claim invalid.
     until("other evidence", || (identity(OUTSIDE) != verified).then_some(()));
 
     // In the new registry, the crawler has no list.

@@ -37,8 +37,7 @@ struct State {
 
 impl PlayedDns {
     pub(crate) fn start() -> Self {
-        // Both protocols need the same port. If it is in use for one of them, another port is
-        // tried.
+        // Both protocols need one port. If it is in use by one of them, another port is tried.
         let (udp, tcp) = (0..100)
             .find_map(|_| {
                 let udp = UdpSocket::bind("127.0.0.1:0").ok()?;

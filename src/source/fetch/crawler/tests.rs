@@ -379,8 +379,7 @@ fn the_specification_row_by_row() {
     }
 }
 
-/// A crawler that forgets to fetch again must notice: `allows` does not answer from an old copy
-/// forever.
+/// A crawler that forgets to fetch again must notice: `allows` does not trust an old copy forever.
 #[test]
 fn an_answer_that_is_not_fetched_again_allows_nothing() {
     const OPEN: &str = "User-agent: *\nDisallow: /private/\n";

@@ -84,8 +84,7 @@ impl Server {
     }
 }
 
-/// Starts a public server and a loopback server with the same port. A name can then have both
-/// addresses.
+/// Starts a public server and a loopback server with the same port. A name can have both addresses.
 fn on_one_port() -> (Server, Server) {
     let bind = || {
         let public = TcpListener::bind((PUBLIC, 0)).expect("a port");

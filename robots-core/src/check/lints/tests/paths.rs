@@ -319,8 +319,7 @@ fn lints_about_what_is_no_path() {
         .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for an ordinary space"]);
 }
 
-/// Crawlers compare an expression literally, and the message about the special characters is
-/// correct.
+/// Crawlers compare an expression literally, and the message about special characters is right.
 #[test]
 fn an_expression_matches_its_own_characters() {
     use crate::rules::{Access, Fallback, Reading, RobotsTxt};

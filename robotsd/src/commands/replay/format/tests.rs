@@ -103,8 +103,7 @@ fn lines_of_a_load_balancer_are_read() {
     assert_eq!(shown(ReplayLogFormat::Alb, ALB), Some(want.map(str::to_owned)));
     assert_eq!(found(ALB), ReplayLogFormat::Alb);
     assert_eq!(read(ReplayLogFormat::Alb, ALB).and_then(|entry| entry.time), Some(1_530_570_180));
-    // These lines have a URL without a path, an address in brackets, and bytes of a client that are
-    // not a request.
+    // A URL without a path, an address in brackets, and bytes that are no request.
     let line =
         ALB.replace("https://example.com:443/a?b=c", "https://[2001:db8::1]:443").replace("192.0.2.7:", "2001:db8::2:");
     assert_eq!(
@@ -242,8 +241,7 @@ fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format(
     }
 }
 
-/// The format of an error log is not mistaken for an access log format, however few quotes its
-/// lines contain.
+/// The format of an error log is no access log, however few quotes it has.
 #[test]
 fn an_error_log_holds_no_requests() {
     let keys = JsonKeys::default();
@@ -279,8 +277,7 @@ fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
     }
 }
 
-/// Returns the host and the address of each line that is a request by GPTBot for `/a` at the usual
-/// time.
+/// Returns the host and the address of each line by GPTBot for `/a` at the usual time.
 fn gptbots(lines: &[String]) -> Vec<Option<(Option<String>, String)>> {
     let keys = JsonKeys::default();
     let chunk = lines.join("\n");
@@ -416,8 +413,7 @@ fn what_is_not_understood_is_unread() {
     let keys = JsonKeys::default();
     let escaped = serde_json::to_string(GPTBOT).expect("a text");
     for line in [
-        // These are parts of objects over several lines, as `journalctl -o json-pretty` writes
-        // them.
+        // Parts of objects over several lines, as `journalctl -o json-pretty` writes them.
         &format!("    \"message\" : {escaped},"),
         &format!("[{{\"message\": {escaped}}}, {{\"message\": {escaped}}}]"),
         &format!("{{\"message\": {escaped}"),
@@ -524,8 +520,7 @@ fn values_in_quotes_are_read_where_a_log_has_columns() {
     assert_eq!((directives, unread), (2, 2));
 }
 
-/// If a line has more values than `#Fields` names columns, values would be assigned to the wrong
-/// columns.
+/// With more values than `#Fields` names columns, values would be in the wrong columns.
 #[test]
 fn a_line_with_other_columns_than_the_log_names_is_unread() {
     let (requests, _, unread) = of_chunk(

@@ -1,5 +1,4 @@
-//! Tests that the right certificate is chosen for each client, and that certificate files are
-//! replaced.
+//! The right certificate for each client, and replaced certificate files.
 
 use super::*;
 
@@ -20,8 +19,7 @@ async fn each_name_gets_its_certificate_and_others_the_first() {
         let stream = edge.connect(&client, name).await.unwrap();
         assert_eq!(leaf(&stream), CertificatePair::read(paths).unwrap().key.cert[0], "{name}");
     }
-    // No certificate has the name that this client sends, so the client rejects the certificate
-    // that it gets.
+    // No certificate has the name that this client sends, so the client rejects what it gets.
     let error = edge.connect(&client, "other.test").await.unwrap_err().to_string();
     assert!(error.contains("a.test"), "{error}");
 }

@@ -50,8 +50,7 @@ struct Publishing<const PLANTED: usize> {
     /// The switch of all sites, and the site's own switch.
     switches: [ModelSwitch; 2],
     /// Set if this process has taken the directory back: the state that it wrote before it handed
-    /// the directory over. Until its state changes, the disk may have the state of the other
-    /// process.
+    /// the directory over. Until it changes, the disk may have the state of the other process.
     handed_over: Option<Vec<Saved>>,
 }
 
@@ -246,8 +245,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         }
     }
 
-    /// Records that an operator's decision is on disk, because it is written before the call
-    /// returns.
+    /// Records an operator's decision as on disk, because it is written before the call returns.
     fn decided(&mut self, outcome: ModelOutcome) {
         if outcome != ModelOutcome::NoSuchVersion && self.fault().is_none() {
             self.is_written();
@@ -424,8 +422,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         let (is_sure, now) = (self.disk.is_sure(), self.now());
         let mut main = self.main.take().ok_or("no process runs")?;
         if main.life.is_over() || !is_readable || main.life.ends_soon() {
-            // The process may have read the disk completely, partly or not at all, so its state is
-            // uncertain.
+            // The process may have read the disk completely, partly or not: its state is uncertain.
             self.main = Some(main);
             return Ok(());
         }

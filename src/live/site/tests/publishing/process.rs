@@ -141,8 +141,7 @@ pub(super) struct Fault {
 impl Fault {
     pub(super) const ERRORS: [i32; 5] = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EROFS, libc::EMFILE];
 
-    /// Reports whether files can be read. They cannot be read if the process has no free file
-    /// descriptors.
+    /// Reports whether files can be read. They cannot if the process has no free file descriptors.
     pub(super) const fn is_readable(self) -> bool {
         self.errno != libc::EMFILE
     }
