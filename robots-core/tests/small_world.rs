@@ -177,8 +177,7 @@ fn judge(world: &World, targets: &Targets, piece: usize, pieces: usize) -> (usiz
                     };
                     let forms = if reading == Reading::Reference { &[target][..] } else { &of_target[target] };
                     let mut answers = forms.iter().map(answer).filter(|(access, _)| *access == Access::Disallow);
-                    // If several forms are disallowed, any of them may be reported, but the path as
-                    // sent comes first.
+                    // If several forms are disallowed, any may be reported, the sent path first.
                     let agrees = match answer(&forms[0]) {
                         (Access::Allow, line) if have.0 == Access::Allow => line == have.1 && answers.next().is_none(),
                         (Access::Allow, _) => answers.any(|answer| answer == have),

@@ -270,8 +270,7 @@ mod tests {
     }
 
     proptest! {
-        /// The entry that the proxy appends is parsed first, whatever the client has sent before
-        /// it, and the parser does not panic.
+        /// The proxy's entry is parsed first, after anything of the client, without a panic.
         #[test]
         fn the_entry_that_a_proxy_appends_is_read_first(
             sent in proptest::collection::vec(any::<u8>(), 0..200),

@@ -59,8 +59,7 @@ fn refusing_by(file: &str) -> RobotsLayer {
     RobotsLayer::new(live_by(file, Policy::builder().mode(Mode::Refuse)))
 }
 
-/// Responds with 200 and with the request's verdict field, so that a test can check which field
-/// reached the service.
+/// Responds with 200 and with the request's verdict field, to show which field reached the service.
 async fn app(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let mut response = Response::new(Full::from("app"));
     for name in ["robots-verdict", "robots_verdict", "connection"] {
@@ -93,8 +92,7 @@ fn field<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
 }
 
-/// Returns two references to a shared value in which a callback takes notes: one for the test, and
-/// one for the callback.
+/// Returns two references to shared notes: for the test, and for its callback.
 fn noting<T>(nothing: T) -> (Arc<Mutex<T>>, Arc<Mutex<T>>) {
     let noted = Arc::new(Mutex::new(nothing));
     (noted.clone(), noted)

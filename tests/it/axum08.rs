@@ -160,8 +160,7 @@ async fn only_the_outermost_router_has_a_robots_txt() {
     assert_eq!(status(&bare, "/robots.txt", GPTBOT).await, StatusCode::OK);
 }
 
-/// The table of `docs/src/howto/library.md`: who answers `/robots.txt`, the routes of this team and the
-/// routes of another team.
+/// The table of `docs/src/howto/library.md`: `/robots.txt`, routes of this team and another.
 #[tokio::test]
 async fn the_final_fallback_of_the_app_decides_about_robots_txt() {
     let layer = RobotsLayer::for_axum08(live(
@@ -192,8 +191,7 @@ async fn the_final_fallback_of_the_app_decides_about_robots_txt() {
     }
 }
 
-/// Counts how often a layer looks up an address, which it does once per judged request, and how
-/// often its observers run.
+/// Counts how often a layer looks up an address(once per judged request), and its observers' calls.
 #[derive(Clone, Default)]
 struct Counts {
     judged: Arc<AtomicUsize>,

@@ -90,8 +90,7 @@ fn a_file_of_rubbish_has_a_bounded_report() {
     assert_eq!(report.omitted(), 10_000 - Finding::MAX_PER_LINT);
 }
 
-/// Invariants of every file: findings are sorted, each span is inside the file, and each position
-/// is an existing line.
+/// Findings are sorted, each span is inside the file, and each position is a line.
 fn hold_invariants(file: &[u8]) {
     let robots = RobotsTxt::parse(file);
     let lines = robots.lines().count();

@@ -1,5 +1,4 @@
-//! The crates that this crate adds to an app's build, as the crate page states. Each costs a
-//! download, an audit and compile time.
+//! The crates that this crate adds to an app's build, as the crate page states.
 
 use std::collections::BTreeSet;
 use std::process::Command;

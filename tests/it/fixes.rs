@@ -35,8 +35,7 @@ fn url(case: &Value) -> Vec<u8> {
     }
 }
 
-/// Returns the verdict for each agent and path, under every reading, using the names of the
-/// registry as enforcement does.
+/// Returns the verdict for each agent and path, under every reading, with the registry's names.
 fn verdicts(robots: &RobotsTxt, questions: &[(String, Vec<u8>)]) -> Vec<Access> {
     let compiled: Vec<RuleSet> = Reading::ALL
         .iter()

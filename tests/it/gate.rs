@@ -196,8 +196,7 @@ fn a_file_that_lost_its_own_rules_is_held_whatever_is_appended() {
     assert!(body(&live).is_some_and(|body| body.contains("User-agent: CCBot")), "a list may change alone");
 }
 
-/// After a restart, or with a baseline or a new list, only the bytes show which part is the file
-/// and which was appended.
+/// After a restart, or with a baseline or a new list, only the bytes show which part was appended.
 #[test]
 fn a_file_that_lost_its_own_rules_is_held_after_a_restart_too() {
     const OWN: &str = "User-agent: *\nDisallow: /cart/\n\nUser-agent: b\nDisallow: /";

@@ -23,8 +23,7 @@ fn is_held(header: &str) -> bool {
     agents(header).iter().any(held)
 }
 
-/// 400 of 1,200 headers were held to `*` when an address, or a syllable of a model name, was enough
-/// to make a crawler.
+/// 400 of 1,200 headers were held to `*` when an address or a syllable made a crawler.
 #[test]
 fn people_are_not_held_to_star() {
     let held: Vec<_> = PEOPLE.lines().filter(|header| is_held(header)).collect();

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A module (a folder or file of the source folder), and the modules that it may use, which are
-/// above it in the table.
+/// A module (a folder or file), and the modules above it that it may use.
 type Module = (&'static str, &'static str);
 
 const CORE_MODULES: &[Module] = &[

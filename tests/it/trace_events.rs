@@ -109,8 +109,7 @@ fn an_override_that_has_ended_is_a_warning() {
     assert_eq!(warned(&|| drop(live.publish_blocking("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
 }
 
-/// The policy of a folder applies to all of its files: there is one warning about an override if it
-/// has no effect on any of them.
+/// The policy of a folder applies to all of its files, with one warning if it affects none.
 #[test]
 fn an_override_that_applies_to_some_file_of_a_folder_causes_no_warning() {
     let folder = tempfile::tempdir().unwrap();
@@ -334,8 +333,7 @@ fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
 
 #[test]
 fn an_event_names_host_path_and_rule() {
-    // If a thread of another test reaches the event first while this one subscribes, the event
-    // would stay without a subscriber.
+    // Another test's thread at the event would leave it without a subscriber.
     status(drafts().1, by_gptbot("/drafts/"));
     let events = events_with_fields(|| {
         let (_, layer) = drafts();

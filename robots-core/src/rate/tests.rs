@@ -157,8 +157,7 @@ fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
     assert_eq!(passed, 1_000_000, "each has a bucket of its own");
     assert_eq!(entries(&networks), NetworkBuckets::CAPACITY, "as many as there is room for");
     let now = Duration::from_millis(1);
-    // The oldest entries were replaced: almost all of the last addresses still have entries, and
-    // the first addresses have none.
+    // The oldest entries were replaced: almost all of the last have entries, the first none.
     let is_known = |number: u32| {
         let key = key_of(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number)))));
         site.take(&key, quota, now).and_then(|()| site.take(&key, quota, now)).is_err()

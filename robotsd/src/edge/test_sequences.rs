@@ -33,8 +33,7 @@ const WRITES: usize = 6;
 /// Time to wait after each write. By then, the server has sent all of its answers.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// All deadlines of the server. They are longer than all pauses together, so that no deadline
-/// passes while the client still writes.
+/// All deadlines of the server. Longer than all pauses, so that none passes early.
 const DEADLINE: Duration = Duration::from_millis(40);
 
 /// The requests that have arrived at the service.

@@ -58,8 +58,7 @@ pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Returns an address that refuses connections. The socket is bound, so that no other process gets
-/// its port, but it never listens.
+/// Returns an address that refuses connections. Its bound socket never listens.
 pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_reuseaddr(true).expect("a socket");

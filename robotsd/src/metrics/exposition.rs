@@ -381,8 +381,7 @@ mod tests {
             (&["application/openmetrics-text;q=0,*/*"], Text),
             (&["text/plain;q=0, */*;q=0.1"], OpenMetrics),
             (&["application/openmetrics-text;q=2, text/plain"], Text),
-            // The header of Prometheus 2.42, and the header in its documentation, whose last member
-            // is not a valid range.
+            // The headers of Prometheus 2.42 and of its documentation, with an invalid last member.
             (
                 &["application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                    text/plain;version=0.0.4;q=0.5,*/*;q=0.1"],

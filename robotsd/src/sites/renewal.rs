@@ -705,8 +705,7 @@ mod tests {
             // The switch changes while the new sites are open, but before they are swapped.
             served.enforce(Some("a"), Enforcement::On).unwrap();
             assert_eq!(switches(&renewal.sites), [Enforcement::On]);
-            // The switch changes after the swap, through the previous sites. A request that began
-            // earlier may still hold them.
+            // The switch changes after the swap, through sites that an earlier request may hold.
             let swapped = renewal.sites;
             served.enforce(Some("a"), Enforcement::Off).unwrap();
             assert_eq!((switches(&served), switches(&swapped)), (vec![Enforcement::Off], vec![Enforcement::Off]));

@@ -108,8 +108,7 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that sends `text` at once, whatever protocol the client uses, and keeps the
-    /// connection open.
+    /// Starts an origin that sends `text` at once, and keeps the connection open.
     fn blurting(text: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             peer.try_send(text).await;

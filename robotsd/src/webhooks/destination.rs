@@ -255,8 +255,7 @@ mod tests {
         // Another port is another server. If a name has an allowed address, it is used.
         assert_eq!(outcome("127.0.0.1:9146", None), "127.0.0.1");
         assert_eq!(outcome("127.0.0.1-10.0.0.5.test:9145", None), "10.0.0.5");
-        // The address of a replica's admin interface cannot be resolved, so no request may be sent
-        // to an address that could be it.
+        // An unresolved admin address could be any address, so no request is sent.
         assert!(outcome("10.0.0.5:9999", None).contains("Unknown"));
     }
 

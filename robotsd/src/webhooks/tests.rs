@@ -175,8 +175,7 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     }
     let body = "{\"files\": [\"https://shop.test/robots.txt\"], \"version\": \"sha256:0123456789abcdef0000\"}";
     assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
-    // The file must be read again for the next request. Neither its content nor its path may ever
-    // appear in a message.
+    // The file must be read again for the next request. No message shows its content or path.
     std::fs::write(&token, "Bearer other").expect("written");
     hooks.published(&version("sha256:1"));
     until("a second", || server.requests().len() == 2);

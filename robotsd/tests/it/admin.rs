@@ -128,16 +128,14 @@ fn a_site_in_front_of_the_admin_interface_does_not_expose_it() {
     assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
 }
 
-/// There are many more idle connections than slots, over TCP and over the socket. Some send
-/// nothing, some send half a request.
+/// More idle connections than slots, over TCP and the socket, silent or with half a request.
 #[test]
 fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
     const IDLE: u64 = 1000;
     let (folder, running) = config().tables("socket = \"admin.sock\"").start();
     let (address, socket) = (running.admin(), folder.at("admin.sock"));
-    // Both ends of a connection need a file descriptor. If there are too few descriptors, fewer
-    // connections are opened.
+    // Both ends of a connection need a file descriptor. With too few, fewer connections are opened.
     let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
     let number = IDLE.min(files.saturating_sub(200) / 2);
     let idle: Vec<(TcpStream, UnixStream)> = (0..number)

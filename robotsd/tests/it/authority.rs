@@ -23,8 +23,7 @@ enum Needs {
     Process(u8),
 }
 
-/// All requests: method, path and query, the right needed if the query names a site, and the right
-/// needed for all sites.
+/// All requests: method, path and query, the right needed for a named site, and for all.
 const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("GET", "/", "", Needs::Nothing, Needs::Nothing),
     ("GET", "/livez", "", Needs::Nothing, Needs::Nothing),
@@ -321,8 +320,7 @@ fn unknown_clients_only_get_probes() {
     let request = "POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\nX-User: root@a\r\nConnection: close\r\n\r\n";
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
     assert_eq!(Answer::parse(&rest(stream)).status, 403, "{elsewhere}");
-    // Without a certificate from this authority, the connection must fail. Without TLS, the
-    // response must explain that TLS is needed.
+    // Without a certificate, the connection fails; without TLS, the response explains.
     assert!(scene.over_tls(scene.mutual, false, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").is_err());
     assert_eq!(asked(scene.tls, "").status, 400);
     // Requests from web pages of other sites, and from robotsd's own fetcher, are refused even with
@@ -371,8 +369,7 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
 #[test]
 fn the_audit_says_who_did_what_and_who_was_refused() {
     let scene = Scene::start();
-    // A response waits up to a second for a slow disk. The next command is therefore sent only when
-    // the audit log has all lines.
+    // A response waits up to a second for a slow disk. So the next command waits for all lines.
     let command = |lines: usize, client: usize, arguments: &[&str]| {
         let mut command = robotsd();
         let token = scene.folder.at("token");

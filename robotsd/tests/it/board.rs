@@ -211,8 +211,7 @@ pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
     }
 }
 
-/// Describes each crawler: its verdict, its fetches and requests, and its disallowed requests,
-/// grouped by what it had fetched before.
+/// Each crawler's verdict, fetches, requests, and disallowed ones by earlier fetches.
 fn said(crawlers: &[Value]) -> Vec<String> {
     let said = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or("no word").to_owned();

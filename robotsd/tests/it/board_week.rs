@@ -76,8 +76,7 @@ fn request(running: &Running, crawler: &str, client: &str, path: &str) {
     running.request("GET", path, &[("Host", "shop.test"), ("User-Agent", &agent), ("X-Forwarded-For", client)]);
 }
 
-/// Sends a request with this agent. First sends allowed requests until the process knows the
-/// agent's identity again.
+/// Sends a request with this agent. First waits until the process knows its identity again.
 fn request_as(running: &Running, crawler: &str, client: &str, identity: &str, path: &str) {
     let last = |path: &str| running.all("request").into_iter().rev().find(|line| line["path"] == path);
     let count = |path: &str| running.count("request", |line| line["path"] == path);
@@ -209,8 +208,7 @@ fn a_week_of_real_requests_has_exactly_these_verdicts() {
 
 const LIST: &str = "https://lists.example/crawlers.json";
 
-/// Creates a site that verifies its crawlers with a local list. Its log of requests is in a format
-/// that other programs can read, too.
+/// A site that verifies its crawlers with a local list, and logs in a common format.
 fn logged() -> Folder {
     let row = |name: &str| {
         format!("[[crawler]]\nname = {name:?}\ncategory = \"search\"\noperator = {name:?}\nranges = [\"{LIST}\"]\n")

@@ -183,8 +183,7 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
     panic!("nginx does not start");
 }
 
-/// The cache serves an older version than the one that robotsd has sent to the crawler. robotsd
-/// does not see this fetch.
+/// The cache serves an older version than robotsd has sent, and robotsd does not see the fetch.
 #[test]
 fn behind_a_cache_no_crawler_is_accused() {
     let Some(program) = crate::programs::present(find("nginx")) else { return };
@@ -206,8 +205,7 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert_eq!(get(front, "/page.html", BOT).status, 200);
         let row = crawler(&running, "the request", |row| row["disallowed"] == 1 && row["reads"] == 1);
         if is_accused {
-            // If the config says that every fetch is seen, although there is a cache in front, the
-            // crawler is accused wrongly.
+            // If the config says that every fetch is seen, behind a cache, it is accused wrongly.
             crawler(&running, "an accusation", |row| row["word"] == "ignores");
             return;
         }

@@ -12,8 +12,7 @@ const RELOADS: usize = 20;
 /// Number of requests per round.
 const ASKED: usize = 4;
 
-/// Returns the line number of the rule in a version. A refusal quotes the rule and its line, so
-/// together they identify the version.
+/// Returns the line number of the rule in a version. Refusals quote both, to identify the version.
 fn line(version: u64) -> u64 {
     3 + version % 40
 }

@@ -21,8 +21,7 @@ use self::states::{Tried, Values, begin, end, most};
 use super::upstreams::secure_origin;
 use crate::harness::*;
 
-/// By default, how many states are tried per crash point, and at which interval crash points are
-/// tried. Starting robotsd takes time.
+/// States tried per crash point, and the interval of crash points, by default.
 const USUAL: usize = 2;
 const EVERY: usize = 64;
 

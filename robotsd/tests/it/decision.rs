@@ -101,8 +101,7 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
         }
-        // An error that only the proxy's config can cause is reported as a problem. An error that a
-        // client can cause is only counted.
+        // Errors of the proxy's config are problems; those that clients can cause are counted.
         let missing = format!("were {done} within the last hour (missing, 4 since the start)");
         assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());

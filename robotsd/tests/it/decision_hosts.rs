@@ -147,8 +147,7 @@ fn no_url_from_a_client_bypasses_a_rule() {
     assert!(targets.len() >= 2000, "{}", targets.len());
     for (on_error, pattern) in [("pass", "[\"h.test\"]"), ("refuse", "[]")] {
         let (_folder, running) = start(on_error, pattern);
-        // Envoy sends the target as part of its question's target, and ingress-nginx sends it in a
-        // URL. Both can send only paths.
+        // Envoy sends the target in its own, ingress-nginx in a URL. Both send only paths.
         let presets = PRESETS.iter().filter(|preset| !["envoy", "ingress-nginx"].contains(preset));
         for (number, preset) in presets.enumerate() {
             // Together, the presets try all targets.

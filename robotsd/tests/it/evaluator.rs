@@ -1,13 +1,11 @@
-//! Tests that the server and all commands give the same answer for a site. They must use the same
-//! registry, policy and checks.
+//! Server and commands give the same answer for a site: one registry, policy and checks.
 
 use serde_json::json as object;
 use tower_robots::agent::Registry;
 
 use crate::harness::*;
 
-/// A crawler that the built-in registry lacks. Its header contains `Acme-Fetcher`, and it obeys the
-/// group `acmebot`.
+/// An unregistered crawler. Its header has `Acme-Fetcher`, and it obeys the group `acmebot`.
 const REGISTRY: &str = "[[crawler]]\nname = \"AcmeBot\"\nheader = [\"Acme-Fetcher\"]\ntokens = [\"AcmeBot\"]\n\
                         operator = \"Acme\"\ncategory = \"ai-training\"\n";
 const ROBOTS: &str = "User-agent: AcmeBot\nDisallow: /drafts/\n";

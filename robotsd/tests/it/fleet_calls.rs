@@ -1,5 +1,4 @@
-//! Tests commands that ask every replica of a fleet directly. The replicas are real processes; one
-//! is frozen, and one refuses.
+//! Commands that ask each replica of a fleet: real processes, one frozen, one refusing.
 
 use crate::harness::*;
 
@@ -23,8 +22,7 @@ pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -
     }
 }
 
-/// Starts a replica. Its admin listener allows anyone what `access` says, and clients with a token
-/// what `tokens` says.
+/// Starts a replica. Its admin listener allows what `access` and `tokens` say.
 fn replica_with(access: &str, tokens: &str) -> (Folder, Running) {
     let folder = folder_with(access, tokens);
     let running = folder.start();
@@ -256,8 +254,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     assert_eq!(of_second.status, 409, "{of_second:?}");
     assert_has(of_second.body, &["[fleet] lists no replicas"]);
 
-    // One replica is frozen and one is killed. The page must appear after two seconds, and say
-    // which replicas are missing.
+    // One replica is frozen and one is killed. After two seconds, the page names both.
     second.freeze();
     third.kill();
     let page = shown("/board?fleet=1", "Counted: 1 of 3 replicas.");

@@ -139,8 +139,7 @@ fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
 #[test]
 fn a_staging_file_shipped_by_restart_does_not_go_live() {
     let (folder, running) = config("").robots(OPEN).start();
-    // The live version is saved after it is published. Here, the process is killed, and the kill
-    // does not wait for that.
+    // The live version is saved after it is published. The kill does not wait for that.
     let state = folder.at("state/sites/shop/state.json");
     wait_until("the version to be remembered", || state.exists());
     drop(running);

@@ -270,8 +270,7 @@ fn a_fifo_that_a_command_names_is_refused_at_once() {
     }
 }
 
-/// A pipe must be read if the command line names it. It must not be read if it is found in a folder
-/// or in place of a settings file.
+/// A pipe is read if a command line names it, but not in a folder or as a settings file.
 #[test]
 fn unnamed_files_are_only_read_if_they_are_regular() {
     let folder = folder(&[("site/robots.txt", "User-agent: *\nDisallow: /x\n"), ("other/robots.txt", "")]);

@@ -19,8 +19,7 @@ const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// Returns a registry with one crawler that can be verified. It is verified by host names, so that
-/// nothing is fetched.
+/// A registry with one crawler that host names verify, so that nothing is fetched.
 pub(super) fn crawlers() -> String {
     let has_evidence = |crawler: &&Crawler| {
         !crawler.ranges.is_empty() || !crawler.reverse_dns.is_empty() || crawler.signature.is_some()

@@ -102,8 +102,7 @@ fn a_termination_finishes_requests_in_progress_and_ends() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("# end v0\n"), "{answer}");
-    // robotsd closes both connections. The clients must close them too, because stopping would
-    // otherwise wait for them for a while.
+    // robotsd closes both connections. Clients close them too, or stopping would wait.
     assert!(rest(idle).ends_with(b"# end v0\n"));
     drop(stream);
     let status = running.wait_for_end();

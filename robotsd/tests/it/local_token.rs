@@ -1,5 +1,4 @@
-//! Tests changes over a loopback address of the admin interface. They need the token that robotsd
-//! creates if the config has none.
+//! Changes over a loopback address need the token that robotsd creates if there is none.
 
 use std::os::unix::fs::{MetadataExt, chown};
 

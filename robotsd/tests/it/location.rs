@@ -30,8 +30,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     let socket = ending(&place, "sock").remove(0);
     let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&place), mode(&socket)), (0o700, 0o600));
-    // A file that an earlier process left in another runtime folder must not be taken for that of
-    // the running process.
+    // A file that an earlier process left in another runtime folder must not count as its own.
     let left = folder(&[]);
     fs::write(left.at(socket.with_extension("place").file_name().unwrap()), "127.0.0.1:1").unwrap();
     let mut command = robotsd();
@@ -46,8 +45,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
         let wants = ["/etc/robotsd/robotsd.toml: no running robotsd uses this config: give its config with --config"];
         assert_has(status(&[]).failed(2), &wants);
     }
-    // After `su`, root still has the runtime folder of the other user, which must not be trusted.
-    // Only root can try this.
+    // After `su`, root has another user's runtime folder, which is not trusted. Only root can try.
     if std::os::unix::fs::chown(runtime.path(), Some(1), None).is_ok() {
         one.remove("state/admin.place");
         status(&["--config", one.at("robotsd.toml").to_str().unwrap()]).failed(2);

@@ -1,5 +1,4 @@
-//! Tests notifications about events, with a real robotsd and a receiver on loopback. Another
-//! implementation verifies the signatures.
+//! Notifications of a real robotsd. Another implementation verifies the signatures.
 
 use crate::harness::*;
 use crate::programs::python_with;

@@ -1,5 +1,4 @@
-//! Tests an operator's decisions: the kill switch, accepting a version, rolling back, and the
-//! output of every command.
+//! An operator's decisions: the kill switch, accepting a version, rolling back, and their output.
 
 use crate::harness::*;
 
@@ -30,8 +29,7 @@ impl Operated {
         Self(folder.start())
     }
 
-    /// Stops it as an operator does. A killed process may not have saved the live version, because
-    /// this happens in the background.
+    /// Stops it as an operator does. A killed one may not have saved its version.
     fn end(mut self) {
         self.0.end();
     }

@@ -465,8 +465,7 @@ fn logs_that_are_not_unpacked_are_named() {
     }
 }
 
-/// This crawler has no group of its own, but belongs to a family that has one. The config decides
-/// whether it obeys that group.
+/// The config decides whether a crawler without a group obeys that of its family.
 #[test]
 fn the_family_of_a_crawler_counts_as_the_config_says() {
     let log = line("192.0.2.1", 4, "/drafts/x", "-", "Googlebot-Image/1.0").repeat(3);
@@ -516,8 +515,7 @@ fn an_undecidable_replay_fails() {
     assert_has(said, &["\"Googlebot\"?"]);
 }
 
-/// The prediction for `refuse` considers only rules. If the config limits rates, the report must
-/// say that this is not considered.
+/// The prediction for `refuse` considers only rules: the report names limits of rates.
 #[test]
 fn a_report_says_that_rate_limited_requests_are_not_counted() {
     let log = line("192.0.2.2", 4, "/page", "-", GPTBOT).repeat(60);

@@ -286,8 +286,7 @@ fn fails_for_the_second_site(folder: &Folder, serve: &mut Command, why: &[&str])
     assert!(!folder.at("state/sites").exists());
 }
 
-/// Like the previous test, but the later site has a server that cannot be called: the system trusts
-/// no certificate authority.
+/// Like the previous test, but the system trusts no certificate authority.
 #[test]
 fn a_start_without_trust_publishes_no_site() {
     let config = Config::new().keys("state_dir = \"state\"").files_of("a");

@@ -1,5 +1,4 @@
-//! Tests the parts of the status about connections, requests, upstreams and many sites. Sites that
-//! need attention must come first.
+//! The status about connections, requests, upstreams and many sites.
 
 use crate::harness::*;
 
@@ -59,8 +58,7 @@ fn the_way_to_give_a_gate_pages_is_shown_once() {
     assert_eq!(status.matches("write urls = \"urls.txt\" into [gate]").count(), 1, "{status}");
 }
 
-/// An override applies to a rule only if both have exactly the same text. If a site has a folder,
-/// each file has its own rules.
+/// An override applies to a rule with exactly its text. In a folder, each file has its rules.
 #[test]
 fn an_override_without_its_rule_is_reported() {
     let idle = "the override for pattern \"/private\" has no effect, because no Disallow line has this pattern";
@@ -302,8 +300,7 @@ fn an_override_that_has_ended_says_what_to_do() {
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 
-/// This must be detected even if there is nothing to write. It must also be detected for root, who
-/// can write without permissions.
+/// Detected even with nothing to write, and for root, who needs no permissions.
 #[test]
 fn an_unwritable_state_directory_is_reported_before_it_matters() {
     let config = Config::new().keys("state_dir = \"state\"").admin().files_of("shop").robots(ROBOTS);

@@ -77,8 +77,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         // The group stays for its other crawlers.
         ("U: GPTBot\nU: *\nD: /a\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
         ("U: GPTBot\nU: CCBot\nA: /\n", "-GPTBot -CCBot", "U: GPTBot\nU: CCBot\nD: /\n"),
-        // An allowed crawler keeps its rules for parts of the site. Without such rules, it obeys
-        // the rules for all others.
+        // An allowed crawler keeps rules for parts of the site, or obeys those for all.
         ("U: GPTBot\nD: /\n\n# All\nU: *\nD: /a\n", "+GPTBot", "# All\nU: *\nD: /a\n"),
         ("U: GPTBot\nU: CCBot\nD: /\n", "+GPTBot", "U: CCBot\nD: /\n"),
         ("U: GPTBot\nD: /\nD: /b\n", "+GPTBot", "U: GPTBot\nD: /b\n"),

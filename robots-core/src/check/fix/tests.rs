@@ -25,8 +25,7 @@ fn every_lint_with_edits_corrects_its_own_example() {
         let (options, file) = (lint.example_options(), lint.bad.bytes().into_owned());
         let fixed = fix(&RobotsTxt::parse(file), &options, Safety::Unsafe);
         let left = fixed.report.findings.iter().filter(|finding| finding.code == lint.code).count();
-        // The examples of these lints have no fix, because they do not contain the name of the site
-        // or of the crawler.
+        // The examples of these lints have no fix: they lack the name of the site or crawler.
         if ["sitemap-not-absolute", "license-value", "cut-product-token"].contains(&lint.code) {
             assert_eq!((left, fixed.applied.len()), (1, 0), "{}", lint.code);
             continue;
@@ -251,8 +250,7 @@ fn no_fix_opens_a_site_that_may_have_lost_its_rules() {
     }
 }
 
-/// A byte order mark in the middle of a file hides a user-agent line, so that the rules after it
-/// belong to the group above it.
+/// A byte order mark inside a file hides a user-agent line: its rules join the group above.
 #[test]
 fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
     for mark in ["\u{feff}", "\u{feff}\u{feff}", "\u{200b}", "\u{a0}"] {

@@ -81,8 +81,7 @@ impl Signed {
         Self { now, ..self }
     }
 
-    /// Adds a signature with this label over `base`. If `base` is `None`, signs the base of the
-    /// standard components.
+    /// Adds a signature with this label over `base`. `None` stands for the standard components.
     fn sign(self, label: &str, list: &str, base: Option<&str>) -> Self {
         let standard = format!(
             "\"@authority\": example.com\n\"signature-agent\";key=\"sig1\": \"https://signature-agent.test\"\n\

@@ -22,8 +22,7 @@ async fn arriving_fields_are_end_to_end_and_ours() {
     assert_eq!(names(&seen.body), OURS);
 }
 
-/// Each request is sent in three ways: on the fast path, through hyper (because of `TE`, which is
-/// hop-by-hop), and over HTTP/2.
+/// Each request is sent in three ways: on the fast path, through hyper (by `TE`), and over HTTP/2.
 #[tokio::test]
 async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_at_all() {
     let trusted = || Arc::new(Trusted { networks: vec!["127.0.0.0/8".parse().unwrap()], agent_header: None });

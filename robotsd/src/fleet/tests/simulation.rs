@@ -226,8 +226,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         seen.write_back
     }
 
-    /// Lets a replica read the store and write lost entries back, without another step in between.
-    /// Returns whether no entry was lost.
+    /// Lets a replica read the store and write lost entries back. Returns whether none was.
     fn read(&mut self, at: usize) -> Result<bool, String> {
         let read = self.store.0.clone();
         let lost = self.see(at, read.as_ref());
@@ -311,8 +310,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Returns the replicas that `status` reports as synced: their state is current, and their
-    /// digest equals that of the document.
+    /// Returns the replicas that `status` reports as synced: current, with the document's digest.
     fn synced(&self) -> Vec<&Replica> {
         let digest = self.store.0.as_ref().map(Document::digest);
         let is_equal =

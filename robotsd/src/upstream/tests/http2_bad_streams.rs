@@ -1,5 +1,4 @@
-//! Tests of invalid responses from an HTTP/2 server. Some end only their own stream; others make h2
-//! end the connection.
+//! Tests of invalid responses from an HTTP/2 server. Some end their stream, others the connection.
 
 use super::http2::upstream_to;
 use super::http2_frames::STATUS;

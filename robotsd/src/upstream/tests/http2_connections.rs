@@ -41,8 +41,7 @@ async fn clients_that_cancel_end_no_stream_of_others() {
         HEADERS => {
             [frame(HEADERS, END_HEADERS, received.stream, &[0x88]), frame(DATA, 0, received.stream, b"some")].concat()
         }
-        // After a stream was reset, the server sends data that could have been on its way: on this
-        // stream, and on the very first one.
+        // After a reset, the server sends late data: on this stream, and on the very first one.
         RST_STREAM => {
             cancelled.fetch_add(1, Ordering::SeqCst);
             [frame(DATA, 0, received.stream, b"late"), frame(DATA, 0, 1, b"more")].concat()
@@ -254,8 +253,7 @@ async fn a_request_is_sent_at_most_twice() {
             }
             (requests, _) = (requests + 1, seen.fetch_add(1, Ordering::SeqCst));
             if requests == 1 {
-                // Both frames are sent at once. So a request that waits for the first frame is sent
-                // after the second has arrived.
+                // Both frames are sent at once. So a request that waits for one comes after both.
                 let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
                 peer.send([frame(SETTINGS, 0, 0, &[]), answer].concat()).await;
             }

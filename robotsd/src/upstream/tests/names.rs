@@ -1,5 +1,4 @@
-//! Tests of names that are resolved late or resolved again. Requests must never be delayed by a
-//! lookup if addresses are known.
+//! Tests of names that are resolved late or resolved again. Known addresses are used without delay.
 
 use std::net::IpAddr;
 use std::sync::mpsc;

@@ -100,8 +100,7 @@ fn front() -> SocketAddr {
     proxy_with(limits, ListenerSettings::default(), upstream([mirror()], patient()))
 }
 
-/// Sends bytes down one of the paths, and then one more request, which ends the connection. Returns
-/// everything that was received.
+/// Sends bytes down one path, and a last request. Returns everything that was received.
 async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     let mut client = Raw::connect(front).await;
     let warming = match way {

@@ -130,8 +130,7 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
     const CLIENTS: usize = 16;
-    // Opens as many connections to each server as this test uses at the same time, so that later
-    // requests find idle ones.
+    // Opens as many connections to each server as this test uses at a time.
     let mut lease = Vec::new();
     for _ in 0..2 * CLIENTS {
         lease.push(soon(upstream.forward(request("GET", "/"))).await);
@@ -198,8 +197,7 @@ async fn a_request_is_sent_again_to_another_server() {
     let (dying, delivered) = dying("");
     let other = Mortal::alive("b");
     let upstream = upstream([dying.address, other.address], patient());
-    // The third request is sent to the first server, which closes the connection. The request is
-    // then repeated at the other server.
+    // The third request is sent to the first server, which closes, and repeated at the other.
     for name in ["ok", "b", "b"] {
         assert_eq!(answer(&upstream, "GET").await, (200, name.to_owned()));
     }

@@ -11,14 +11,12 @@ use super::usage::ClientKey;
 use super::*;
 use crate::http_common::test_peer::frame;
 
-/// Size of a body that fits into the buffer for reading ahead, in bytes. The read that completes
-/// the head does not read all of it.
+/// Size of a body that fits into the read-ahead buffer, but not into the head's read.
 const SMALL: usize = 40 * 1024;
 /// Size of a body that is larger than all buffers together, in bytes.
 const LARGE: usize = 16 * 1024 * 1024;
 
-/// Starts an origin with three paths: `/small`, `/chunked` (of the same size), and `/large`. It
-/// answers other paths with a few bytes.
+/// An origin with `/small`, `/chunked` (of its size), `/large`, and few bytes elsewhere.
 fn origin() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {

@@ -1,5 +1,4 @@
-//! Tests the requests that nginx forwards without asking robotsd. They must all be from browsers,
-//! and none from crawlers.
+//! nginx forwards some requests without asking: all from browsers, none from crawlers.
 
 use tower_robots::agent::{Class, Recognizer, Registry};
 use tower_robots::rules::RobotsTxt;

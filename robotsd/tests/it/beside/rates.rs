@@ -1,5 +1,4 @@
-//! Runs three robotsd processes with one store, each behind a real nginx. A crawler's rate must be
-//! the same as with one process.
+//! Three processes with one store, each behind a real nginx, allow the rate of one.
 
 use super::super::shared_rate::counted;
 use super::super::shared_rate::server::{StoreServer, any_store};

@@ -14,8 +14,7 @@ pub(super) struct Server {
     files: &'static [&'static str],
 }
 
-/// How to run the server in the folder with the files. `CONFIG` stands for its config, `FOLDER` for
-/// the absolute path of the folder.
+/// How to run the server in its folder: `CONFIG` is its config, `FOLDER` that folder.
 struct Program {
     /// Where the program is: in `PATH`, or at a path in the folder that `ROBOTSD_BESIDE_BIN` names.
     place: Place,
@@ -173,8 +172,7 @@ impl Stage {
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
         let (robotsd, robotsd_folder) = beside(config, adapt);
         let site = site::start().address;
-        // A free port may be taken by another program before the server uses it. In that case,
-        // other ports are tried.
+        // A free port may be taken before it is used. Then others are tried.
         for _ in 0..10 {
             let folder = folder(&[]);
             let [front, helper] = free_ports(2)[..] else { unreachable!() };
@@ -282,8 +280,7 @@ impl Stage {
     }
 }
 
-/// Sets the timeouts in a server's file to a minute, and makes the server ask robotsd whatever its
-/// health checks find.
+/// Sets the timeouts in a server's file to a minute, and ignores its health checks.
 fn patient(text: String) -> String {
     let times = [
         ("250ms", "60s"),

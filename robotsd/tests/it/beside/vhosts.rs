@@ -28,8 +28,7 @@ fn is_refusal(answer: &Answer) -> bool {
         && answer.field("cache-control") == Some("no-store")
 }
 
-/// Waits until the request is refused. After a timeout, nginx asks robotsd again only after a
-/// moment; a real error does not go away.
+/// Waits until the request is refused. After a timeout, nginx pauses; errors stay.
 fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
     wait_for(&format!("a refusal of {host}{target}"), || {
         Some(get(stage, host, target, GPTBOT, fields)).filter(is_refusal)
@@ -130,8 +129,7 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
     assert_eq!(passed(), 2);
 }
 
-/// While robotsd hangs, requests must not wait for it one after the other. Once it is back, nginx
-/// must ask it again.
+/// While robotsd hangs, requests must not queue. Once it is back, nginx must ask it again.
 #[test]
 fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     let Some(program) = crate::programs::present(VHOSTS.find()) else { return };

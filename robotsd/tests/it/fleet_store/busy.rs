@@ -1,5 +1,4 @@
-//! Switches enforcement off while a replica is fully loaded, with hanging hooks of every site,
-//! queued notices and a slow store.
+//! Enforcement off under load: hanging hooks of every site, queued notices, a slow store.
 
 use tokio::runtime::Runtime;
 
@@ -10,8 +9,7 @@ use crate::harness::*;
 /// How long the store takes to respond.
 const ANSWER: Duration = Duration::from_millis(200);
 
-/// Time limit of the test. A busy machine may need more than two seconds; a reader that is starved
-/// would need minutes.
+/// Time limit of the test. A busy machine may need seconds, a starved reader minutes.
 const GENEROUS: Duration = Duration::from_secs(60);
 
 fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Origin) -> Replica {

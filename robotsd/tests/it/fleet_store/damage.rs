@@ -18,8 +18,7 @@ impl Fleet {
         }
     }
 
-    /// Checks that switching enforcement off reaches the replicas through the store, when no
-    /// replica is asked directly.
+    /// An off switch reaches the replicas through the store, without direct requests.
     fn follows_off(&self) {
         self.reach(&[0]);
         assert_has(self.enforce("off").out, &["every site is off for the whole fleet"]);

@@ -574,8 +574,7 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
     });
 }
 
-/// A machine was cloned together with its config. The other replicas would take the two processes
-/// for one, whatever they serve.
+/// A machine was cloned together with its config. Other replicas take the two for one.
 #[test]
 fn two_processes_with_one_name_are_a_problem_of_both() {
     a_store(async |_, store| {

@@ -21,8 +21,7 @@ pub(crate) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +htt
 pub(crate) fn robotsd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
     command.current_dir(project(""));
-    // A config without `[admin]` uses a socket in this folder. Otherwise, it would use the socket
-    // of a real installation.
+    // Configs without `[admin]` use a socket here, not that of a real installation.
     command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
     command.env_remove("ROBOTSD_CONFIG").env_remove("ROBOTSD_ADMIN");
     command
@@ -231,8 +230,7 @@ impl Running {
         run(robotsd().args(arguments).arg("--admin").arg(self.admin().to_string()))
     }
 
-    /// Runs a command, and returns its report. The command may exit with status 1, for example if a
-    /// version is pending.
+    /// Runs a command, and returns its report. Status 1 is allowed, as for a pending version.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let ended = self.command(&[arguments, &["--json"]].concat());
@@ -303,8 +301,7 @@ pub(crate) fn signal(name: &str, process: u32) -> bool {
     output.status.success()
 }
 
-/// Stops every thread of a process. A thread stops when it next runs, so this waits for all of them
-/// if the system shows their states.
+/// Stops a process, and waits for all of its threads if the system shows their states.
 pub(crate) fn stop(process: u32) {
     signal("STOP", process);
     let is_stopped = |task: fs::DirEntry| {

@@ -1,5 +1,4 @@
-//! Tests buckets that replicas share, with real stores. The stores work, hang, die, lose data, or
-//! return wrong data.
+//! Buckets that replicas share. Real stores work, hang, die, lose data, or return wrong data.
 
 pub(super) mod nodes;
 mod processes;
@@ -266,8 +265,7 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 
 #[tokio::test]
 async fn an_invalid_response_denies_nothing() {
-    // The first responses on a connection are about the client's name. The later ones are not
-    // results of the script.
+    // The first responses on a connection are about the name. The later ones are not of the script.
     let answers: [(&[u8], bool); 8] = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
         (b":9999999999999\r\n", false),
@@ -414,8 +412,7 @@ async fn a_password_is_sent_and_never_shown() {
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
 
-/// If the user of the store may not run a command, the message must name the command and the
-/// permission that is needed.
+/// If the user of the store may not run a command, the message names command and permission.
 #[test]
 fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     each_store(async |name, store| {

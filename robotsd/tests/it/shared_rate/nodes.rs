@@ -1,5 +1,4 @@
-//! Tests stores with several servers: a name with several addresses, and a cluster with three
-//! nodes, of which one dies.
+//! Stores with several servers: a name with several addresses, and a cluster that loses a node.
 
 use crate::harness::*;
 

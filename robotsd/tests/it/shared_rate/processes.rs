@@ -239,8 +239,7 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
         store_of(&folder)["state"] == "used"
     });
     wait_until("no problem", || folder.with_config(&["status", "--problems"]).code == Some(0));
-    // If a new config has no store, the store must not be used from the next request on. Another
-    // store starts with full buckets.
+    // Without a store in a new config, it is not used at once. Another has full buckets.
     folder.configure(config("burst = 1000", ""));
     wait_until("no store", || store_of(&folder).is_null());
     pass();

@@ -14,8 +14,7 @@ pub(super) struct Client<'c> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Greeting {
     None,
-    /// An OPTIONS request. robotsd's fast path does not handle it, so all later requests on the
-    /// connection use the other code path.
+    /// An OPTIONS request. It makes the connection leave the fast path.
     Options,
 }
 

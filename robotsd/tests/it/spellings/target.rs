@@ -55,8 +55,7 @@ impl Numbers {
     }
 }
 
-/// Returns the path of the page with all bytes escaped except unreserved ones. Every server
-/// understands this spelling.
+/// The path of the page with all bytes escaped except unreserved ones. Every server understands it.
 pub(super) fn canonical(page: &Page) -> Vec<u8> {
     write(&page.path, |octet| if is_unreserved(octet) { Hex::Raw } else { Hex::Upper })
 }
@@ -182,8 +181,7 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
     }
 }
 
-/// Returns the places between the segments of a path. Each is in front of a slash; the last one is
-/// the end of the path.
+/// Returns the places between the segments of a path. Before each slash, and at the end.
 fn places(path: &str) -> impl Iterator<Item = usize> {
     path.match_indices('/').map(|(at, _)| at).chain([path.len()])
 }

@@ -125,8 +125,7 @@ impl Drop for Upgraded {
     }
 }
 
-/// Sends requests on one connection after another. Each connection is used until a response says
-/// that it is the last one.
+/// Sends requests on one connection after another. Each is used until its last response.
 fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c AtomicUsize) -> Client<'c> {
     let mut open = None;
     Box::new(move || {
@@ -288,16 +287,14 @@ fn switch_history_and_board_survive_an_upgrade() {
     }
     upgraded.command(&["enforce", "on"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 403);
-    // Seven requests were refused, three passed while the switch was off, and another one was
-    // refused. Each must be counted once.
+    // Seven refused, three passed while off, another one refused: each counts once.
     let board = upgraded.json(&["board"]);
     wait_until("every request on the board", || disallowed(&upgraded) >= 8);
     assert!(disallowed(&upgraded) <= 11, "{board}");
     assert_eq!(upgraded.json(&["status"])["problems"], json!([]));
 }
 
-/// Checks the messages about a failed upgrade in the command, the log and the status. The previous
-/// process must continue.
+/// A failed upgrade is in output, log and status. The previous process must continue.
 fn fails(upgraded: &Upgraded, want: &str) {
     let before = upgraded.process();
     let said = upgraded.upgrade().ends_with(1).out;

@@ -86,8 +86,7 @@ fn an_upgrade_under_saturation_answers_everyone_who_waits() {
         let before = upgraded.process();
         upgraded.upgraded();
         assert_ne!(upgraded.process(), before);
-        // The new process has slots of its own. For each worker, the previous process has a
-        // connection that waits for a slot there.
+        // For each worker, a connection of the old process waits for a slot in the new one.
         wait_until("those in the queue", || answered.load(Ordering::Relaxed) >= WAITING - 2);
     });
 }

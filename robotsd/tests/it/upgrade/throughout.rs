@@ -19,8 +19,7 @@ struct Tally {
     answered: AtomicUsize,
     /// Connections that could not be opened.
     refused: AtomicUsize,
-    /// Connections that were cut off because the process that had accepted them died, after a
-    /// request and before one.
+    /// Connections that were cut off when their process died, after a request and before one.
     died_with_request: AtomicUsize,
     died_without: AtomicUsize,
     /// Connections that were cut off although no process died that could have accepted them.
@@ -99,8 +98,7 @@ impl Tally {
         }
     }
 
-    /// Sends requests on one connection after another. Each connection is used until a response
-    /// says that it is the last one.
+    /// Sends requests on one connection after another. Each is used until its last response.
     fn keep_asking(&self, address: SocketAddr) -> Client<'_> {
         let mut open = None;
         Box::new(move || {
@@ -155,8 +153,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
     };
     let moment = moment(seed);
     std::thread::sleep(Duration::from_millis(moment));
-    // The process sends nothing any more. Once its messages have been read, it is known whether it
-    // is killed before it serves.
+    // Its messages tell whether it is killed before it serves.
     stop(new);
     std::thread::sleep(HEARD);
     let has_served = has_served();

@@ -1,5 +1,4 @@
-//! Tests with broken or misconfigured networks. Claims are then not refuted, and the status reports
-//! which evidence is missing.
+//! In broken networks, claims are not refuted, and the status reports missing evidence.
 
 use hickory_resolver::proto::op::ResponseCode;
 

@@ -40,8 +40,7 @@ impl Followed {
         }
     }
 
-    /// Returns the identity of a request that is signed with the first key. Its `User-Agent` does
-    /// not name a crawler.
+    /// Returns the identity of a request that is signed with the first key. It names no crawler.
     fn identity(&self, fields: &[(&str, String)]) -> Identity {
         self.identity_at("example.com", fields)
     }

@@ -278,8 +278,7 @@ fn a_registry_that_changes_keeps_what_it_still_names() {
     assert_eq!(followed.verifier.status().lists.len(), 2);
 }
 
-/// If the network is down, one event reports all lists. Another event reports a copy of a list that
-/// the registry does not contain.
+/// If the network is down, one event reports all lists. Another one reports an unknown list.
 #[test]
 fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     let server = PlayedHttp::start(answer("503 Service Unavailable", "Retry-After: 0\r\n", ""));

@@ -20,8 +20,7 @@ pub(crate) enum Played {
     Truncated,
 }
 
-/// A server over UDP and TCP. If no records were set for a name, the response is NXDOMAIN, or what
-/// [`unset`](Self::unset) has set.
+/// A server over UDP and TCP. Unset names are NXDOMAIN, or as [`unset`](Self::unset) says.
 #[derive(Clone)]
 pub(crate) struct PlayedDns {
     pub(crate) address: SocketAddr,

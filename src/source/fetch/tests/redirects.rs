@@ -1,5 +1,4 @@
-//! Tests that a redirect is checked by the address of the connection that it leads to. All
-//! simulated networks use loopback addresses.
+//! A redirect is checked by its connection's address. Simulated networks are on loopback.
 
 use crate::live::Mutex;
 use std::io::Write;

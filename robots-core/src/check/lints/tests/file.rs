@@ -51,8 +51,7 @@ fn lints_about_the_file() {
         .says(b"Allow: /\x83\x8d/", &["\"/\\x83\\x8d/\" is not UTF-8: it matches no path, because requests contain \
                                          paths in UTF-8"])
         .helps(b"Allow: /\x83\x8d/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"])
-        // These bytes are lower-case letters in KOI8-R, upper-case letters in windows-1251, and two
-        // characters in GB 2312.
+        // Lower-case letters in KOI8-R, upper-case in windows-1251, two characters in GB 2312.
         .helps(b"Allow: /\xd0\xc2\xce\xc5/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"]);
     let other_texts = ["404: Not Found", "{\"error\": \"not found\"}\n", "Not Found\n", "# x\nError: y\n"];
     let others = ["", "# x\n", "Sitemap: https://example.com/s.xml\n", "x: y\nDisalow: /\n", "<html>x"];

@@ -161,8 +161,7 @@ async fn a_large_hello_counts_before_it_is_whole() {
     let client = authority.client(&[]);
     let hello = [&b"\x16\x03\x01\x40\x00\x01\x00\x30\x00"[..], &[0; 8 * 1024]].concat();
     let _large = Raw::many(3, edge.address, hello).await;
-    // The first connection has the only permit, so only its bytes are read. Its handshake is ended
-    // because it has stalled.
+    // Only the first connection has a permit. Its stalled handshake is ended.
     edge.reports(ConnectionErrorKind::Full).await;
     assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
 }

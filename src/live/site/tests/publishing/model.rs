@@ -137,8 +137,7 @@ impl Model {
         }
     }
 
-    /// Opens a site: publishes the content of the source or, if that cannot go live, the version
-    /// that was accepted last.
+    /// Opens a site: publishes its source or, if impossible, the version accepted last.
     pub(super) fn start(&mut self, held: Held, now: Now) -> (ModelOutcome, bool) {
         let last = self.last();
         let outcome = self.decide(held, now);
@@ -296,8 +295,7 @@ impl Model {
         ModelOutcome::Published(text)
     }
 
-    /// Publishes a version. The grace period starts with the first acceptance of the version, but
-    /// not in the future.
+    /// Publishes a version. The grace starts when it is first accepted, not in the future.
     fn show(&mut self, text: Text, now: Now) {
         self.live = Some(text);
         self.known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
