@@ -43,7 +43,6 @@ fn every_listed_ai_agent_has_a_row_and_obeys_a_group_of_its_name() {
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
-/// A renamed crawler keeps the token of its old name, in files and in headers.
 #[test]
 fn a_renamed_crawler_obeys_groups_of_its_old_name() {
     for (old, new) in [

@@ -265,7 +265,6 @@ async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
     }
 }
 
-/// Each observer is notified once per decision, however the layers share observers.
 #[tokio::test]
 async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
     let (shared, own) = (Counts::default(), Counts::default());
@@ -298,7 +297,6 @@ async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
     }
 }
 
-/// If an outer layer exempts an address or a person, the inner layer still judges by itself.
 #[tokio::test]
 async fn an_exemption_of_an_outer_layer_does_not_apply_inside() {
     let policy = Policy::builder()
@@ -433,7 +431,6 @@ async fn an_inner_layer_judges_again_if_a_proxys_lines_have_changed() {
     }
 }
 
-/// If application code copies the extensions to another request, the mark is about the first one.
 #[tokio::test]
 async fn a_mark_copied_to_another_request_has_no_effect() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
@@ -464,7 +461,6 @@ async fn a_function_of_the_application_judges_once_too() {
     assert_eq!(counts.take(), (1, 1));
 }
 
-/// The layer adds its extension even if an outer layer that adds nothing has judged the request.
 #[tokio::test]
 async fn an_inner_layer_adds_its_extension_even_if_an_outer_one_has_judged() {
     use tower_robots::layer::Record;

@@ -215,7 +215,6 @@ impl Evidence {
     }
 }
 
-/// Tests policy features × missing evidence × warnings.
 #[test]
 fn a_rule_that_needs_an_address_and_gets_none_warns() {
     let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();
@@ -268,7 +267,6 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
     }
 }
 
-/// If claims are not checked, the policy's rules about them have no effect either.
 #[test]
 fn a_rule_that_needs_an_identity_and_gets_none_warns() {
     let needed = || Policy::builder().identity_needed(IdentityNeeded::Verified);
@@ -346,7 +344,6 @@ fn a_proxy_that_is_not_listed_causes_a_warning() {
     assert_eq!(warnings(|| drop(answer(&app, through("127.0.0.1", Some("x-forwarded-for"))))).len(), 1);
 }
 
-/// A rate override for search engines in general does not limit them, so it is reported.
 #[test]
 fn a_rate_override_that_limits_no_search_engine_is_reported() {
     let engines = || Override::index_engines(RateMode::Refuse);
@@ -433,7 +430,6 @@ fn a_refusal_has_the_status_that_was_set_on_purpose() {
     }
 }
 
-/// A layer that a setting turns on or off.
 #[test]
 fn a_layer_is_optional() {
     for (is_on, want) in [(true, 403), (false, 200)] {

@@ -31,7 +31,6 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     assert!(live.ends_with("is live") && rejected.contains("HTML"), "{events:?}");
 }
 
-/// A mode that is not set is reported at the start. A pending version's event names the call.
 #[test]
 fn a_reload_names_the_mode_and_a_pending_version_names_its_accepting_call() {
     let events = events_with_fields(|| {

@@ -155,7 +155,6 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
     assert_eq!(idle.len() as u64, number);
 }
 
-/// One client opens connections as fast as it can. A request must still be answered.
 #[test]
 fn the_kill_switch_works_while_idle_connections_come_without_end() {
     let (_folder, running) = config().start();

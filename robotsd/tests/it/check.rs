@@ -79,7 +79,6 @@ fn a_finding_is_shown_with_the_line_of_the_file() {
     assert_eq!(output.error, "");
 }
 
-/// A check of one file ends with who may fetch the front page, as a check of a site does.
 #[test]
 fn a_check_of_one_file_shows_who_may_fetch_the_front_page() {
     let robots = "User-agent: GPTBot\nUser-agent: ClaudeBot\nDisallow: /\n\nUser-agent: *\nDisallow: /search\n";

@@ -465,7 +465,6 @@ fn logs_that_are_not_unpacked_are_named() {
     }
 }
 
-/// The config decides whether a crawler without a group obeys that of its family.
 #[test]
 fn the_family_of_a_crawler_counts_as_the_config_says() {
     let log = line("192.0.2.1", 4, "/drafts/x", "-", "Googlebot-Image/1.0").repeat(3);

@@ -258,7 +258,6 @@ fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
     }
 }
 
-/// If a start fails because of a later site, it has published no earlier site and saved nothing.
 #[test]
 fn a_start_that_fails_publishes_no_site() {
     let with = |later: &str| {

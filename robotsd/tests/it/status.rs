@@ -58,7 +58,6 @@ fn the_way_to_give_a_gate_pages_is_shown_once() {
     assert_eq!(status.matches("write urls = \"urls.txt\" into [gate]").count(), 1, "{status}");
 }
 
-/// An override applies to a rule with exactly its text. In a folder, each file has its rules.
 #[test]
 fn an_override_without_its_rule_is_reported() {
     let idle = "the override for pattern \"/private\" has no effect, because no Disallow line has this pattern";

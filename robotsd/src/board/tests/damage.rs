@@ -91,7 +91,6 @@ proptest! {
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
     }
 
-    /// Parses well-formed lines with arbitrary numbers and names.
     #[test]
     fn lines_of_any_numbers_are_read_and_accuse_no_crawler(
         lines in prop::collection::vec((0..6_u8, any::<u64>(), any::<u64>(), ".{0,40}"), 0..30)

@@ -125,7 +125,6 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
     assert_eq!(late(&summed(&next)), 18);
 }
 
-/// An ending process must write its counts, and leave old files to the next process.
 #[test]
 fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -76,7 +76,6 @@ fn good_sitemaps_of_every_kind_are_counted() {
     assert_eq!(found(lines, &[]), (vec![], vec![]), "without --sitemap none is fetched");
 }
 
-/// The host of a sitemap is known without fetching the sitemap.
 #[test]
 fn a_sitemap_elsewhere_is_found_without_fetching_it() {
     let line = "Sitemap: https://www.shop.example/sitemap.xml\nSitemap: https://www.shop.example/sitemap.xml";

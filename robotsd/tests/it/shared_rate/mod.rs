@@ -109,7 +109,6 @@ fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
     });
 }
 
-/// A site that only observes does not wait for the store, but all replicas must count its requests.
 #[test]
 fn recorded_requests_are_counted_without_waiting() {
     each_store(async |name, store| {
@@ -412,7 +411,6 @@ async fn a_password_is_sent_and_never_shown() {
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
 
-/// If the user of the store may not run a command, the message names command and permission.
 #[test]
 fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     each_store(async |name, store| {

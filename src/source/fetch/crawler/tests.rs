@@ -329,7 +329,6 @@ fn a_clock_that_jumps_back_harms_nothing() {
     assert_eq!(world.status(500).reads(), "# a");
 }
 
-/// Tests every row of a table in the pages of the specification.
 #[test]
 fn the_specification_row_by_row() {
     let spec: Value =

@@ -319,7 +319,6 @@ fn lints_about_what_is_no_path() {
         .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for an ordinary space"]);
 }
 
-/// Crawlers compare an expression literally, and the message about special characters is right.
 #[test]
 fn an_expression_matches_its_own_characters() {
     use crate::rules::{Access, Fallback, Reading, RobotsTxt};
@@ -333,7 +332,6 @@ fn an_expression_matches_its_own_characters() {
     }
 }
 
-/// The message about a pattern is consistent with the matcher.
 #[test]
 fn the_message_says_what_the_matcher_does() {
     use crate::rules::{Access, Fallback, Reading, RequestPath, RobotsTxt};
