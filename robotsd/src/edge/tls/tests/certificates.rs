@@ -28,18 +28,12 @@ async fn each_name_gets_its_certificate_and_others_the_first() {
 fn a_certificate_is_for_a_host_and_for_a_pattern_if_it_is_for_some_host_of_it() {
     let authority = TestAuthority::new("ours");
     let certificates = live(&[&authority.write("a", &["a.test"]), &authority.write("b", &["*.b.test", "x.c.test"])]);
-    for (pattern, are_for) in [
-        ("a.test", true),
-        ("A.test", true),
-        ("b.test", false),
-        ("x.b.test", true),
-        ("x.y.b.test", false),
-        ("c.test", false),
-        ("*.a.test", false),
-        ("*.b.test", true),
-        ("*.c.test", true),
-    ] {
-        assert_eq!(certificates.are_for(pattern), are_for, "{pattern}");
+    for (patterns, are_for) in
+        [("a.test A.test x.b.test *.b.test *.c.test", true), ("b.test x.y.b.test c.test *.a.test", false)]
+    {
+        for pattern in patterns.split(' ') {
+            assert_eq!(certificates.are_for(pattern), are_for, "{pattern}");
+        }
     }
 }
 
