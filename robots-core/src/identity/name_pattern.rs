@@ -151,27 +151,11 @@ mod tests {
             for name in names.split(' ') {
                 assert!(suffix.matches(name), "{text}: {name}");
             }
-            for name in [
-                "googlebot.com",
-                ".googlebot.com",
-                "..googlebot.com",
-                "a..googlebot.com",
-                "xgooglebot.com",
-                "a.xgooglebot.com",
-                "googlebot.com.evil.example",
-                "a.googlebot.com.evil.example",
-                "a.googlebot.com..",
-                "a.googlebot.comx",
-                "a.googlebot",
-                "a\\.googlebot.com",
-                "a b.googlebot.com",
-                "a\0.googlebot.com",
-                "ä.googlebot.com",
-                "a.googlebot。com",
-                "*.googlebot.com",
-                "",
-                ".",
-            ] {
+            let names = "googlebot.com~.googlebot.com~..googlebot.com~a..googlebot.com~xgooglebot.com~\
+                a.xgooglebot.com~googlebot.com.evil.example~a.googlebot.com.evil.example~a.googlebot.com..~\
+                a.googlebot.comx~a.googlebot~a\\.googlebot.com~a b.googlebot.com~a\0.googlebot.com~\
+                ä.googlebot.com~a.googlebot。com~*.googlebot.com~.";
+            for name in names.split('~').chain([""]) {
                 assert!(!suffix.matches(name), "{text}: {name:?}");
             }
         }
