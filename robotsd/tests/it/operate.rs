@@ -68,6 +68,12 @@ impl Operated {
     }
 }
 
+fn started() -> (Folder, Operated) {
+    let folder = config().folder();
+    let operated = Operated::start(&folder);
+    (folder, operated)
+}
+
 /// Returns a hash in the form that messages use.
 fn short(hash: &str) -> &str {
     &hash["sha256:".len()..][..16]
@@ -89,8 +95,7 @@ fn suggested(status: &str, command: &str) -> String {
 
 #[test]
 fn the_kill_switch_works_under_load_and_outlives_a_kill() {
-    let folder = config().folder();
-    let mut operated = Operated::start(&folder);
+    let (folder, mut operated) = started();
     let address = operated.address;
     let (is_off, passed) = (AtomicBool::new(false), AtomicUsize::new(0));
     let client = || -> Client<'_> {
@@ -142,8 +147,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
 
 #[test]
 fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (_folder, operated) = started();
     let said = operated.out(&["enforce", "off", "--site", "the blog"]);
     assert_eq!(said, "enforcement of site \"the blog\" is switched off\n");
     assert_eq!(operated.pages(), [403, 200]);
@@ -212,8 +216,7 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
 
 #[test]
 fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     wait_until("the state directory", || folder.at("state").exists());
     fs::rename(folder.at("state"), folder.at("aside")).unwrap();
     folder.write("state", "a file");
@@ -274,8 +277,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
 
 #[test]
 fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     folder.replace("robots.txt", SHUT);
     operated.command(&["reload"]).ends_with(1);
     let hash = operated.waiting();
@@ -313,8 +315,7 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
 
 #[test]
 fn a_rollback_says_what_happens_to_another_pending_version() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let more = format!("{OPEN}Disallow: /more/\n");
     folder.replace("robots.txt", &more);
     operated.out(&["reload", "--site", "shop"]);
@@ -333,8 +334,7 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
 
 #[test]
 fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let more: Vec<String> = (0..2).map(|at| format!("{OPEN}Disallow: /more{at}/\n")).collect();
     for version in &more {
         folder.replace("robots.txt", version);
@@ -395,8 +395,7 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
 
 #[test]
 fn an_impossible_command_suggests_a_possible_one() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let live = operated.site(0)["hash"].as_str().unwrap().to_owned();
     let wrong = "0123456789ab";
     let unknown = "robotsd answered 404: there is no site \"b\"; there is \"shop\", \"the blog\"";
@@ -451,8 +450,7 @@ fn an_impossible_command_suggests_a_possible_one() {
 
 #[test]
 fn a_state_directory_is_for_one_robotsd_at_a_time() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let in_use = format!(
         "{}: process {} has the state directory open: stop it, or give each process a state directory of its own",
         folder.at("state").display(),
@@ -496,8 +494,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
 
 #[test]
 fn a_rollback_preview_changes_nothing() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let shown = || operated.command(&["rollback", "shop", "--diff"]);
     assert_has(shown().failed(2), &["cannot roll back: no earlier accepted version"]);
     let more = format!("{OPEN}Disallow: /more/\n");
@@ -527,8 +524,7 @@ fn a_rollback_preview_changes_nothing() {
 
 #[test]
 fn a_rollback_first_names_the_crawlers_that_it_allows_or_blocks() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let shut = "User-agent: ClaudeBot\nUser-agent: CCBot\nUser-agent: Amazonbot\nDisallow: /\n\n";
     folder.replace("robots.txt", format!("{shut}{}Disallow: /tmp/\n", OPEN.replace("GPTBot", "Bytespider")));
     operated.out(&["reload", "--site", "shop"]);
@@ -694,8 +690,7 @@ fn entries_dated_in_the_future_are_in_the_log_and_the_status() {
 
 #[test]
 fn the_check_reports_off_switches_and_a_pending_version() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     operated.out(&["enforce", "off"]);
     operated.out(&["enforce", "off", "--site", "the blog"]);
     let live = operated.site(0)["hash"].as_str().unwrap().to_owned();

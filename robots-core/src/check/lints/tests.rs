@@ -43,6 +43,16 @@ impl Case {
         self.same(helps, file.as_ref(), helped)
     }
 
+    /// Checks that the help for each value of a rule names a path. `~` is between the cases, and
+    /// ` → ` between value and path.
+    #[track_caller]
+    fn writes(self, cases: &str) -> Self {
+        cases.split('~').fold(self, |case, words| {
+            let (value, path) = words.split_once(" → ").expect("an arrow");
+            case.helps(format!("Allow: {value}"), &[&format!("write \"{path}\"")])
+        })
+    }
+
     #[track_caller]
     fn same(self, ask: fn(&str, &[u8]) -> Vec<String>, file: &[u8], want: &[&str]) -> Self {
         assert_eq!(ask(self.0, file), want, "{}: {}: \"{}\"", self.0, self.1, file.escape_ascii());
