@@ -9,6 +9,8 @@ mod formats;
 mod found_problem;
 mod printable;
 mod sarif;
+#[cfg(test)]
+pub(crate) mod test_mistakes;
 mod text;
 
 use std::io::{self, Write};

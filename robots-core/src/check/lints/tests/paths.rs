@@ -15,9 +15,10 @@ fn lints_about_paths() {
         .helps("Allow: /%61%62%2F%7e", &["write \"/ab%2F~\""]);
     let file = "User-agent: *\nAllow: a\nDisallow: /a\nDisallow: *a\nDisallow:\nDisallow: $\nSitemap: x\nAllow /a:b\n";
     Case("path-without-slash", "allow and disallow are held to it").found(file, &["2:8", "6:11"]);
-    Case("path-without-slash", "the help has the slash")
-        .writes("a/b → /a/b~\"/a/b\" → /a/b~'/a/b' → /a/b~\u{201c}/a/b\u{201d} → /a/b~\
-            \"\" → /\\\"\\\"~^/y$ → /y$~\"^/y\" → /y~^y → /y");
+    Case("path-without-slash", "the help has the slash").writes(
+        "a/b → /a/b~\"/a/b\" → /a/b~'/a/b' → /a/b~\u{201c}/a/b\u{201d} → /a/b~\
+            \"\" → /\\\"\\\"~^/y$ → /y$~\"^/y\" → /y~^y → /y",
+    );
     let file = "Allow: /a*\nAllow: /*\nAllow: *\nAllow: /*.pdf$\nAllow: /a**b\nAllow: /a*$\nAllow: **\nAllow: /a%2A\n";
     Case("redundant-star", "stars at the end and in a row are found")
         .found(file, &["1:10", "5:11", "6:10"])
@@ -113,13 +114,17 @@ fn the_help_names_the_path_that_is_meant() {
     let site = "Sitemap: https://www.shop.example/s.xml\nAllow: ";
     let rule = "User-agent: *\nDisallow: {}\n";
     Case("path-without-slash", "signs in front and hosts are no part of the path")
-        .writes("^/foo.*$ → /foo~.*\\.pdf$ → *.pdf$~.pdf$ → /*.pdf$~.php? → /*.php?~.git/ → /.git/~\
-            .env → /.env~./a → /a~../.a → /.a~\\windows\\ → /windows/~a\\b → /a/b~%2Fa → /a")
+        .writes(
+            "^/foo.*$ → /foo~.*\\.pdf$ → *.pdf$~.pdf$ → /*.pdf$~.php? → /*.php?~.git/ → /.git/~\
+            .env → /.env~./a → /a~../.a → /.a~\\windows\\ → /windows/~a\\b → /a/b~%2Fa → /a",
+        )
         .helps("Allow:: /a", &["write \"/a\""])
         .helps(b"Allow:\xa0/a", &["write \"/a\""])
-        .writes("www.shop.example/old/ → /old/~index.html → /index.html~^www.shop.example/a → /a~\
+        .writes(
+            "www.shop.example/old/ → /old/~index.html → /index.html~^www.shop.example/a → /a~\
             www.shop.example:8080/a → /a~^.*$ → /~(/a/) → /a/~\u{201e}/a/\u{201c} → /a/~\
-            \"/a/ → /a/~`/a*` → /a*~\u{2022} /a → /a")
+            \"/a/ → /a/~`/a*` → /a*~\u{2022} /a → /a",
+        )
         .helps("Allow: ~/a", &["write \"/a\""])
         .helps("Allow::/a", &["write \"/a\""])
         .helps("Allow: \u{ff0f}a\u{ff0f}", &["write \"/a/\""])
