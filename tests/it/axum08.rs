@@ -191,7 +191,7 @@ async fn the_final_fallback_of_the_app_decides_about_robots_txt() {
     }
 }
 
-/// Counts how often a layer looks up an address(once per judged request), and its observers' calls.
+/// Counts how often a layer looks up an address (once per judged request), and its observers' calls.
 #[derive(Clone, Default)]
 struct Counts {
     judged: Arc<AtomicUsize>,
