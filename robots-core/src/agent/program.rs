@@ -249,8 +249,7 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // In the first two headers, the product is a search engine. In the others, the host is
-            // not named after a product.
+            // First, products that are search engines; then, hosts not named after a product.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

@@ -175,8 +175,7 @@ mod tests {
             ("ourbot/2.0", "/ours"),
             ("Googlebot-Image", "/star"),
             ("OurBotX", "/star"),
-            // A version after the name is ignored, however it is written. Any other word belongs to
-            // the name.
+            // A version after the name is ignored, however it is written. Other words belong to it.
             ("OurBot 2.0", "/ours"),
             ("ourbot  v2", "/ours"),
             ("OurBot 2.0/beta", "/ours"),

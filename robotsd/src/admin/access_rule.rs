@@ -280,8 +280,7 @@ mod tests {
             for version in [Version::HTTP_10, Version::HTTP_11] {
                 for target in ["/enforce?to=off", "http://127.0.0.1:9145/enforce?to=off"] {
                     for (page, host) in pages.iter().flat_map(|page| hosts.map(|host| (page, host))) {
-                        // The request must be refused even if only one of several field lines is
-                        // from another site.
+                        // Refused even if only one of several field lines is from another site.
                         let behind = [host, &[own, ("sec-fetch-site", "same-origin"), *page]].concat();
                         for fields in [[host, &[*page]].concat(), behind] {
                             let status = sent(version, target, &fields, &rule);

@@ -431,8 +431,7 @@ mod tests {
         let mut text = fs::read(&path).unwrap();
         text.insert(0, b'{');
         fs::write(&path, text).unwrap();
-        // The path of the copy is a dangling link into a missing folder, so neither a hard link nor
-        // a copy can be created.
+        // The path of the copy is a dangling link into a missing folder, so nothing can be created.
         let beside = path.with_extension("jsonl.damaged");
         std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));

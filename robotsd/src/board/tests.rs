@@ -427,8 +427,7 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
         (&[("1", HOUR), ("1", DAY + 20 * HOUR)][..], 0..2 * DAY + HOUR, not_newest),
         // Version 1 was live for two hours, and the crawler fetched it in this time.
         (&[("2", 20 * HOUR), ("1", DAY + 20 * HOUR)], DAY + 19 * HOUR..DAY + 21 * HOUR, not_newest),
-        // The crawler fetched version 1 in the last seconds of a day. These seconds are added on
-        // the next day.
+        // The crawler fetched version 1 in the last seconds of a day. They count on the next day.
         (&[("1", HOUR), ("1", 2 * DAY - TICK)], 0..2 * DAY + HOUR, not_newest),
         (&[("1", HOUR)], 0..2 * DAY + HOUR, ignored),
     ] {
@@ -444,8 +443,7 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     }
 }
 
-/// A process writes every minute. Without an interruption, the file of a day must still contain
-/// only one line for the watch.
+/// A process writes every minute. The file of a day still has one line for the watch.
 #[test]
 fn files_of_a_process_say_once_what_was_watched() {
     let folder = tempfile::tempdir().unwrap();
@@ -455,8 +453,7 @@ fn files_of_a_process_say_once_what_was_watched() {
     assert_eq!(gaps.len(), 2, "only the time before and after the week: {gaps:?}");
 }
 
-/// A newly added host may have belonged to another site until now. That site may have served the
-/// crawler another version.
+/// A newly added host may have had another site. It may have served another version.
 #[test]
 fn hosts_that_come_are_a_gap() {
     for (has_new_hosts, ignored) in [(false, 1), (true, 0)] {
@@ -475,8 +472,7 @@ fn hosts_that_come_are_a_gap() {
     }
 }
 
-/// Creates a board that has counted up to `second`. A verified crawler fetched version 2 one minute
-/// earlier.
+/// A board that has counted up to `second`. A crawler fetched version 2 a minute earlier.
 fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
     let board = Board::new(settings(true, 1), Some(state), START + DAY);
     for now in second - HOUR..=second {

@@ -293,8 +293,7 @@ mod tests {
             takes(&mut budget, 6);
         }
         for _ in 0..100_000 {
-            // The server sends small messages. After each message, the client updates both windows
-            // and sends a PING.
+            // The server sends small messages. After each, the client updates windows and PINGs.
             budget.sent(frame(DATA, 20));
             [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
         }

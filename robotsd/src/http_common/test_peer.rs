@@ -254,8 +254,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads the next request, which must have no body, and returns its target. Returns `None` if
-    /// the connection has ended.
+    /// Reads the next request, which must have no body, and returns its target. `None` at the end.
     pub(crate) async fn asked(&mut self) -> Option<String> {
         let head = self.up_to(b"\r\n\r\n").await?;
         String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)

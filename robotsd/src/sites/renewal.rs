@@ -499,8 +499,7 @@ mod tests {
                 let started = Sites::open(&of("shop", own), false, &Log::nowhere()).unwrap();
                 known = is_as_before(&started, &known);
                 drop(started);
-                // A start reads the state of the previous site from the state directory, so its
-                // folder is renamed, too.
+                // A start reads the state of the previous site, so its folder is renamed, too.
                 let sites = folder.path().join("state/sites");
                 std::fs::rename(sites.join("shop"), sites.join("outlet")).unwrap();
                 let started = Sites::open(&of("outlet", own), false, &Log::nowhere()).unwrap();

@@ -341,8 +341,7 @@ mod tests {
         // First, half of the 40 addresses are refuted. Another one then opens the breaker.
         assert_eq!(path.requests(REFUTED, 20, 1), REFUTED);
         assert_eq!(path.requests(REFUTED, 21, 1), SUSPECT);
-        // The breaker stays open while more than half are refuted. It closes when the crawler
-        // visits again.
+        // The breaker stays open while more than half are refuted. It closes at the next visit.
         assert_eq!(path.requests(REFUTED, 5, 90), SUSPECT);
         assert_eq!(path.requests(VERIFIED, 4, 91), VERIFIED);
         assert_eq!(path.0.applied_to(REFUTED, at(91)), SUSPECT);

@@ -1,5 +1,4 @@
-//! Tests of all evidence in one process, with real sockets, simulated servers, and a clock that the
-//! test sets.
+//! Tests of all evidence in one process, with real sockets, simulated servers and clock.
 
 mod broken_networks;
 mod certificate;

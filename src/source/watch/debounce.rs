@@ -230,8 +230,7 @@ mod tests {
     fn a_name_that_goes_puts_off_nothing() {
         let start = Instant::now();
         let mut debounce = debounce(start);
-        // This is how a ConfigMap is updated: a new folder is renamed to the name, and the old one
-        // is removed.
+        // A ConfigMap is updated so: a new folder gets the name, and the old one is removed.
         debounce.notify(Urgency::Renamed, start);
         debounce.notify(Urgency::Gone, start);
         assert!(matches!(debounce.begin(start), Some(DueWork::Look)));

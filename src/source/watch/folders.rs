@@ -262,8 +262,7 @@ mod tests {
         assert_eq!(watched(&folders), 0);
     }
 
-    /// In `mv robots.txt old; mv new robots.txt`, the file is missing between the two commands, as
-    /// if it had been removed.
+    /// In `mv robots.txt old; mv new robots.txt`, the file is missing between the two commands.
     #[test]
     fn a_name_that_a_rename_takes_away_is_gone_and_one_that_it_gives_is_there() {
         let (_folder, inner) = folder_with_inner();

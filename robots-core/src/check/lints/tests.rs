@@ -43,8 +43,7 @@ impl Case {
         self.same(helps, file.as_ref(), helped)
     }
 
-    /// Checks that the help for each value of a rule names a path. `~` is between the cases, and
-    /// ` → ` between value and path.
+    /// Checks the path that the help names for each `VALUE → PATH`, with `~` between them.
     #[track_caller]
     fn writes(self, cases: &str) -> Self {
         cases.split('~').fold(self, |case, words| {

@@ -159,8 +159,7 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     }
 }
 
-/// Checks the base and the signature of each published test vector. The time is that of the
-/// validity windows in the drafts.
+/// Checks the base and the signature of each published test vector. The time is in their windows.
 #[test]
 fn published_vectors_verify() {
     let cases: serde_json::Value =

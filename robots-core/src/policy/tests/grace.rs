@@ -50,8 +50,7 @@ fn rules_in_grace_are_counted_once_each() {
         ("", "User-agent: a\nUser-agent: b\nUser-agent: *\nDisallow: /a\nDisallow: /*.pdf\n", 2),
         ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 1),
         ("User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 0),
-        // A crawler is added to a group: in the first case to an existing group, in the second to a
-        // new group instead of `*`.
+        // A crawler is added to a group: to an existing one, then to a new one in place of `*`.
         ("User-agent: a\nDisallow: /a\n", "User-agent: a\nUser-agent: b\nDisallow: /a\n", 1),
         ("User-agent: *\nDisallow: /a\n", "User-agent: b\nDisallow: /a\n", 0),
         // Rules without an effect have no grace period.

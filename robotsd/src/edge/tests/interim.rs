@@ -12,8 +12,7 @@ pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     }
 }
 
-/// Sends two interim responses, and then the body of the request. If the path is `/large`, the
-/// final response is large.
+/// Sends two interim responses, and then the body of the request. `/large` has a large one.
 async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     hint(&request, 103, "</a>");
     hint(&request, 102, "</b>");

@@ -1,5 +1,4 @@
-//! Tests of frames that an HTTP/2 server must not send. An HTTP/1.1 client must never take them for
-//! another response.
+//! Tests of frames that an HTTP/2 server must not send. No client takes them for a response.
 
 use super::http2::upstream_to;
 use super::*;

@@ -254,8 +254,7 @@ async fn the_next_address_is_tried() {
     let origin = Origin::saying(OK);
     let both = upstream([closed, origin.address], patient());
     for _ in 0..2 {
-        // The body is not read, so the connection does not become idle, and the second request
-        // cannot use it.
+        // The body is not read, so the connection is busy, and the second request cannot use it.
         assert_eq!(soon(both.forward(request("POST", "/"))).await.status(), 200);
     }
     let nowhere = upstream([closed], patient());

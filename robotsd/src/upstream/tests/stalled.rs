@@ -95,8 +95,7 @@ async fn from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
 impl Greedy {
     async fn connect(address: SocketAddr, from: Ipv4Addr) -> Self {
         let mut peer = Raw::new(self::from(from, address).await);
-        // Sets SETTINGS_INITIAL_WINDOW_SIZE to 0, and makes the connection's window nearly as large
-        // as possible.
+        // Sets SETTINGS_INITIAL_WINDOW_SIZE to 0, and enlarges the connection's window.
         let window = frame(8, 0, 0, &0x7f00_0000_u32.to_be_bytes());
         let hello = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]), &window];
         peer.send(hello.concat()).await;

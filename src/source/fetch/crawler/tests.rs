@@ -54,8 +54,7 @@ impl World {
         self.cache.allows("OurBot", "/x", self.now)
     }
 
-    /// Returns what the crawler may fetch: `unknown`, `allow`, `disallow`, or the content of the
-    /// robots.txt.
+    /// Returns what the crawler may fetch: `unknown`, `allow`, `disallow`, or the content.
     fn reads(&self) -> String {
         match self.cache.permission(self.now) {
             CrawlerReading::Unknown => "unknown".into(),

@@ -284,8 +284,7 @@ fn both_paths_answer_the_same_octets_alike() {
         let by_hyper = runtime.block_on(exchanged(hyper, &escaped, &heads));
         let is_answered = by_edge[0].as_ref().is_some_and(|response| response.status != 400);
         escaped_ones.set(escaped_ones.get() + usize::from(is_answered && first != first_escaped));
-        // If a response is broken, the two paths may send different parts of it. But both must end
-        // the connection.
+        // If a response is broken, the paths may send different parts, but both end the connection.
         let whole = |response: Option<Received>| {
             response.filter(|response| response.is_whole && !(response.is_until_close && scripted.is_broken()))
         };

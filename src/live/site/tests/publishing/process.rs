@@ -1,5 +1,4 @@
-//! A process of the simulation: a real site and state directory, with a simulated disk, clock and
-//! writer thread.
+//! A process of the simulation: a real site and state directory, on a simulated disk and clock.
 
 use std::collections::HashMap;
 use std::io;
@@ -373,8 +372,7 @@ impl Process {
         })
     }
 
-    /// Reports whether the live version disallows a page. Each version disallows other pages, and
-    /// some pages are in no version.
+    /// Reports whether the live version disallows a page. Some are in no version.
     pub(super) fn refuses(&self, page: Text) -> bool {
         let path = format!("/{page}");
         let path = crate::rules::RequestPath::new(path.as_bytes());

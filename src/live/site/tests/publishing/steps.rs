@@ -141,8 +141,7 @@ fn enforcement(random: &mut Random) -> Enforcement {
     *random.pick(&[Enforcement::On, Enforcement::Off])
 }
 
-/// Returns a random number of milliseconds, up to some years. Short times are as frequent as long
-/// times.
+/// Returns a random number of milliseconds, up to some years. Short ones are as frequent.
 fn far(random: &mut Random) -> u64 {
     let bits = random.below(38);
     random.below(1 << bits)
