@@ -158,7 +158,7 @@ fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::test_mistakes::check_mistakes;
+    use crate::render::test_cases::check_cases;
 
     fn error(text: &str) -> String {
         ExpectationsFile::parse(Path::new("e.toml"), text, Registry::builtin()).expect_err("an error").to_string()
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_column() {
-        check_mistakes("expectations_mistakes.txt", |text| error(text) + "\n");
+        check_cases("expectations_mistakes.txt", |text| error(text) + "\n");
     }
 
     #[test]

@@ -375,7 +375,7 @@ fn the_history_contains_attempts_and_their_changes() {
     assert!(history[3].detail.contains("HTML"), "{history:?}");
 }
 
-/// Which texts are not a robots.txt is tested in `check::directives` of the core.
+/// Which files are not a robots.txt is tested in `check::directives` of the core.
 #[test]
 fn text_that_is_not_a_robots_txt_is_never_accepted() {
     let kept = |live: &LiveRobots| match &live.status().last_reload.outcome {

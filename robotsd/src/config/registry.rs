@@ -257,7 +257,7 @@ pub(super) fn accepted(agents: &RawAgents) -> Result<Vec<VersionHashPrefix>, Fau
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::test_mistakes::check_mistakes;
+    use crate::render::test_cases::check_cases;
 
     fn read(text: &str) -> Result<Registry, String> {
         extended(Registry::builtin(), Path::new("c.toml"), text).map_err(|error| error.to_string())
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_line_and_column() {
-        check_mistakes("registry_mistakes.txt", |text| read(text).expect_err(text) + "\n");
+        check_cases("registry_mistakes.txt", |text| read(text).expect_err(text) + "\n");
     }
 
     #[test]

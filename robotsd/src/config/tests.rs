@@ -7,7 +7,7 @@ use super::keys::Keys;
 use super::*;
 use crate::edge;
 use crate::render::Colour;
-use crate::render::test_mistakes::check_mistakes;
+use crate::render::test_cases::check_cases;
 use crate::upstream;
 
 /// Writes a config file to a temporary folder. Returns the folder and the path of the file.
@@ -208,7 +208,7 @@ fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
 
 #[test]
 fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
-    check_mistakes("config_mistakes.txt", answers);
+    check_cases("config_mistakes.txt", answers);
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod found_problem;
 mod printable;
 mod sarif;
 #[cfg(test)]
-pub(crate) mod test_mistakes;
+pub(crate) mod test_cases;
 mod text;
 
 use std::io::{self, Write};

@@ -173,7 +173,7 @@ fn shown(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::test_mistakes::check_mistakes;
+    use crate::render::test_cases::check_cases;
 
     fn error(text: &str) -> String {
         CheckFile::parse(Path::new("robots-check.toml"), text).expect_err("an error").to_string()
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn errors_say_where_and_what_would_be_right() {
-        check_mistakes("check_settings_mistakes.txt", |text| error(text) + "\n");
+        check_cases("check_settings_mistakes.txt", |text| error(text) + "\n");
     }
 
     #[test]
