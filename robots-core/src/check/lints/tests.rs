@@ -59,6 +59,10 @@ impl Case {
     }
 }
 
+pub(super) fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
 /// Returns the places of one lint's findings in a file, as `line:column`.
 pub(super) fn found(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| format!("{}:{}", finding.line, finding.column)).collect()

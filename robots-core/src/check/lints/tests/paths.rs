@@ -1,6 +1,6 @@
 //! Cases of the lints about paths.
 
-use super::{Case, messages};
+use super::{Case, messages, words};
 use crate::check::Severity;
 
 #[test]
@@ -26,70 +26,20 @@ fn lints_about_paths() {
         .found("Allow: /a/.*\nAllow: /(.*)\nAllow: /a.*\n", &["3:11"])
         .found("Allow: .*\nAllow: a*\nAllow: /a/*,/b/*\nAllow: /a *\n", &[]);
     let rule = "User-agent: *\nDisallow: {}\n";
-    let expressions = [
-        "/[0-9]+/",
-        "/[a-zA-Z0-9_]",
-        "/[a-z_]x",
-        "/[^/]+/x",
-        "/[abc]{3}",
-        "/[abc]+/",
-        "/a(b|c)",
-        "/(.*)/y",
-        "/x/.*",
-        "/x/.+$",
-        r"/page-\d+",
-        r"/\d{8}/",
-        r"/id\w",
-        r"/a\.php",
-        r"/x\?id=",
-        "/projects*[&%]",
-        "/d.+$",
-        "/e/?$",
-        "/(?i)admin",
-        "/(?:a)",
-        "/(a)?$",
-        "/(a)+",
-        "/a.{2}",
-        "/foo.*$",
-        r"/\S+",
-        r"/a\-b",
-        "^/x/.*",
-        "([0-9]+)---/ajax",
-    ];
-    let paths = [
-        "/foo?",
-        "/a(1)",
-        "/a(b)c|d(e)",
-        "/a|b",
-        "/a+b",
-        "/?q=[foo]+bar",
-        "/?filter[]=",
-        "/filter[price]",
-        "/?a=[1]",
-        "/collections*?f=[0]=",
-        "/[10-20]",
-        "/contact[e-mail]",
-        "/size[t-shirt]",
-        "/index.*",
-        "/*.*",
-        "/*.*$",
-        "/?$",
-        "/*?$",
-        "/*/?$",
-        "/filter[*]=",
-        "/?q=Mr.+Smith",
-        r"/_vti_bin\_x",
-        "/*.php.*",
-        r"/private\data",
-        "/{id}/",
-        "/x/.well-known",
-        "/*.pdf$",
-        "^/x",
-        "",
-    ];
+    let expressions = words(
+        "/[0-9]+/ /[a-zA-Z0-9_] /[a-z_]x /[^/]+/x /[abc]{3} /[abc]+/ /a(b|c) /(.*)/y /x/.* \
+        /x/.+$ /page-\\d+ /\\d{8}/ /id\\w /a\\.php /x\\?id= /projects*[&%] /d.+$ /e/?$ /(?i)admin /(?:a) \
+        /(a)?$ /(a)+ /a.{2} /foo.*$ /\\S+ /a\\-b ^/x/.* ([0-9]+)---/ajax",
+    );
+    let paths = words(
+        "/foo? /a(1) /a(b)c|d(e) /a|b /a+b /?q=[foo]+bar /?filter[]= /filter[price] /?a=[1] \
+        /collections*?f=[0]= /[10-20] /contact[e-mail] /size[t-shirt] /index.* /*.* /*.*$ /?$ /*?$ /*/?$ \
+        /filter[*]= /?q=Mr.+Smith /_vti_bin\\_x /*.php.* /private\\data /{id}/ /x/.well-known /*.pdf$ ^/x",
+    );
     Case("regular-expression", "signs that no URL has are found")
         .found_each(rule, &expressions, &["2:11"])
         .found_each(rule, &paths, &[])
+        .found(rule.replace("{}", ""), &[])
         .found("Sitemap: https://a/[0-9]\nUser-agent: *\nAllow: /[0-9]\n", &["3:8"])
         .says(r"Allow: /\d", &["crawlers compare \"/\\\\d\" literally, not as a regular expression"]);
     Case("space-in-path", "the help tells one path from two")
@@ -209,21 +159,13 @@ fn the_help_names_the_path_that_is_meant() {
 fn lints_about_what_is_no_path() {
     let site = "Sitemap: https://www.shop.example/s.xml\nAllow: ";
     let rule = "User-agent: *\nDisallow: {}\n";
+    let files = words(
+        "/index.php/x /residential.education/x /v1.2/x /.well-known/x /shop.example \
+        /a/shop.example/x /*.example/x",
+    );
     Case("host-in-path", "hosts in front of paths are found, folders and files are not")
         .found_each(rule, &["/shop.example/admin/", "//shop.example/old/", "/www.shop.pl/x"], &["2:11"])
-        .found_each(
-            rule,
-            &[
-                "/index.php/x",
-                "/residential.education/x",
-                "/v1.2/x",
-                "/.well-known/x",
-                "/shop.example",
-                "/a/shop.example/x",
-                "/*.example/x",
-            ],
-            &[],
-        )
+        .found_each(rule, &files, &[])
         .found_each(&format!("{site}{{}}"), &["/other.example/a", "/www.other.example/a", "/shop.example/a,/b"], &[])
         .helps("Allow: /shop.example/a", &["write \"/a\" if \"shop.example\" is the host of this site"])
         .helps(format!("{site}/shop.example:8080/a"), &["write \"/a\""]);
@@ -231,44 +173,18 @@ fn lints_about_what_is_no_path() {
         .found_each(rule, &["/a,/b", "/a, /b", "/a;/b", "/a|/b", "\"/a\",\"/b\"", "*.a$,*.b$", "/a, /b /c"], &["2:11"])
         .found_each(rule, &["/a,b.html", "/a,", "/a /b", "/(a|/b)", "/*,*", "/a", "/a,*/", "/*,*.html"], &[])
         .says("Allow: /a,/b", &["crawlers read \"/a,/b\" as one path, which matches none of \"/a\", \"/b\""]);
+    let routes = words(
+        "/:id /[slug] /[...slug] /[[...slug]] /{id} /{id:int} /{id?} /<slug> \
+        /<int:id> /{a}.html /{**path} /:path+",
+    );
+    let others = words(
+        "/a:b /filter[price] /?q={search} /{{url}} /[] /a/Special:b /[0] /:80 \
+        */{link} /:w:/r /a-[b] /{a},/{b}",
+    );
     Case("route-parameter", "the forms of routers are found")
-        .found_each(
-            rule,
-            &[
-                "/:id",
-                "/[slug]",
-                "/[...slug]",
-                "/[[...slug]]",
-                "/{id}",
-                "/{id:int}",
-                "/{id?}",
-                "/<slug>",
-                "/<int:id>",
-                "/{a}.html",
-                "/{**path}",
-                "/:path+",
-            ],
-            &["2:12"],
-        )
+        .found_each(rule, &routes, &["2:12"])
         .found_each(rule, &["/p-{id}", "/p.:id", "/a/:id/b", "/a/:id?"], &["2:14"])
-        .found_each(
-            rule,
-            &[
-                "/a:b",
-                "/filter[price]",
-                "/?q={search}",
-                "/{{url}}",
-                "/[]",
-                "/a/Special:b",
-                "/[0]",
-                "/:80",
-                "*/{link}",
-                "/:w:/r",
-                "/a-[b]",
-                "/{a},/{b}",
-            ],
-            &[],
-        )
+        .found_each(rule, &others, &[])
         .helps("Allow: /:a-:b.:c/d", &["write \"*\" for any text, and omit it at the end: \"/*-*.*/d\""])
         .helps("Allow: /{a}{b}/:c?/d", &["write \"*\" for any text, and omit it at the end: \"/*/*/d\""])
         .helps("Allow: /a/:b/c", &["write \"*\" for any text, and omit it at the end: \"/a/*/c\""])
