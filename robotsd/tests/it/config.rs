@@ -137,31 +137,3 @@ fn a_syntax_error_is_reported_alone() {
         assert_has(folder.configured(command).failed(2), &["robotsd.toml:7:", "robotsd.toml:8:"]);
     }
 }
-
-/// If there are errors, a warning is reported only if the errors do not make it uncertain.
-#[test]
-fn warnings_are_reported_together_with_errors() {
-    let hash = "0".repeat(64);
-    let token = format!(
-        "[[admin.token]]\nname = \"t\"\nhash = \"sha256:{hash}\"\nrole = \"operate\"\nsites = [\"a\", \"gone\"]\n\
-         until = 2020-01-01\n"
-    );
-    let (ended, gone) = ("warning: this token has expired", "warning: no site is called \"gone\"");
-    let misspelled = "warning: no crawler is called \"Gogglebot\"";
-    for (slip, warnings, not) in [
-        // The error is in a value of the site itself, in a key of the site, or elsewhere.
-        ("hosts = 7\n", &[ended, gone][..], &[misspelled][..]),
-        ("robots.pathh = \"robots.txt\"\n[site.enforcement]\nmodus = \"tag\"\n", &[ended, gone], &[misspelled]),
-        ("upstreams = [\"ftp://127.0.0.1\"]\n", &[ended, gone], &[misspelled]),
-        ("[limits]\nfields = 0\nconfigs = 1\n", &[ended, gone, misspelled], &[]),
-        // The name of the site cannot be read, so it may be this one.
-        ("[[site]]\nname = 7\nroot = \".\"\nhosts = [\"b.test\"]\n", &[ended], &[gone, misspelled]),
-        ("[[host]]\nname = \"gone\"\n", &[ended], &[gone, misspelled]),
-    ] {
-        let config = format!("{CONFIG}{slip}{token}[agents]\nignore = [\"Gogglebot\"]\n");
-        let (code, _, error) = said("check", &config, "# open\n");
-        assert_eq!(code, Some(2), "{slip}");
-        assert_has(&error, &[warnings, &["error: "]].concat());
-        assert_lacks(&error, &[not, &["called \"a\""]].concat());
-    }
-}

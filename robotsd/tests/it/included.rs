@@ -447,18 +447,3 @@ fn without_a_server_the_switch_knows_included_sites() {
     let said = folder.run(["enforce", "off", "--site", "b", "--config", "robotsd.toml"]).failed(2);
     assert_has(said, &["there is no site \"b\"; there is \"a\""]);
 }
-
-#[test]
-fn an_unmatched_pattern_is_a_warning_and_an_invalid_one_an_error() {
-    let folder = folder(&[("robotsd.toml", &format!("{HEAD}{}", file("own")))]);
-    fs::create_dir(folder.at("sites.d")).unwrap();
-    let said = folder.configured(["config", "check"]).ends_with(0).error;
-    assert_has(said, &["warning: no file matches ", "sites.d/*.toml\n --> ", "robotsd.toml:1:12"]);
-    folder.configure(format!("{}{}", HEAD.replace("sites.d/*", "*/sites"), file("own")));
-    let said = folder.configured(["config", "check"]).failed(2);
-    assert_has(said, &["error: this is not a valid pattern: write a folder and file name", "robotsd.toml:1:12"]);
-    // A missing folder must not be treated like an empty folder.
-    folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
-    let parts = ["gone: the folder cannot be listed", "its sites are not served"];
-    assert_has(folder.configured(["config", "check"]).failed(2), &parts);
-}

@@ -41,17 +41,23 @@ fn commands_print_what_their_cases_show() {
     let mut documents = Vec::new();
     add_files(&project("robotsd/tests/cases/commands"), "md", &mut documents);
     assert!(!documents.is_empty());
-    for document in documents {
-        let text = fs::read_to_string(&document).unwrap();
-        let found: String = text.split_inclusive("\n## ").map(with_output).collect();
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(&document, &found).unwrap();
+    thread::scope(|scope| {
+        for document in documents {
+            scope.spawn(move || check_cases(&document));
         }
-        for (number, (found, shown)) in found.lines().zip(text.lines()).enumerate() {
-            assert_eq!(found, shown, "{}:{}", document.display(), number + 1);
-        }
-        assert_eq!(found.lines().count(), text.lines().count(), "{}", document.display());
+    });
+}
+
+fn check_cases(document: &Path) {
+    let text = fs::read_to_string(document).unwrap();
+    let found: String = text.split_inclusive("\n## ").map(with_output).collect();
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(document, &found).unwrap();
     }
+    for (number, (found, shown)) in found.lines().zip(text.lines()).enumerate() {
+        assert_eq!(found, shown, "{}:{}", document.display(), number + 1);
+    }
+    assert_eq!(found.lines().count(), text.lines().count(), "{}", document.display());
 }
 
 /// Runs the commands of a case. Returns the case with their output in place of what it shows, unless
