@@ -64,33 +64,6 @@ fn a_row_of_registry_extra_counts_for_the_server_and_for_every_command() {
 }
 
 #[test]
-fn the_check_uses_the_registry_and_the_lints_of_the_site() {
-    let sites = format!("{SITE}[exempt]\npaths = [\"/open/\"]\n[check]\ndeny = [\"rule-on-exempt-path\"]\n");
-    let folder = site_folder(&sites);
-    // The second name is similar to a name that only this registry has.
-    let robots = format!("{ROBOTS}Disallow: /open/x\n\nUser-agent: AcmeBott\nDisallow: /\n");
-    folder.write("robots.txt", robots);
-    let codes = |arguments: &[&str]| -> Vec<String> {
-        let output = folder.run([&["check", "--format", "json"], arguments].concat());
-        assert_eq!(output.error, "");
-        let code =
-            |finding: Value| ["severity", "code"].map(|name| finding[name].as_str().unwrap().to_owned()).join(" ");
-        output.json_lines().into_iter().map(code).collect()
-    };
-    for (what, arguments, is_the_sites) in [
-        ("the site's own file", &["--config", "robotsd.toml"][..], true),
-        ("a file on the command line", &["--config", "robotsd.toml", "robots.txt"], true),
-        ("without a config", &["robots.txt"], false),
-    ] {
-        let codes = codes(arguments);
-        for code in ["error rule-on-exempt-path", "warning unknown-crawler"] {
-            assert_eq!(codes.iter().any(|found| found == code), is_the_sites, "{what}: {code}: {codes:?}");
-        }
-    }
-    folder.with_config(&["check"]).ends_with(1);
-}
-
-#[test]
 fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_check_and_server() {
     let folder = site_folder(&format!("{SITE}[site.modes]\n\"index\" = \"refuse\"\n"));
     let registry = REGISTRY.replace("ai-training", "search") + "index = true\n";
