@@ -158,6 +158,7 @@ fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::test_cases::check_cases;
 
     fn error(text: &str) -> String {
         ExpectationsFile::parse(Path::new("e.toml"), text, Registry::builtin()).expect_err("an error").to_string()
@@ -165,53 +166,7 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_column() {
-        for (text, want) in [
-            (
-                "",
-                "e.toml:1:1: the file has no expectations; write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] \
-                 and paths = [\"/\"]",
-            ),
-            (
-                "[[allow]]\nagents = [\"a\"]\n",
-                "e.toml:1:1: this [[allow]] lacks the key \"paths\"; write paths = [\"/\"]",
-            ),
-            (
-                "[[allow]]\nagents = [\"a\"]\npaths = []\n",
-                "e.toml:1:1: an expectation needs at least one path; write paths = [\"/\"]",
-            ),
-            (
-                "[[allow]]\nagents = [\"a\"]\npaths = [\"x\"]\n",
-                "e.toml:3:10: \"x\" is neither a path nor a URL: write \"/x\" for the path, or \"https://HOST/x\" for a URL",
-            ),
-            (
-                "[[allow]]\nagents = [\" \"]\npaths = [\"/\"]\n",
-                "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names",
-            ),
-            (
-                "[allow]\nagents = [\"a\"]\npaths = [\"/\"]\n",
-                "e.toml:1:1: [allow] may occur several times, so it must be written in double brackets; write [[allow]]",
-            ),
-            (
-                "[[allow]]\nagents = \"*\"\npaths = [\"/\"]\n",
-                "e.toml:2:10: \"agents\" must be a list, not a string; write agents = [\"*\"]",
-            ),
-            (
-                "[[allow]]\nagents = [\"*\"]\npath = [\"/\"]\n",
-                "e.toml:3:1: [[allow]] has no key \"path\"; did you mean \"paths\"?",
-            ),
-            (
-                "[[alow]]\nagents = [\"a\"]\npaths = [\"/\"]\n",
-                "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?",
-            ),
-            ("[[alow]]\n", "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?"),
-            (
-                "[[allow]]\nagents = [\"\"]\npaths = [\"x\", \"/\"]\n",
-                "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names; and 1 more: `robotsd test \
-                 e.toml` shows them",
-            ),
-        ] {
-            assert_eq!(error(text), want, "{text}");
-        }
+        check_cases("expectations_mistakes.txt", |text| error(text) + "\n");
     }
 
     #[test]

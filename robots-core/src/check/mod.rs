@@ -50,6 +50,8 @@ mod pattern;
 mod quote;
 mod reach;
 mod report;
+#[cfg(test)]
+mod test_notation;
 
 pub use self::access_edit::EditedFile;
 pub use self::diff::{

@@ -275,11 +275,9 @@ mod tests {
         // The text that `*` matches may end in the path or in the query. The standard form of a
         // path contains `:` instead of `%3A`, so the pattern also matches a `:` in the query.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // A pattern has further forms only if an escape after a `*` is decoded in paths but not in
-        // queries.
-        for (pattern, texts) in
-            [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)]
-        {
+        // A pattern has further forms only if paths, but not queries, decode an escape after `*`.
+        let cases = [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)];
+        for (pattern, texts) in cases {
             assert_eq!(PathPattern::new(pattern.as_bytes(), Reading::Standard).texts.len(), texts, "{pattern}");
         }
     }

@@ -353,8 +353,7 @@ mod tests {
             RobotsTxt::parse(file.into_bytes()).compile(Reading::Standard).memory()
         };
         let (few, many) = (of(100), of(1000));
-        // A rule takes at least 16 bytes, for its rank and its entry in the index, and less than 1
-        // KiB. The file has 200 rules.
+        // Each of the 200 rules takes at least 16 bytes (rank and index), and less than 1 KiB.
         assert!((100 * 2 * 16..100 * 2 * 1024).contains(&few), "{few}");
         assert!((5 * few..20 * few).contains(&many), "{few} {many}");
     }

@@ -103,8 +103,7 @@ mod tests {
         }
         reporter.report(ConnectionErrorKind::Full, None, &"");
         let reported = reported.lock();
-        // There is one report per second of the clock, and even a short burst may extend over two
-        // of them.
+        // Each second has one report, and even a short burst may extend over two of them.
         let seconds = begun.elapsed().as_secs() as usize + 2;
         assert!((2..=1 + seconds).contains(&reported.len()), "{reported:?}");
         assert_eq!(reported[0].count, 1);

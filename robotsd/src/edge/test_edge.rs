@@ -16,7 +16,6 @@ pub(crate) struct ServedEdge {
     pub(crate) address: SocketAddr,
     pub(crate) edge: Edge,
     pub(crate) served: JoinHandle<()>,
-    /// The errors that the edge has reported.
     pub(crate) reported: &'static Mutex<Vec<ConnectionError>>,
     stop: Option<oneshot::Sender<()>>,
 }

@@ -220,10 +220,8 @@ mod tests {
     #[test]
     fn code_of_a_message_is_the_text_and_not_how_it_is_quoted() {
         let text = "a\\b \"c\"\u{202e}";
-        assert_eq!(
-            markdown_text(&format!("{text:?} is odd")),
-            format!("{} is odd", markdown_code("a\\b \"c\"\\u{202e}"))
-        );
+        let want = format!("{} is odd", markdown_code("a\\b \"c\"\\u{202e}"));
+        assert_eq!(markdown_text(&format!("{text:?} is odd")), want);
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod found_problem;
 mod printable;
 mod sarif;
 mod secrets;
+#[cfg(test)]
+pub(crate) mod test_cases;
 mod text;
 
 use std::io::{self, Write};

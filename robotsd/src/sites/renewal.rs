@@ -474,10 +474,8 @@ mod tests {
                 assert_eq!(body.as_deref(), Some(GOOD.as_bytes()), "{status:?}");
                 assert!(status.pending.is_some(), "{status:?}");
                 let entries = entries(sites);
-                assert!(
-                    entries.starts_with(before) && entries.iter().collect::<HashSet<_>>().len() == entries.len(),
-                    "{entries:#?}"
-                );
+                assert!(entries.starts_with(before), "{entries:#?}");
+                assert!(entries.iter().collect::<HashSet<_>>().len() == entries.len(), "{entries:#?}");
                 entries
             };
             let own = r#""shop.test", "www.shop.test""#;
@@ -501,8 +499,7 @@ mod tests {
                 let started = Sites::open(&of("shop", own), false, &Log::nowhere()).unwrap();
                 known = is_as_before(&started, &known);
                 drop(started);
-                // A start reads the state of the previous site from the state directory, so its
-                // folder is renamed, too.
+                // A start reads the state of the previous site, so its folder is renamed, too.
                 let sites = folder.path().join("state/sites");
                 std::fs::rename(sites.join("shop"), sites.join("outlet")).unwrap();
                 let started = Sites::open(&of("outlet", own), false, &Log::nowhere()).unwrap();
@@ -628,10 +625,8 @@ mod tests {
             // The second start must find the state that the first one has saved.
             config.sites[0].name = name.to_owned();
             let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
-            assert!(
-                said.contains(&format!("enforcement is switched off: `robotsd enforce on --site {name}`")),
-                "{said}"
-            );
+            let want = format!("enforcement is switched off: `robotsd enforce on --site {name}`");
+            assert!(said.contains(&want), "{said}");
             let started = Sites::open(&config, false, &Log::nowhere()).unwrap();
             let live = started.lives().next().unwrap();
             let (status, body) =
@@ -709,8 +704,7 @@ mod tests {
             // The switch changes while the new sites are open, but before they are swapped.
             served.enforce(Some("a"), Enforcement::On).unwrap();
             assert_eq!(switches(&renewal.sites), [Enforcement::On]);
-            // The switch changes after the swap, through the previous sites. A request that began
-            // earlier may still hold them.
+            // The switch changes after the swap, through sites that an earlier request may hold.
             let swapped = renewal.sites;
             served.enforce(Some("a"), Enforcement::Off).unwrap();
             assert_eq!((switches(&served), switches(&swapped)), (vec![Enforcement::Off], vec![Enforcement::Off]));

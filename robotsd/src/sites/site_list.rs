@@ -406,13 +406,11 @@ mod tests {
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"])], "a"),
             // A host moves to a new site.
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"]), ("b", &["b.test"])], "a b"),
-            // A site with a wildcard pattern, or for all hosts, also serves a host that another
-            // site no longer has.
+            // A site with a wildcard pattern, or for all hosts, serves hosts that leave others.
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),
-            // The site for all hosts loses a host to a new site. It serves no new host because of
-            // that.
+            // The site for all hosts loses a host to a new site. It gets no new host for that.
             (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
         ];
         for (were, are, want) in CASES {

@@ -3,8 +3,6 @@
 //! axe-core is the file `axe.min.js` of npm's `axe-core`, which `ROBOTSD_AXE` names. If it is
 //! missing, the tests are skipped with a message; in CI they fail.
 
-use std::fs;
-
 use super::board::write_words;
 use crate::browser::Browser;
 use crate::harness::*;
@@ -20,11 +18,9 @@ fn axe() -> Option<String> {
     crate::programs::present(text.ok_or("ROBOTSD_AXE names no axe.min.js"))
 }
 
-/// Checks the accessibility of a page in different looks: wide and narrow, light and dark,
-/// collapsed and expanded.
+/// The accessibility of a page: wide and narrow, light and dark, collapsed and expanded.
 fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str) {
-    // By default, both widths and both colour schemes are used, and in a long run every
-    // combination.
+    // By default both widths and both colour schemes are used, in a long run every combination.
     let looks = [
         ("wide-light", 1280, "light"),
         ("narrow-dark", 360, "dark"),
@@ -92,10 +88,8 @@ fn the_board_is_accessible_and_no_other_page_can_read_it() {
     assert_eq!(errors, Vec::<Value>::new());
     let requested = browser.requested();
     let own = format!("http://{admin}/");
-    assert!(
-        !requested.is_empty() && requested.iter().all(|url| url.starts_with(&own) || url.starts_with("data:")),
-        "{requested:?}"
-    );
+    assert!(!requested.is_empty(), "{requested:?}");
+    assert!(requested.iter().all(|url| url.starts_with(&own) || url.starts_with("data:")), "{requested:?}");
 
     // This name resolves to the admin interface, but is not one of its names.
     browser.open(&format!("http://rebound.test:{}/board", admin.port()));

@@ -2,7 +2,6 @@
 //! that search engines request. Also tests a baseline.
 
 use std::fmt::Write as _;
-use std::fs;
 
 use super::identity::crawlers;
 use crate::harness::*;
@@ -41,7 +40,6 @@ fn status(running: &Running) -> Value {
     running.ask_admin("GET /status").json()["sites"][0].take()
 }
 
-/// Returns the warning about the pages that the gate protects.
 fn warning(running: &Running) -> String {
     message(&running.wait_for_event("gate", |line| line["level"] == "warn")).to_owned()
 }
@@ -95,10 +93,8 @@ fn the_accident_is_held_through_sitemaps_and_accept_says_what_to_commit() {
     goes_live(&folder, &running, OPEN);
     folder.replace("robots.txt", ACCIDENT);
     let message = waits(&running);
-    assert_has(
-        &message,
-        &["lose 5100 of 5100 pages of the sitemaps (100 %)", "by line 3, \"/news/\"", "by line 4, \"/2026/\""],
-    );
+    let parts = ["lose 5100 of 5100 pages of the sitemaps (100 %)", "by line 3, \"/news/\"", "by line 4, \"/2026/\""];
+    assert_has(&message, &parts);
     let report = status(&running);
     let objections = report["pending"]["objections"].as_array().unwrap();
     assert_eq!(objections.len(), 12, "a sum, ten pages, and how many more: {objections:?}");
@@ -149,10 +145,8 @@ fn broken_sitemaps_are_named_and_delay_nothing() {
     let running = folder.start();
     running.command(&["reload"]).succeeded();
     let note = running.event("gate");
-    assert_has(
-        message(&note),
-        &["own.xml: all of its pages are on other hosts", "sitemap.xml: the document is not a sitemap"],
-    );
+    let parts = ["own.xml: all of its pages are on other hosts", "sitemap.xml: the document is not a sitemap"];
+    assert_has(message(&note), &parts);
     goes_live(&folder, &running, ACCIDENT);
 }
 
@@ -181,8 +175,7 @@ fn a_list_counts_and_an_updated_baseline_lets_a_version_go_live() {
     assert_has(waits(&running), &["lose 2 of 3 pages of urls.txt (66 %)"]);
     folder.replace("robots.accepted.txt", ACCIDENT);
     wait_until("the version", || live(&running) == ACCIDENT);
-    // A changed list must be used from then on. If a list cannot be read, the known pages must be
-    // kept.
+    // A changed list is used from then on. If a list cannot be read, the known pages must be kept.
     folder.replace("urls.txt", "/guide/1\n/guide/2\n");
     watches(&running, "of urls.txt", 2);
     folder.replace("urls.txt", "guide\n");

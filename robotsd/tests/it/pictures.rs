@@ -5,11 +5,6 @@
 //! recorded next to its picture. If the page or its style sheet has changed, the picture must be
 //! made again with `UPDATE_DOCS=1`, which needs Chromium.
 
-use std::fs;
-use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
-
 use tower_robots::live::VersionHash;
 
 use super::board::{DayLine, hours, read, row, watches, write_lines};
@@ -120,16 +115,14 @@ fn the_picture_of_the_board_is_up_to_date() {
     // again.
     let of_one_hour = || {
         let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS), ("pages/none", "")]);
-        // A new thread uses the current hour. This thread would use the hour in which it wrote its
-        // first line.
+        // A new thread uses the current hour. This one has that of its first line.
         let (hour, lines) = thread::spawn(|| (hours(0), day())).join().unwrap();
         write_lines(folder.path(), 1, &lines);
         let running = folder.start();
         let page = wait_for("the requests of the last minute", || {
             let page = running.ask_admin("GET /board").body;
             if !page.contains("now 0.0 per minute") {
-                // The page appears only after some seconds, and generating it takes longer than
-                // other responses.
+                // The page appears only after some seconds, and is slower than other responses.
                 thread::sleep(Duration::from_millis(200));
                 return None;
             }

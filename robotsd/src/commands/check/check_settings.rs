@@ -173,6 +173,7 @@ fn shown(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::test_cases::check_cases;
 
     fn error(text: &str) -> String {
         CheckFile::parse(Path::new("robots-check.toml"), text).expect_err("an error").to_string()
@@ -180,30 +181,7 @@ mod tests {
 
     #[test]
     fn errors_say_where_and_what_would_be_right() {
-        for (text, want) in [
-            (
-                "select = [\"secret-path\"]\nignroe = []\n",
-                "robots-check.toml:2:1: the file has no key \"ignroe\"; did you mean \"ignore\"?",
-            ),
-            (
-                "ignore = [\"secret-path\", \"duplicate-rules\"]\n",
-                "robots-check.toml:1:26: no lint has the code \"duplicate-rules\"; did you mean \"duplicate-rule\"?",
-            ),
-            (
-                "ignore = [\"answer-tls\"]",
-                "robots-check.toml:1:11: \"answer-tls\" is about servers' answers, but these settings are for files; remove \
-                 it; use `--ignore` when checking a URL",
-            ),
-            (
-                "select = [\"x\"]",
-                "robots-check.toml:1:11: no lint has the code \"x\"; `robotsd check --explain` lists all codes",
-            ),
-        ] {
-            assert_eq!(error(text), want, "{text}");
-        }
-        for text in ["deny = \"warning\"", "select = \"secret-path\"", "[check]\nselect = []", "select = ["] {
-            assert!(error(text).starts_with("robots-check.toml:1:"), "{}", error(text));
-        }
+        check_cases("check_settings_mistakes.txt", |text| error(text) + "\n");
     }
 
     #[test]

@@ -15,8 +15,6 @@ mod table;
 mod vhosts;
 
 use std::fmt::Write;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 use super::programs::present;
 use crate::harness::*;
