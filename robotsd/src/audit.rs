@@ -109,7 +109,7 @@ pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
         file.write_all(&line)?;
         file.sync_data()
     };
-    written().map_err(|error| format!("{}: the audit cannot be written: {error}", path.display()))
+    written().map_err(|error| format!("{}: the audit file cannot be written: {error}", path.display()))
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -179,7 +179,7 @@ mod tests {
         let found: Vec<_> = records.iter().map(|record| (&*record.action, &*record.result)).collect();
         assert_eq!((found, broken), (vec![("accept", "failed"), ("enforce", "done")], 1));
         assert_eq!((&records[0].id, records[0].id.len()), (&first.id, 16));
-        assert!(append(Path::new("/proc/no/such"), &first).unwrap_err().contains("the audit cannot be written"));
+        assert!(append(Path::new("/proc/no/such"), &first).unwrap_err().contains("the audit file cannot be written"));
     }
 
     #[test]

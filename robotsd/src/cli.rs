@@ -76,7 +76,7 @@ enum CliCommand {
     #[command(after_help = "Exit status: 0, or 2 if robotsd could not be reached.")]
     History(RunningSite),
     /// Show who changed what, and whose changes were refused
-    #[command(after_help = "Exit status: 0, or 2 if there is no audit or no such site.")]
+    #[command(after_help = "Exit status: 0, or 2 if there is no audit file, or no site with this name.")]
     Audit(AuditArgs),
     /// Create, restore or show the document that the replicas of a fleet share
     #[command(subcommand)]
@@ -89,9 +89,9 @@ enum CliCommand {
             not be read.")]
     Board(BoardArgs),
     /// Check robots.txt files before they are published
-    #[command(after_help = "Exit status: 0 if there is no finding of the severity of --deny or worse (with \
-            --format sarif also otherwise), 1 if there is one, 2 if a file could not be read \
-            (the others are still checked) or correcting it took too long.")]
+    #[command(after_help = "Exit status: 0 if no finding has the severity of --deny or a higher one; with --format \
+            sarif, also if one has. 1 if one has. 2 if a file could not be read (the others are \
+            still checked), or if the correction of a file took too long.")]
     Check(CheckArgs),
     /// Explain what a robots.txt means for a crawler and a URL
     #[command(after_help = "Exit status: 0, or 2 if a file or a question could not be read.")]
@@ -104,7 +104,7 @@ enum CliCommand {
     Diff(DiffArgs),
     /// Block crawlers from a site, or allow them, with the smallest edit of its robots.txt
     #[command(after_help = "Exit status: 0 if the file is now as requested, 1 if --diff shows an edit, 2 if \
-            the file could not be read or written, or the edit is not proved.")]
+            the file could not be read or written, or if the effect of the edit could not be proved.")]
     Edit(EditArgs),
     /// Test a robots.txt against a file of expectations
     #[command(after_help = "Exit status: 0 if all expectations are met, 1 if one is not, 2 if a file could not \

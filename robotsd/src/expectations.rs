@@ -84,7 +84,8 @@ impl ExpectationsFile {
         let octets = read(path).map_err(ConfigError::without_place)?;
         if octets.len() > MAX_BYTES {
             let name = printable_path(path);
-            let fault = format!("{name}: larger than {} KiB: split it into several files", MAX_BYTES >> 10);
+            let fault =
+                format!("{name}: larger than {limit} KiB: split it into several files", limit = MAX_BYTES >> 10);
             return Err(ConfigError::without_place(fault));
         }
         Self::parse(path, &as_utf8(path, octets)?, registry)
@@ -109,7 +110,7 @@ impl ExpectationsFile {
             .map(|(_, table)| table.get_ref().agents.get_ref().len() * table.get_ref().paths.get_ref().len());
         if pairs.sum::<usize>() > MAX_PAIRS {
             let fault = format!("the file has more than {MAX_PAIRS} combinations of agents and paths");
-            return Err(at(vec![Fault::new(0..0, fault).help("split it into several files".to_owned())]));
+            return Err(at(vec![Fault::new(0..0, fault).help("split the file into several files".to_owned())]));
         }
         let places = Places::of(text);
         let word =
@@ -144,7 +145,7 @@ fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
         );
     }
     for agent in agents.iter().filter(|agent| agent.get_ref().trim().is_empty()) {
-        let fault = Fault::new(agent.span(), "the agent is empty");
+        let fault = Fault::new(agent.span(), "the name of the agent is empty");
         faults.push(fault.help("write \"*\" for a crawler that no group names".to_owned()));
     }
     for path in paths {

@@ -94,7 +94,7 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most {
         let fault = match most {
             LiveRobots::MAX_FILE => "larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
-            _ => format!("larger than {} KiB, the limit for such a file", most >> 10),
+            _ => format!("larger than {limit} KiB, the limit for such a file", limit = most >> 10),
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
     }
@@ -139,7 +139,7 @@ pub(crate) struct AtMost<R> {
 
 /// Error: the input is larger than the limit.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("larger than the limit")]
+#[error("the input is larger than the limit")]
 pub(crate) struct TooManyOctets;
 
 impl<R> AtMost<R> {

@@ -66,7 +66,7 @@ impl<'n> UnknownName<'n> {
         let of_files = groups().map(|group| String::from_utf8_lossy(group.value()).into_owned());
         let hint = match name.contains(':') {
             true => Some(
-                "write the name of each crawler; `robotsd agents` lists the crawlers of a category or an operator."
+                "write the name of each crawler; `robotsd agents` lists the crawlers of a category or of an operator."
                     .to_owned(),
             ),
             false => crawler_hint(name.trim(), recognizer.registry(), of_files),
@@ -81,7 +81,10 @@ impl<'n> UnknownName<'n> {
 
     /// Returns the message without the suggestion.
     pub(crate) fn fault(&self) -> String {
-        format!("no crawler of the registry and no group of the robots.txt is called {:?}", self.name)
+        format!(
+            "the name {name:?} is neither that of a crawler in the registry nor that of a group in the robots.txt",
+            name = self.name
+        )
     }
 }
 
@@ -113,10 +116,14 @@ pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterato
 /// treats it …`.
 impl fmt::Display for UnknownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
+        let assumed = "as a crawler that obeys the group with this name, or otherwise the group for \"*\"";
         match self.hint() {
-            Some(hint) => write!(f, "{}: {hint} The answer treats it {assumed}", self.fault()),
-            None => write!(f, "{}: the answer treats it {assumed}; `robotsd agents` lists the crawlers", self.fault()),
+            Some(hint) => write!(f, "{fault}: {hint} The name is treated {assumed}", fault = self.fault()),
+            None => write!(
+                f,
+                "{fault}: the name is treated {assumed}; `robotsd agents` lists the crawlers",
+                fault = self.fault()
+            ),
         }
     }
 }
@@ -177,7 +184,7 @@ mod tests {
         ] {
             let unknown = unknown(name).expect(name);
             assert_eq!(unknown.hint().as_deref(), want);
-            assert!(unknown.to_string().contains("the answer treats it as a crawler") || want.is_some(), "{unknown}");
+            assert!(unknown.to_string().contains("the name is treated as a crawler") || want.is_some(), "{unknown}");
         }
     }
 }

@@ -206,7 +206,7 @@ impl TemplateError {
 fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
     let line = text[start..].split('\n').next().unwrap_or_default();
     let Some(length) = line.find("}}") else {
-        let message = "this placeholder has no end: write }} after its name, or {{{{ for two braces";
+        let message = "the end of this placeholder is missing: write }} after its name, or {{{{ for two braces";
         return Err(TemplateError::new(start..start + 2, message));
     };
     let end = start + length + 2;
@@ -227,13 +227,17 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
         HtmlContext::Text => Ok(()),
         HtmlContext::Attribute { .. } if placeholder.is_trusted() => Ok(()),
         HtmlContext::Attribute { .. } => Err(format!(
-            "{{{{{name}}}}} contains text from others, which is unsafe in an attribute: use it between tags only"
+            "{{{{{name}}}}} contains text that clients sent, which is unsafe in an attribute: use the placeholder \
+             only between tags"
         )),
-        HtmlContext::Tag { .. } => Err(format!("{{{{{name}}}}} is inside a tag: use it between tags, or in quotes")),
-        HtmlContext::Raw { name: element } => {
-            Err(format!("{{{{{name}}}}} is inside <{element}>, and values cannot be escaped there: use it outside"))
-        }
-        HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use it outside")),
+        HtmlContext::Tag { .. } => Err(format!(
+            "{{{{{name}}}}} is inside a tag: use the placeholder between tags, or in the quotes of an attribute"
+        )),
+        HtmlContext::Raw { name: element } => Err(format!(
+            "{{{{{name}}}}} is inside <{element}>, and values cannot be escaped in this element: use the \
+             placeholder outside of it"
+        )),
+        HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use the placeholder outside of it")),
     }
 }
 
@@ -379,7 +383,7 @@ mod tests {
         use TemplateFormat::{Html, Text};
         for (text, format, at, message) in [
             ("hello {{agnet}}", Text, "{{agnet}}", "there is no placeholder \"agnet\": write one of agent, contact,"),
-            ("a\n{{agent\n}}", Text, "{{", "this placeholder has no end: write }} after its name"),
+            ("a\n{{agent\n}}", Text, "{{", "the end of this placeholder is missing: write }} after its name"),
             ("{{}}", Text, "{{}}", "there is no placeholder \"\""),
             ("{{ contact }}", Text, "{{ contact }}", "the site has no contact: set contact in [site.refusal]"),
             (" \n", Text, "", "the template is empty"),
@@ -387,15 +391,20 @@ mod tests {
                 "<a href=\"{{path}}\">",
                 Html,
                 "{{path}}",
-                "{{path}} contains text from others, which is unsafe in an attribute",
+                "{{path}} contains text that clients sent, which is unsafe in an attribute",
             ),
-            ("<p {{line}}>", Html, "{{line}}", "{{line}} is inside a tag: use it between tags, or in quotes"),
+            (
+                "<p {{line}}>",
+                Html,
+                "{{line}}",
+                "{{line}} is inside a tag: use the placeholder between tags, or in the quotes",
+            ),
             ("<{{agent}}>", Html, "{{agent}}", "{{agent}} is inside a tag"),
             (
                 "<script>x=\"{{line}}\"",
                 Html,
                 "{{line}}",
-                "{{line}} is inside <script>, and values cannot be escaped there",
+                "{{line}} is inside <script>, and values cannot be escaped in this element",
             ),
             ("<style>{{agent}}", Html, "{{agent}}", "{{agent}} is inside <style>"),
             ("<!-- {{agent}} -->", Html, "{{agent}}", "{{agent}} is inside a comment"),

@@ -84,10 +84,11 @@ impl StatusReport {
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
-        let (while_away, origin) = ("while robotsd does not answer, the proxy serves its own file", &pending.origin);
+        let (while_away, origin) =
+            ("while robotsd does not answer, the proxy serves its own copy of robots.txt", &pending.origin);
         let which = pending.instead.as_ref().map_or("this version", |_| "not this version");
         let without = if site.append.is_empty() { "" } else { ", without the lists that are appended" };
-        is_asked.then(|| format!("{while_away}: {which}, if that file is {origin}{without}"))
+        is_asked.then(|| format!("{while_away}, which is {which} if the proxy reads {origin}{without}"))
     }
 }
 
@@ -114,7 +115,8 @@ impl NextStep {
 
     /// Returns the step that creates the document of a named fleet.
     pub(crate) fn make_document() -> Self {
-        let what = "the fleet has no document yet, so nothing is enforced; to create it, once for all replicas";
+        let what =
+            "the fleet has no document yet, so nothing is enforced; to create the document, once for all replicas";
         Self::command(what, ["robotsd", "fleet", "init"])
     }
 
@@ -572,11 +574,13 @@ impl ChangeReport {
     /// some replicas have not received it. `None` if neither applies.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
-            (Some(problem), true) => return Some(format!("it is in effect here, and survives restarts; {problem}")),
+            (Some(problem), true) => {
+                return Some(format!("the change is in effect here, and survives restarts; {problem}"));
+            }
             (Some(problem), false) => problem,
-            (None, false) => "its config has no state_dir",
+            (None, false) => "the config has no state_dir",
             (None, true) => return None,
         };
-        Some(format!("it is in effect until robotsd ends: {why}"))
+        Some(format!("the change is in effect only until robotsd ends: {why}"))
     }
 }

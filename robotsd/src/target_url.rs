@@ -126,10 +126,12 @@ fn without_scheme(word: &str) -> String {
     let path = format!("/{word}");
     if begins_with_host(word) {
         let url = format!("https://{word}");
-        return format!("{word:?} is neither a path nor a URL: write {url:?} for the URL, or {path:?} for a path");
+        return format!(
+            "{word:?} could be a path or a URL: write {url:?} if you mean the URL, or {path:?} if you mean a path"
+        );
     }
     let url = format!("https://HOST/{word}");
-    format!("{word:?} is neither a path nor a URL: write {path:?} for the path, or {url:?} for a URL")
+    format!("{word:?} could be a path or a URL: write {path:?} if you mean the path, or {url:?} if you mean a URL")
 }
 
 #[cfg(test)]
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn any_other_word_is_an_error_with_both_spellings() {
-        let both = |path: &str, url: &str| format!("write {path:?} for the path, or {url:?} for a URL");
+        let both = |path: &str, url: &str| format!("write {path:?} if you mean the path, or {url:?} if you mean a URL");
         for (word, want) in [
             ("drafts/x", both("/drafts/x", "https://HOST/drafts/x")),
             ("go?u=https://example.com/", both("/go?u=https://example.com/", "https://HOST/go?u=https://example.com/")),
@@ -168,9 +170,13 @@ mod tests {
             ("https:///x", both("/x", "https://HOST/x")),
             (
                 "example.com/x",
-                r#"write "https://example.com/x" for the URL, or "/example.com/x" for a path"#.to_owned(),
+                r#"write "https://example.com/x" if you mean the URL, or "/example.com/x" if you mean a path"#
+                    .to_owned(),
             ),
-            ("localhost:80", r#"write "https://localhost:80" for the URL, or "/localhost:80" for a path"#.to_owned()),
+            (
+                "localhost:80",
+                r#"write "https://localhost:80" if you mean the URL, or "/localhost:80" if you mean a path"#.to_owned(),
+            ),
             ("https:/example.com/x", r#"write "https://example.com/x""#.to_owned()),
             ("ftp://example.com/x", "a URL with http:// or https://".to_owned()),
             (r"https://example.com\x", r#"has a backslash before its path: write "https://example.com/x""#.to_owned()),

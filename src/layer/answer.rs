@@ -7,8 +7,8 @@ use super::nesting::OuterDecision;
 use super::record::{self, Record};
 use crate::policy::Action;
 
-/// The answer to a request. It does not borrow from the snapshot, so a replaced snapshot can be
-/// freed while the request is being forwarded.
+/// The answer to a request. An answer does not borrow from the snapshot, so a replaced snapshot can
+/// be freed while the request is being forwarded.
 #[derive(Debug)]
 #[must_use]
 #[non_exhaustive]

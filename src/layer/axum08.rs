@@ -23,10 +23,10 @@ use super::refusal::{IntoRefusal, sealed};
 use crate::source::IntoSites;
 
 impl RobotsLayer {
-    /// Creates a layer for an app on axum 0.8. It judges the target that the outermost router
-    /// received ([`OriginalUri`](axum::extract::OriginalUri)), so it also works in nested routers
-    /// at any depth. A layer from [`RobotsLayer::new`] in a nested router would see the target
-    /// without the router's prefix.
+    /// Creates a layer for an app on axum 0.8. The layer judges the target that the outermost
+    /// router received ([`OriginalUri`](axum::extract::OriginalUri)), so it also works in nested
+    /// routers at any depth. A layer from [`RobotsLayer::new`] in a nested router would see the
+    /// target without the router's prefix.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -110,8 +110,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// extract it. A crawler is an agent that is registered or declares itself a crawler. If claims are
 /// checked, the `identity` of the record is the result of the check.
 ///
-/// `Option<CrawlerRequest>` is `None` for all other clients. It is also `None` for crawlers in
-/// these cases:
+/// `Option<CrawlerRequest>` is `None` for all other clients. The option is also `None` for crawlers
+/// in these cases:
 ///
 /// - no robots.txt is known;
 /// - the kill switch has turned enforcement off;

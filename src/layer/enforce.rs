@@ -123,8 +123,8 @@ impl Enforcer {
                 tracing::warn!(
                     target: "tower_robots::layer",
                     host = request.host(),
-                    "no site has the host of this request, so the request passes unjudged: if the host is yours, add \
-                     it to a site, or give a site the pattern \"*\""
+                    "no site has the host of a request, so the request passes without being judged: if the host is \
+                     yours, add it to a site, or give a site the pattern \"*\""
                 );
             });
             return Ok(Answer::pass());
@@ -315,9 +315,9 @@ impl<'j> JudgedRequest<'j> {
         }
     }
 
-    /// Counts a request whose client address is unknown, if the policy needs the address. It needs
-    /// the address for exempt networks, for the bucket of a crawl delay, and to check who sent the
-    /// request.
+    /// Counts a request whose client address is unknown, if the policy needs the address. The
+    /// policy needs the address for exempt networks, for the bucket of a crawl delay, and to check
+    /// who sent the request.
     fn count_missing_address(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_undecided = || self.identity == Some(Identity::Undecided(UndecidedReason::Address));
@@ -510,8 +510,8 @@ impl JudgedRequest<'_> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
-    /// Returns the mark of this decision for inner layers. It also lists the observers in the outer
-    /// layer's mark.
+    /// Returns the mark of this decision for inner layers. The mark also lists the observers of the
+    /// outer layer's mark.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         layer.nested_target?;

@@ -156,7 +156,7 @@ impl Enforcer {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "give the layer RobotsLayer::address_from, or use RobotsLayer::for_axum08",
             Some(None) => {
-                "RobotsLayer::address_from returned none; serve an axum app with \
+                "the function of RobotsLayer::address_from returned None; serve an axum app with \
                  into_make_service_with_connect_info::<SocketAddr>()"
             }
             Some(Some(_)) => {
@@ -181,9 +181,9 @@ impl Enforcer {
         self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
-    /// Calls `judge` with the request's agents. They are recognised from the `User-Agent` lines
-    /// that a trusted proxy has saved, if any, and otherwise from the request's own lines. Nearly
-    /// every request has only one line, whose agents are borrowed from the cache.
+    /// Calls `judge` with the request's agents. The agents are recognised from the `User-Agent`
+    /// lines that a trusted proxy has saved, if any, and otherwise from the request's own lines.
+    /// Nearly every request has only one line, whose agents are borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(
         &self,

@@ -1,8 +1,9 @@
 //! gRPC responses that this crate sends instead of the application. Their head contains the gRPC
 //! status, and there is no body ("Trailers-Only" in the specification).
 //!
-//! A gRPC client expects such a response instead of an HTTP error page. It would report a `403`
-//! page as an unknown error, and a `502` page as an error that it must not retry.
+//! A gRPC client expects such a response instead of an HTTP error page. The client would report a
+//! `403` page as an unknown error, and a `502` page as an error after which it must not retry the
+//! call.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -33,7 +34,7 @@ impl GrpcCode {
     /// Returns the fields of a response that contains only this status. The response needs the HTTP
     /// status 200 and an empty body.
     ///
-    /// The message is for people. It is cut off after 1,024 bytes.
+    /// The message is for people. A longer message is cut off after 1,024 bytes.
     pub fn fields(self, message: &str) -> HeaderMap {
         let mut fields = HeaderMap::with_capacity(4);
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

@@ -63,9 +63,9 @@ impl RobotsLayer {
         Self { enforcer: Arc::new(enforcer) }
     }
 
-    /// Sets a function that finds the target as the client sent it. It is needed if an outer
-    /// service rewrites targets. Without such a function, or if it returns `None`, the target is
-    /// [`Request::uri`](http::Request::uri). If the function panics, the request passes, and
+    /// Sets a function that finds the target as the client sent it. This function is needed if an
+    /// outer service rewrites targets. Without such a function, or if it returns `None`, the target
+    /// is [`Request::uri`](http::Request::uri). If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
@@ -167,10 +167,10 @@ impl RobotsLayer {
         Ok(self.with(|enforcer| enforcer.trusted_proxies = proxies))
     }
 
-    /// Sets a function that finds the client's `User-Agent`. It is needed if a proxy sends its own
-    /// `User-Agent` and forwards the client's in another field. The function must return all lines
-    /// of the other field. If it returns `None` or an empty list, the request's own `User-Agent` is
-    /// used. If the function panics, the request passes, and
+    /// Sets a function that finds the client's `User-Agent`. This function is needed if a proxy
+    /// sends its own `User-Agent` and forwards the client's in another field. The function must
+    /// return all lines of the other field. If it returns `None` or an empty list, the request's
+    /// own `User-Agent` is used. If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
@@ -239,9 +239,10 @@ impl RobotsLayer {
     /// Returns a service that treats every request as a request for `/robots.txt`, whatever its
     /// path. Use it in a route for `/robots.txt` if such requests do not reach the layer, for
     /// example because the layer was added with `Router::route_layer` or to a single route. The
-    /// service answers with 404 if the request's host belongs to no site. It also answers with 404
-    /// if no robots.txt is known yet and [`WhenMissing::Relay`](crate::live::WhenMissing::Relay)
-    /// leaves the answer to the application.
+    /// service answers with 404 if the request's host belongs to no site. The service also answers
+    /// with 404 if no robots.txt is known yet and
+    /// [`WhenMissing::Relay`](crate::live::WhenMissing::Relay) leaves the answer to the
+    /// application.
     ///
     /// In an app on axum 0.8, merge `RobotsLayer::robots_txt_route` instead.
     pub fn robots_txt_service(&self) -> RobotsTxtService {
@@ -420,8 +421,8 @@ impl RobotsLayer {
     }
 
     /// Returns the client's address as found by [`address_from`](Self::address_from) and
-    /// [`forwarded_for`](Self::forwarded_for). It is meant for observers that log the address; they
-    /// need their own clone of the layer.
+    /// [`forwarded_for`](Self::forwarded_for). Observers use this method to log the address; an
+    /// observer needs its own clone of the layer.
     pub fn client_address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
         self.enforcer.address(request)
     }

@@ -9,8 +9,8 @@
 //!    the pattern `*`. If there is no such site, the request passes unchanged, and the first such
 //!    request is logged.
 //! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with
-//!    validators, other methods with 405. These requests are never refused. While no robots.txt is
-//!    known, the inner service answers or the client gets 503, depending on
+//!    validators, other methods with 405. Requests for `/robots.txt` are never refused. While no
+//!    robots.txt is known, the inner service answers or the client gets 503, depending on
 //!    [`WhenMissing`](crate::live::WhenMissing).
 //! 3. The agents in every line of the `User-Agent` field are recognised, and the
 //!    [`Policy`](crate::policy::Policy) decides.
@@ -50,13 +50,14 @@
 //!
 //! # In axum
 //!
-//! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. It judges the whole
-//! target, although a nested router strips its prefix. Even if a request passes several such layers
-//! for one site, it is judged only once. A [`RobotsLayer::new`] in a nested router sees `/drafts/x`
-//! if the client sent `/blog/drafts/x`, so the rules do not match and disallowed crawlers pass.
+//! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. This layer judges the
+//! whole target, although a nested router strips its prefix from the target. Even if a request
+//! passes several such layers for one site, it is judged only once. A [`RobotsLayer::new`] in a
+//! nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so the rules do not match
+//! and disallowed crawlers pass.
 //!
 //! Add the layer to the outermost router with `Router::layer`, after all routes, `merge`, `nest`
-//! and the fallback. It does not wrap routes that are added later. If it does not wrap the
+//! and the fallback. The layer does not wrap routes that are added later. If it does not wrap the
 //! fallback, it does not answer `/robots.txt`. A `route_layer` does not receive requests for
 //! `/robots.txt`, because no route matches them. `RobotsLayer::for_axum08` also works in a
 //! `ServiceBuilder` within an axum app. `docs/src/howto/library.md` describes all cases, and the

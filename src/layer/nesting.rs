@@ -76,13 +76,13 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
     false
 }
 
-/// The mark that a layer adds to the extensions of a judged request. It contains the decision, the
-/// site, and everything that the decision depends on. The type is private, so applications cannot
-/// create marks.
+/// The mark that a layer adds to the extensions of a judged request. The mark contains the
+/// decision, the site, and everything that the decision depends on. The type is private, so
+/// applications cannot create marks.
 ///
 /// If a service between two layers changes what the decision depends on, the inner layer judges the
-/// request again. It also judges again if the decision depends on an address or a cookie, because
-/// each layer may find these in its own way.
+/// request again. The inner layer also judges again if the decision depends on an address or a
+/// cookie, because each layer may find addresses and cookies in its own way.
 #[derive(Clone)]
 pub(super) struct OuterDecision {
     decision: (Action, Reason),

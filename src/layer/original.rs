@@ -1,7 +1,7 @@
 //! A request as its client sent it, before proxies and routers rewrote it.
 //!
-//! **The function of `target_from` receives only the extensions**, not the request. It must work
-//! with any body type, and must not be able to change the request.
+//! **The function of `target_from` receives only the extensions**, not the request. The function
+//! must work with any body type, and must not be able to change the request.
 
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version};
@@ -49,7 +49,7 @@ enum TargetIs<'a> {
     Given(&'a [u8]),
 }
 
-/// Where the host of the request is found. It is needed only if there are several sites.
+/// Where the host of the request is found. The host is needed only if there are several sites.
 #[derive(Clone, Copy, Debug)]
 enum HostIs<'a> {
     InRequest,

@@ -22,7 +22,7 @@ pub struct RateLimitedRequest {
     /// them ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
     pub origin: String,
     /// The key of the bucket, unique among the buckets of this robots.txt and the same in every
-    /// process. It consists of:
+    /// process. The key consists of:
     ///
     /// - the crawler's product token in lower case, or `*` if the client may have invented its
     ///   name;
@@ -59,8 +59,9 @@ impl RateLimitedRequest {
 /// From "Fetch Metadata Request Headers", section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Reports whether the request is for a resource that is part of a page, such as an image. Such
-/// requests have no rate limit, because crawlers that render pages fetch all parts at once.
+/// Reports whether the request is for a resource that is part of a page, such as an image. Requests
+/// for such resources have no rate limit, because crawlers that render pages fetch all parts at
+/// once.
 pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
     // Comparing the names of all fields costs less than hashing this name, and few crawlers send

@@ -306,8 +306,8 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds the verdict field. Also removes its name from the client's `Connection` fields; otherwise, a
-/// proxy behind this one would remove the verdict.
+/// Adds the verdict field. Also removes the name of this field from the client's `Connection`
+/// fields; otherwise, a proxy behind this one would remove the verdict.
 pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
     headers.insert(Record::FIELD, record.to_field());
     let is_ours = |option: &&[u8]| option.eq_ignore_ascii_case(b"robots-verdict");

@@ -41,8 +41,8 @@ pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Optio
 /// The header fields of the responses for one version. Each response clones one of these maps,
 /// which avoids hashing the field names again.
 struct FileFields {
-    /// A strong entity tag. It depends only on the bytes of the file, so all replicas send the same
-    /// tag (RFC 9110, section 8.8.3).
+    /// A strong entity tag. The tag depends only on the bytes of the file, so all replicas send the
+    /// same tag (RFC 9110, section 8.8.3).
     etag: HeaderValue,
     found: HeaderMap,
     not_modified: HeaderMap,

@@ -1,5 +1,5 @@
-//! Adds a `Verifier` to a layer. Also contains a second layer that waits briefly until evidence
-//! about a request's sender has arrived.
+//! Adds a `Verifier` to a layer. This module also contains a second layer, which waits briefly
+//! until evidence about a request's sender has arrived.
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -62,8 +62,8 @@ impl RobotsLayer {
 /// A [`RobotsLayer`] does not wait. Until the names of an address are known, requests from it are
 /// `undecided` and are handled as without a `Verifier`. If the policy has exceptions only for
 /// verified crawlers, or refuses impostors, put this layer outside the `RobotsLayer`. A request
-/// then waits for at most 250 ms. It waits only if it claims to be a crawler that is verified by
-/// reverse DNS names, and its address was not looked up yet.
+/// then waits for at most 250 ms. A request waits only if it claims to be from a crawler that is
+/// verified by reverse DNS names, and its address was not looked up yet.
 ///
 /// This layer needs Tokio's timer.
 ///
@@ -120,8 +120,8 @@ impl VerifyLayer {
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }
     }
 
-    /// Waits for the evidence about one request, as [`Verify`] does. It is meant for code that does
-    /// not use Tower services. Returns at once if no evidence is being fetched.
+    /// Waits for the evidence about one request, as [`Verify`] does. This function is meant for
+    /// code that does not use Tower services. Returns at once if no evidence is being fetched.
     pub async fn evidence(&self, request: &OriginalRequest<'_>) {
         if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
             poll_fn(|context| waiting.poll(context, *request)).await;

@@ -119,7 +119,7 @@ impl LiveRobots {
     /// let rejection = live.publish("<!doctype html>").await.expect_err("a page");
     /// assert_eq!(rejection.kind, RejectionKind::Html);
     /// let body = live.snapshot().content.as_ref().map(|content| content.body().clone());
-    /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "the version before stays");
+    /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "the previous version stays");
     /// # Ok(())
     /// # }
     /// ```
@@ -265,8 +265,9 @@ impl LiveRobots {
     }
 
     /// Publishes the version that was accepted before the live one. The version that was live
-    /// becomes pending, like a version that the gate refused. It goes live again only if it is
-    /// accepted, or if the source changes to another content and later back to this one.
+    /// becomes pending, like a version that the gate refused. That version goes live again only if
+    /// someone accepts it, or if the source changes to another content and later back to that
+    /// version.
     ///
     /// Blocks until the version is compiled and written to the state directory. The source is not
     /// read. The source may already contain the version that is live after the rollback. The
@@ -440,7 +441,7 @@ pub struct Status {
     /// in this crate, or in a callback that finds the target, the address or the agent.
     pub faults: u64,
     /// Number of panics in callbacks that run after a request is decided: in observers, or in the
-    /// application's own function for refusals. These panics did not change the decisions.
+    /// application's own function for refusals. Such a panic does not change the decision.
     pub callback_faults: u64,
     /// Number of crawler requests whose target lacked the prefix of a nested axum router, if a
     /// group applies to the crawler. A `RobotsLayer::new` in such a router sees `/drafts/` if the
@@ -456,9 +457,9 @@ pub struct Status {
     /// to the crawler. Put the layer on the outermost router (`docs/src/howto/library.md`).
     pub nested_only: u64,
     /// Number of requests that claimed to be from a crawler and were not checked, although the
-    /// policy depends on the result. It does so if it tags or refuses impostors, or if one of its
-    /// overrides or exemptions is only for a verified identity. A request is not checked if the
-    /// layer has no `Verifier`, and
+    /// policy depends on the result. This is the case if the policy tags or refuses impostors, or
+    /// if one of its overrides or exemptions is only for a verified identity. A request is not
+    /// checked if the layer has no `Verifier`, and
     /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) is not set or
     /// returned `None`. Impostors among these requests are not detected. The first such request is
     /// logged as a warning.

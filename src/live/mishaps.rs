@@ -64,7 +64,11 @@ impl MishapCounts {
     /// advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
-            format!("the client's address is unknown, so {}: {}", rules(), remedy())
+            format!(
+                "the address of a client is unknown, so {consequence}: {remedy}",
+                consequence = rules(),
+                remedy = remedy()
+            )
         });
     }
 
@@ -106,9 +110,10 @@ impl MishapCounts {
         if before == Ok(Self::MAX_UNSERVED - 1) {
             self.warn(|| {
                 format!(
-                    "{} crawler requests were judged, but none for /robots.txt reached the layer; crawlers interpret a 404 as \"nothing is \
-                     disallowed\". Put the layer on the outermost router with Router::layer, after its routes and fallback; or merge \
-                     RobotsLayer::robots_txt_route; or, if another server answers it, call RobotsLayer::robots_txt_served_elsewhere",
+                    "{} crawler requests were judged, but none for /robots.txt reached the layer; crawlers interpret \
+                     a 404 as \"nothing is disallowed\". Put the layer on the outermost router with Router::layer, \
+                     after its routes and fallback; or merge RobotsLayer::robots_txt_route; or, if another server \
+                     answers /robots.txt, call RobotsLayer::robots_txt_served_elsewhere",
                     Self::MAX_UNSERVED
                 )
             });

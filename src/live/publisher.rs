@@ -46,8 +46,8 @@ pub(super) struct Publisher {
     is_examined: bool,
     pub(super) content: Option<Arc<Content>>,
     pub(super) grace: GracePeriod,
-    /// An earlier version that was parsed for a comparison. It is kept until the published content
-    /// changes.
+    /// An earlier version that was parsed for a comparison. The parsed version is kept until the
+    /// published content changes.
     parsed: Option<(VersionHash, RobotsTxt)>,
     unsaved: Option<Durability>,
 }
@@ -393,12 +393,16 @@ impl fmt::Display for NoSuchVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting { requested, pending: Some(pending) } => {
-                write!(f, "version {requested:.16} cannot be accepted: the pending version is {}", pending.short())
+                write!(
+                    f,
+                    "version {requested:.16} cannot be accepted, because another version is pending: {pending}",
+                    pending = pending.short()
+                )
             }
             Self::Waiting { requested, pending: None } => {
-                write!(f, "version {requested:.16} cannot be accepted: no version is pending")
+                write!(f, "version {requested:.16} cannot be accepted, because no version is pending")
             }
-            Self::Before => f.write_str("cannot roll back: no earlier accepted version is remembered"),
+            Self::Before => f.write_str("the site cannot be rolled back, because no earlier accepted version is known"),
         }
     }
 }

@@ -118,9 +118,9 @@ impl Rejection {
         lines.dedup();
         let why = if let Some(lines) = enumerated(&lines) {
             let plural = if lines.contains(" and ") { "s" } else { "" };
-            format!("fix line{plural} {lines}; if the version is intended, {accept}")
+            format!("correct line{plural} {lines}; if the version is intended, {accept}")
         } else if is_remembered {
-            format!("it was never accepted; if it is intended, {accept}")
+            format!("this version was never accepted; if it is intended, {accept}")
         } else {
             format!(
                 "without a StateDir, accepted versions are forgotten at a restart; add one (LiveBuilder::state) or, if the version is \
@@ -160,7 +160,10 @@ impl Rejection {
         let number = last.number;
         if let Some(name) = last.cut_name() {
             let name = String::from_utf8_lossy(name);
-            let why = format!("line {number} ({name:?}) is only part of a field name; end the file with a line break");
+            let why = format!(
+                "line {number} ({name:?}) is only part of a field name; complete the line, and end the \
+                 file with a line break"
+            );
             return Some(Self::because(RejectionKind::Cut, why, origin));
         }
         let has_other = before.is_some_and(|before| before.trim_ascii_end() != robots.bytes().trim_ascii_end());
@@ -186,10 +189,10 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.origin)?;
         match self.kind {
-            RejectionKind::Missing => f.write_str("there is no such file"),
+            RejectionKind::Missing => f.write_str("the file does not exist"),
             RejectionKind::Unreadable => match (&self.why, &self.cause) {
                 (Some(why), _) => f.write_str(why),
-                (None, Some(cause)) => write!(f, "the file cannot be read: {}", cause.kind()),
+                (None, Some(cause)) => write!(f, "the file cannot be read: {cause}", cause = cause.kind()),
                 (None, None) => f.write_str("the file cannot be read"),
             },
             RejectionKind::NotAFile => f.write_str("this is not a regular file"),
@@ -197,41 +200,57 @@ impl fmt::Display for Rejection {
                 write!(f, "the file is larger than {} MiB; crawlers read only 500 KiB", MAX_FILE >> 20)
             }
             RejectionKind::Empty => {
-                write!(f, "the file is empty, perhaps because it was truncated: {}", FileKind::NO_RESTRICTIONS)
+                write!(
+                    f,
+                    "the file is empty, perhaps because it was truncated: {right}",
+                    right = FileKind::NO_RESTRICTIONS
+                )
             }
-            RejectionKind::Binary => f.write_str("the file is not text: write it as UTF-8"),
+            RejectionKind::Binary => f.write_str("the file is not text: save it as UTF-8 text"),
             RejectionKind::Html => f.write_str("the file is an HTML page, not a robots.txt"),
             RejectionKind::NoField => write!(f, "{}; {}", FileKind::NO_ROBOTS_TXT, FileKind::NO_RESTRICTIONS),
             RejectionKind::Cut => {
-                write!(f, "the file is truncated or still being written: {}", self.why.as_deref().unwrap_or_default())
+                write!(
+                    f,
+                    "the file is truncated or still being written: {why}",
+                    why = self.why.as_deref().unwrap_or_default()
+                )
             }
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {
                 Some(pending) => {
-                    write!(f, "version {} waits to be accepted: {pending}", pending.hash().short())?;
+                    write!(f, "version {version} waits to be accepted: {pending}", version = pending.hash().short())?;
                     self.why.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
                 }
-                None => f.write_str("the gate refuses the version"),
+                None => f.write_str("the gate holds the version"),
             },
-            RejectionKind::NotFetched => f.write_str("it was not fetched yet"),
+            RejectionKind::NotFetched => f.write_str("the file has not been fetched yet"),
             RejectionKind::Unreachable => {
-                write!(f, "it cannot be fetched: {}", self.why.as_deref().unwrap_or("the cause is unknown"))
+                write!(
+                    f,
+                    "the file cannot be fetched: {why}",
+                    why = self.why.as_deref().unwrap_or("the cause is unknown")
+                )
             }
             RejectionKind::Held => {
                 write!(f, "the answer is {}", self.why.as_deref().unwrap_or("unknown"))?;
-                self.until
-                    .map_or(Ok(()), |until| write!(f, "; the site keeps its version until {}", clock::shown(until)))
+                self.until.map_or(Ok(()), |until| {
+                    write!(f, "; the site keeps its live version until {until}", until = clock::shown(until))
+                })
             }
             RejectionKind::NotInline => f.write_str(
-                "published text cannot replace this robots.txt: change it at its source, or open the site with LiveRobots::text to \
-                 publish text",
+                "this robots.txt is read from a source, so published text cannot replace it: change the source, or \
+                 open the site with LiveRobots::text to publish text",
             ),
             RejectionKind::NotAppended => write!(
                 f,
-                "the part {:?} to be appended was not read yet; without it, crawlers named in it would pass",
-                self.why.as_deref().unwrap_or_default()
+                "the appended list {part:?} has not been read yet; without the list, the crawlers that it names \
+                 would be allowed",
+                part = self.why.as_deref().unwrap_or_default()
             ),
-            RejectionKind::Interrupted => f.write_str("the reload was interrupted by a bug in robotsd or this crate"),
+            RejectionKind::Interrupted => {
+                f.write_str("a bug in robotsd or in the crate tower-robots interrupted the reload")
+            }
         }
     }
 }

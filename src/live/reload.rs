@@ -206,22 +206,31 @@ impl fmt::Display for Reload {
         match &self.outcome {
             ReloadOutcome::Published { hash, .. } => write!(f, "{}: version {} is live", self.origin, hash.short()),
             ReloadOutcome::Unchanged { hash, .. } => {
-                write!(f, "{}: version {} is live already", self.origin, hash.short())
+                write!(f, "{origin}: version {version} is already live", origin = self.origin, version = hash.short())
             }
             ReloadOutcome::Absent { status } => {
-                write!(f, "{}: the answer is {status}, so there is no robots.txt and nothing is enforced", self.origin)
+                write!(
+                    f,
+                    "{origin}: the server answered {status}, so the site has no robots.txt and nothing is enforced",
+                    origin = self.origin
+                )
             }
             ReloadOutcome::Kept { rejection, live: Some(hash) } => {
                 write!(f, "{rejection}; version {} stays live", hash.short())
             }
             ReloadOutcome::Kept { rejection, live: None } => {
-                write!(f, "{rejection}; nothing is live, so nothing is enforced")
+                write!(f, "{rejection}; no version is live, so nothing is enforced")
             }
             ReloadOutcome::Gated { pending, live } => {
-                write!(f, "{}: version {} waits to be accepted: {pending}; ", self.origin, pending.hash().short())?;
+                write!(
+                    f,
+                    "{origin}: version {version} waits to be accepted: {pending}; ",
+                    origin = self.origin,
+                    version = pending.hash().short()
+                )?;
                 match live {
                     Some(hash) => write!(f, "version {} stays live", hash.short()),
-                    None => f.write_str("nothing is live, so nothing is enforced"),
+                    None => f.write_str("no version is live, so nothing is enforced"),
                 }
             }
         }?;
@@ -237,8 +246,9 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 /// The listeners of a site, and the queue of reloads that they have not been notified of.
 ///
 /// A reload is queued while the publisher is locked, and delivered after it is unlocked. Only one
-/// thread delivers at a time. It also delivers the reloads that other threads queue meanwhile. So a
-/// listener may itself reload the site; the outcome is delivered after the listener returns.
+/// thread delivers at a time. That thread also delivers the reloads that other threads queue
+/// meanwhile. So a listener may itself reload the site; the outcome is delivered after the listener
+/// returns.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -292,7 +302,7 @@ impl Notices {
 fn trace(reload: &Reload, snapshot: &Snapshot) {
     let (is_warning, hint) = match &reload.outcome {
         ReloadOutcome::Kept { .. } => (true, ""),
-        ReloadOutcome::Gated { .. } => (true, "; if it is intended, accept it with LiveRobots::accept"),
+        ReloadOutcome::Gated { .. } => (true, "; if the version is intended, accept it with LiveRobots::accept"),
         outcome => (outcome.report().is_some_and(|report| report.faults().next().is_some()), ""),
     };
     let (cause, mode) = (reload.cause.as_str(), &snapshot.policy.mode);
@@ -308,7 +318,7 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
 #[cfg(feature = "tracing")]
 pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
-    let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
+    let off = is_off.then(|| "enforcement is switched off: every request passes without being judged".to_owned());
     // Ended overrides are logged only when the site is opened or the policy changes. When an
     // override ends later, that is intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
@@ -352,7 +362,7 @@ pub struct HistoryEntry {
     pub by: Attribution,
 }
 
-/// Who made a decision and why. Both are optional.
+/// Who made a decision and why. Both the name and the reason are optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
     /// The name of a person or program.

@@ -44,8 +44,8 @@ impl ReloadRecord {
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
-    /// Reports whether listeners are notified of a reload. They are notified once per failure, not
-    /// on every poll of the same broken file.
+    /// Reports whether listeners are notified of a reload. Listeners are notified once per failure,
+    /// not at every poll of the same broken file.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
@@ -127,23 +127,31 @@ impl Restoration {
     pub(super) fn new(was_live: WasLive, last: &AcceptedVersion) -> Self {
         let when = clock::shown(last.since);
         let (text, is_behind) = match was_live {
-            WasLive::Current => {
-                (format!("it was accepted {when} and was live before, as far as the state directory shows"), false)
-            }
-            WasLive::Baseline => {
-                ("it is the baseline of the gate, and no version that was live before is recorded".to_owned(), false)
-            }
+            WasLive::Current => (
+                format!(
+                    "this version was accepted {when}, and according to the state directory, it was live before \
+                     the restart"
+                ),
+                false,
+            ),
+            WasLive::Baseline => (
+                "this version is the baseline of the gate, and the state directory contains no version that was \
+                 live before"
+                    .to_owned(),
+                false,
+            ),
             WasLive::Unknown => (
                 format!(
-                    "it was accepted {when} and may be older than the version before the restart, which is not recorded"
+                    "this version was accepted {when}, and may be older than the version before the restart, which \
+                     the state directory does not contain"
                 ),
                 true,
             ),
             WasLive::Other(hash, since) => {
                 let (hash, since) = (hash.short(), clock::shown(since));
                 let text = format!(
-                    "it was accepted {when} and is older than the version before the restart: {hash}, accepted {since}, is not \
-                     in the state directory"
+                    "this version was accepted {when}, and is older than the version before the restart ({hash}, \
+                     accepted {since}), which the state directory does not contain"
                 );
                 (text, true)
             }

@@ -112,7 +112,7 @@ impl Snapshot {
             let name = name.to_string();
             let why = match registry.meant(&name, content.robots()) {
                 Some(meant) => format!("no crawler and no group has this name: did you mean {meant}?"),
-                None if registry.crawler(&name)?.is_control => "no request has this name".to_owned(),
+                None if registry.crawler(&name)?.is_control => "this name never occurs in requests".to_owned(),
                 None => return None,
             };
             Some(format!("the {place} for \"{name}\" has no effect, because {why}"))
@@ -130,12 +130,16 @@ impl Snapshot {
         let is_idle =
             |over: &&Override| over.rule_pattern().is_some() && !rules().any(|rule| over.is_for_rule(rule.pattern()));
         let idle = self.policy.overrides.iter().filter(is_idle);
-        let idle = idle
-            .map(|over| format!("the override for {over} has no effect, because no Disallow line has this pattern"));
+        let idle = idle.map(|over| {
+            format!(
+                "the override for {over} has no effect, because no Disallow line of the robots.txt has this pattern"
+            )
+        });
         let unnamed = self.policy.rate_overrides_for_unnamed_engines().map(|over| {
             format!(
-                "the rate override for {over} does not limit the search engines that people use: add a rate override \
-                 for each of them by name, and a group with a Crawl-delay for each in robots.txt"
+                "the rate override for {over} does not limit search engines that people use: to limit one, add a \
+                 rate override with the name of the search engine, and a group with a Crawl-delay for it to \
+                 robots.txt"
             )
         });
         idle.chain(unnamed).collect()
@@ -144,8 +148,9 @@ impl Snapshot {
     /// Returns one line for each override of the policy that has no effect any more because it has
     /// ended ([`Override::until`]).
     pub fn ended_overrides(&self) -> Vec<String> {
-        let line =
-            |(over, end): (String, _)| format!("the {over} has no effect any more: it ended {}", clock::shown(end));
+        let line = |(over, end): (String, _)| {
+            format!("the {over} ended {end} and has no effect any more", end = clock::shown(end))
+        };
         self.policy.ended_overrides(self.clock.now()).map(line).collect()
     }
 
@@ -288,8 +293,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the value that `make` computes from the file. It is computed once and kept as long
-    /// as the file. `None` if an earlier call stored a value of another type.
+    /// Returns the value that `make` computes from the file. The value is computed once and kept as
+    /// long as the file. `None` if an earlier call stored a value of another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -26,7 +26,7 @@ pub(crate) enum Candidate {
 /// The source of a site's robots.txt.
 ///
 /// Until it is dropped, a source passes a [`Candidate`] to its site whenever its content changes.
-/// It holds only a weak reference to the site, because the site owns the source.
+/// The source holds only a weak reference to the site, because the site owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// Loads the current content. Blocks until the source has responded.
     fn load(&self) -> Loaded;

@@ -164,8 +164,8 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.grace = grace)
     }
 
-    /// Replaces the system's clock, for tests. It determines grace periods, the ends of overrides,
-    /// and all dates. A second call replaces the first.
+    /// Replaces the system's clock, for tests. The clock determines grace periods, the ends of
+    /// overrides, and all dates. A second call replaces the first.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.with_settings(|settings| settings.clock = Clock::new(clock))
     }

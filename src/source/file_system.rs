@@ -129,7 +129,7 @@ pub(super) mod hanging {
             // The folders must stop hanging before the panic, because drops in it may access them.
             folders().iter_mut().for_each(|folder| folder.hangs = None);
             CHANGED.notify_all();
-            panic!("{what} waits for a file system that hangs: {error}")
+            panic!("{what} waits for a file system that does not respond: {error}")
         })
     }
 

@@ -1,5 +1,5 @@
-//! Maps hosts to values by the host patterns of a configuration. Also converts names to their ASCII
-//! form, and finds the origins of URLs.
+//! Maps hosts to values by the host patterns of a configuration. This module also converts names to
+//! their ASCII form, and finds the origins of URLs.
 //!
 //! **The maps of a [`HostMap`] contain indices into a list of values.** The ASCII and the Unicode
 //! form of a name are two keys with the same value.
@@ -282,7 +282,7 @@ fn survey(name: &[u8]) -> (usize, bool) {
     (dots.into(), capitals != 0)
 }
 
-/// The scheme of a URL. It determines the default port.
+/// The scheme of a URL. The scheme determines the default port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
     Http,

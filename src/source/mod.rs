@@ -5,7 +5,8 @@
 //! [`LiveBuilder`], which connects a source to a live site. [`Sites`] maps hosts to sites, and a
 //! [`Directory`] builds such a map from the files in a folder.
 //!
-//! This module reads files and, with the feature `fetch`, fetches them. It does not serve requests.
+//! This module reads files and, with the feature `fetch`, fetches them. The module does not serve
+//! requests.
 
 // As in `live`, items that only one feature uses are also compiled without it. Otherwise each would
 // need a `cfg` that lists the features that use it. With all features, nothing is unused.

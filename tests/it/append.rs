@@ -321,7 +321,7 @@ mod live {
         let status = live.status();
         let ReloadOutcome::Kept { rejection, .. } = &status.last_reload.outcome else { panic!("{status:?}") };
         assert_eq!(rejection.kind, RejectionKind::NotAppended);
-        assert!(rejection.to_string().contains("the part \"ai.txt\" to be appended was not read yet"), "{rejection}");
+        assert!(rejection.to_string().contains("the appended list \"ai.txt\" has not been read yet"), "{rejection}");
         appendix.set(0, list(LIST), None);
         assert_eq!(served(&live), with(MORE, LIST));
         assert_eq!(live.status().condition(), Condition::Live);

@@ -107,7 +107,7 @@ fn new_files_make_sites_and_removed_files_leave_the_last_good_version() {
     fs::remove_file(folder.path("b.test.txt")).unwrap();
     folder.wait_for("the loss is reported", || {
         let live = folder.live("b.test").unwrap();
-        live.status().last_reload.to_string().contains("there is no such file")
+        live.status().last_reload.to_string().contains("the file does not exist")
     });
     assert_eq!(folder.body("b.test").as_deref(), Some("# c\n"));
     replace(&folder.path("b.test.txt"), "# d\n");

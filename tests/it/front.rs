@@ -81,8 +81,8 @@ fn a_rejected_start_carries_the_report() {
     let folder = tempfile::tempdir().unwrap();
     let state = StateDir::open(folder.path()).unwrap();
     for (file, lines) in [
-        ("User-agent: *\nDisallow: drafts/\n", "fix line 2;"),
-        ("User-agent: *\nDisallow: drafts/\nAllow: /x\nDisalow: /y\nDisallow: z/\n", "fix lines 2 and 5;"),
+        ("User-agent: *\nDisallow: drafts/\n", "correct line 2;"),
+        ("User-agent: *\nDisallow: drafts/\nAllow: /x\nDisalow: /y\nDisallow: z/\n", "correct lines 2 and 5;"),
     ] {
         for has_state in [false, true] {
             let site = LiveRobots::text(file).gate(gate());

@@ -169,11 +169,14 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         // Two entries wait if the watcher published the version before this test requested it.
         let waits =
             |entries: &str| history.contains(&format!("cannot be written, so {entries}: No space left on device"));
-        assert!(waits("1 entry is not saved yet") || waits("2 entries are not saved yet"), "{history}");
+        assert!(
+            waits("1 entry of the history is not saved yet") || waits("2 entries of the history are not saved yet"),
+            "{history}"
+        );
         assert_eq!(status.state_problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>(), [save, history]);
         // The events have the same wording. The history may have been reported when one entry waited.
         site.wait_for_report(&format!("shop: {save}"));
-        let of_first = history.replace("2 entries are", "1 entry is");
+        let of_first = history.replace("2 entries of the history are", "1 entry of the history is");
         site.wait_for_one_of([history, &of_first].map(|text| format!("shop: {text}")).each_ref().map(String::as_str));
         let written = fs::read_to_string(site.own().join("state.json")).unwrap();
         assert!(!written.contains(&VersionHash::of(THIRD.as_bytes()).to_string()));
@@ -189,8 +192,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!((served(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
         assert_eq!(again.status().state_problem(ProblemKind::Behind), None);
         let said = again.status().last_reload.to_string();
-        assert!(said.contains("stays live; it was accepted "), "{said}");
-        assert!(said.ends_with(" and was live before, as far as the state directory shows"), "{said}");
+        assert!(said.contains("stays live; this version was accepted "), "{said}");
+        assert!(said.ends_with("and according to the state directory, it was live before the restart"), "{said}");
         let mut outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome).collect();
         outcomes.retain(|outcome| *outcome != ReloadOutcomeKind::Unchanged);
         // The handle that simulates the killed process may see the broken file, too.
@@ -247,8 +250,11 @@ fn a_restart_that_falls_behind_the_live_version_reports_it() {
             let status = live.status();
             assert_eq!((served(&live).as_str(), status.condition()), (FIRST, Condition::LastGood));
             let problem = status.state_problem(ProblemKind::Behind).unwrap();
-            let older = format!("is older than the version before the restart: {}, accepted ", short(STAGING));
-            assert!(problem.starts_with(&format!("version {} is served; it was accepted ", short(FIRST))), "{problem}");
+            let older = format!("is older than the version before the restart ({}, accepted ", short(STAGING));
+            assert!(
+                problem.starts_with(&format!("version {} is served; this version was accepted ", short(FIRST))),
+                "{problem}"
+            );
             assert!(problem.contains(&older), "{problem}");
             let said = status.last_reload.to_string();
             assert!(said.contains(&older), "start {start}: {said}");
@@ -276,7 +282,7 @@ fn a_rollback_on_a_full_disk_is_not_undone_by_a_restart() {
         drop((live, state));
         let live = site.open(&site.state());
         assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::Gated));
-        assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "it was rolled back");
+        assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "this version was rolled back before");
         drop(live);
         disk.free();
         let live = site.open(&site.state());
@@ -329,7 +335,10 @@ fn pending_history_entries_are_bounded_and_the_rest_is_counted() {
             let _ = live.set_enforcement(if turn % 2 == 0 { Enforcement::Off } else { Enforcement::On });
         }
         let problem = live.status().state_problem(ProblemKind::History).unwrap().to_owned();
-        let want = format!("so {} entries are not saved yet and 10 earlier ones are lost: ", LiveRobots::MAX_HISTORY);
+        let want = format!(
+            "so {} entries of the history are not saved yet and 10 earlier ones are lost: ",
+            LiveRobots::MAX_HISTORY
+        );
         assert!(problem.contains(&want), "{problem}");
         disk.free();
         assert!(state.flush());
@@ -413,7 +422,7 @@ fn a_restart_after_a_disk_rejected_everything_claims_only_what_is_written() {
         let live = site.open(&state);
         assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
         let said = live.status().last_reload.to_string();
-        assert!(said.ends_with(" and was live before, as far as the state directory shows"), "{said}");
+        assert!(said.ends_with("and according to the state directory, it was live before the restart"), "{said}");
     });
 }
 

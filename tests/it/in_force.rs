@@ -222,8 +222,12 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
     let granted = || Override::agent("GPTBot", Mode::Observe).unwrap();
     let features: [(&str, PolicyBuilder, &str); 6] = [
         ("nothing", Policy::builder(), ""),
-        ("exempt networks", Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap(), "no network is exempt"),
-        ("delays", Policy::builder().rate(RateMode::Refuse), "share its delay"),
+        (
+            "exempt networks",
+            Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap(),
+            "the exempt networks have no effect",
+        ),
+        ("delays", Policy::builder().rate(RateMode::Refuse), "share one crawl delay"),
         ("impostors", Policy::builder().impostors(Impostors::Refuse), "impostors pass"),
         (
             "identity for an exemption",
@@ -367,7 +371,7 @@ fn a_rate_override_that_limits_no_search_engine_is_reported() {
 fn a_router_pattern_is_no_exempt_path() {
     for pattern in ["/api/{*rest}", "/users/{id}"] {
         let error = Policy::builder().exempt_paths([pattern]).unwrap_err().to_string();
-        assert!(error.contains("is a pattern of a router: write a pattern as in robots.txt"), "{error}");
+        assert!(error.contains("has braces like a pattern of a router: write a pattern as in robots.txt"), "{error}");
     }
 }
 

@@ -86,8 +86,7 @@ fn a_site_that_reads_a_file_does_not_accept_text() {
     let rejection = live.publish_blocking(MORE).unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::NotInline);
     let want = format!(
-        "{}: published text cannot replace this robots.txt: change it at its source, or open the site with \
-         LiveRobots::text to publish text",
+        "{}: this robots.txt is read from a source, so published text cannot replace it: change the source, or open the site with LiveRobots::text to publish text",
         path.display()
     );
     assert_eq!(rejection.to_string(), want);

@@ -231,7 +231,7 @@ async fn a_reload_between_two_renames_waits_for_the_second() {
     let reload = reloading.await;
     assert!(!matches!(reload.outcome, ReloadOutcome::Kept { .. }), "{reload}");
     site.wait_for_version("new");
-    assert!(!site.reported.lock().unwrap().iter().any(|said| said.contains("there is no such file")));
+    assert!(!site.reported.lock().unwrap().iter().any(|said| said.contains("the file does not exist")));
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn reload_returns_its_outcome() {
     let reload = site.live.reload_blocking();
     let ReloadOutcome::Kept { rejection, live: Some(_), .. } = &reload.outcome else { panic!("{reload}") };
     assert_eq!(rejection.kind, RejectionKind::Missing);
-    assert!(reload.to_string().contains("there is no such file; version "), "{reload}");
+    assert!(reload.to_string().contains("the file does not exist; version "), "{reload}");
 }
 
 #[test]
@@ -449,7 +449,7 @@ fn a_site_that_starts_without_a_file_uses_it_once_it_exists() {
     let path = folder.path().join("robots.txt");
     let error: Rejection = LiveRobots::file(&path).open().unwrap_err();
     assert_eq!(error.kind, RejectionKind::Missing);
-    assert_eq!(error.to_string(), format!("{}: there is no such file", path.display()));
+    assert_eq!(error.to_string(), format!("{}: the file does not exist", path.display()));
     let live = LiveRobots::file(&path).when_missing(WhenMissing::Unavailable).open().unwrap();
     assert!(live.snapshot().content.is_none());
     replace(&path, version("new"));

@@ -225,7 +225,7 @@ fn a_version_with_damaged_bytes_is_reported() {
         }
         let live = site.open("<html>");
         assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
-        let older = format!("is older than the version before the restart: {}, ", hash.short());
+        let older = format!("is older than the version before the restart ({}, ", hash.short());
         assert!(live.status().state_problem(ProblemKind::Behind).unwrap().contains(&older), "{:?}", live.status());
     }
     // A state from before this record existed.
@@ -234,7 +234,11 @@ fn a_version_with_damaged_bytes_is_reported() {
     fs::remove_file(site.own().join("live")).unwrap();
     let live = site.open("<html>");
     let problem = live.status().state_problem(ProblemKind::Behind).unwrap().to_owned();
-    assert!(problem.ends_with("may be older than the version before the restart, which is not recorded"), "{problem}");
+    assert!(
+        problem
+            .ends_with("may be older than the version before the restart, which the state directory does not contain"),
+        "{problem}"
+    );
     drop(live);
     assert_eq!(site.open("<html>").status().state_problem(ProblemKind::Behind), None, "there is one now");
 }
@@ -384,7 +388,10 @@ fn an_unreadable_switch_is_in_the_history_once_with_its_reason_and_its_end() {
         let path = site.path().join(file);
         fs::create_dir_all(site.own()).unwrap();
         fs::write(&path, "offf").unwrap();
-        let why = format!("{}: this is neither \"on\" nor \"off\"; treated as \"off\"", path.display());
+        let why = format!(
+            "{}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\"",
+            path.display()
+        );
         let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of {of} is switched off: {why}"));
         // The next start finds it in this state, and already has it in the history.
         for _ in 0..2 {
@@ -440,8 +447,11 @@ fn history_entries_dated_in_the_future_are_kept_and_reported() {
             let problems = state.problems();
             assert_eq!(problems.len(), usize::from(is_problem), "{problems:?}");
             for problem in problems {
-                assert!(problem.starts_with("the clock shows ") && problem.contains(", but state_dir has entries of "));
-                assert!(problem.ends_with(": the clock is wrong now or was wrong then"), "{problem}");
+                assert!(
+                    problem.starts_with("the clock shows ")
+                        && problem.contains(", but the state directory contains entries of ")
+                );
+                assert!(problem.ends_with(": the clock is wrong now, or was wrong then"), "{problem}");
             }
         }
     }
@@ -483,7 +493,7 @@ fn a_clock_before_1970_works() {
     drop(live);
     let live = open("<html>");
     let said = live.status().last_reload.to_string();
-    let want = "it was accepted at a time before 1970 and was live before, as far as the state directory shows";
+    let want = "this version was accepted at a time before 1970, and according to the state directory, it was live before the restart";
     assert!(said.ends_with(want), "{said}");
 }
 
@@ -524,7 +534,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
 
     let live = site.open(newer);
     assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::Gated));
-    assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "it was rolled back");
+    assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "this version was rolled back before");
     drop(live);
     assert_eq!(served(&site.open("<html>")), OPEN, "nor by the start after it");
 }
@@ -549,9 +559,9 @@ fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
     assert!(matches!(outcome, ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{outcome:?}");
     assert!(!state.flush());
     let problem = live.status().state_problem(ProblemKind::Save).unwrap().to_owned();
-    let want = format!("{}: cannot be written: ", record.display());
+    let want = format!("{}: the file cannot be written: ", record.display());
     assert!(problem.starts_with(&want), "{problem}");
-    let effect = "; if later versions cannot be saved either, a restart forgets them; the write is retried";
+    let effect = "; if later versions cannot be saved, either, a restart forgets them; the write is retried";
     assert!(problem.ends_with(effect), "{problem}");
     let written = || fs::read_to_string(site.own().join("state.json")).unwrap();
     let before = written();
@@ -608,7 +618,10 @@ fn an_unreadable_switch_is_reported_until_it_is_set() {
     fs::write(site.path().join("enforcement"), "offf").unwrap();
     let state = site.state();
     let problem = state.switch_problem().unwrap();
-    assert!(problem.ends_with("this is neither \"on\" nor \"off\"; treated as \"off\""), "{problem}");
+    assert!(
+        problem.ends_with("the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\""),
+        "{problem}"
+    );
     assert_eq!((state.enforcement(), state.problems()), (Enforcement::Off, vec![problem]));
     state.set_enforcement(Enforcement::On).unwrap();
     assert_eq!((state.switch_problem(), state.problems()), (None, Vec::new()));

@@ -122,7 +122,7 @@ fn another_process_is_refused_with_the_holders_number_until_the_holder_ends() {
         let error = StateDir::open(&path).unwrap_err();
         assert_eq!(error.process(), Some(other.process.id()));
         let want = format!(
-            "{}: process {} has the state directory open: stop it, or give each process a state directory of its own",
+            "{}: process {} has the state directory open: stop that process, or give each process its own state directory",
             path.display(),
             other.process.id()
         );
@@ -153,7 +153,8 @@ fn a_lock_without_a_number_belongs_to_another_process() {
         fs::write(path.join("lock"), text).unwrap();
         let error = StateDir::open(&path).unwrap_err();
         assert_eq!(error.process(), None, "{text:?}");
-        let want = format!("{}: another process has the state directory open: stop it, or give", path.display());
+        let want =
+            format!("{}: another process has the state directory open: stop that process, or give", path.display());
         assert!(error.to_string().starts_with(&want), "{error}");
     };
     at_once(&[&|| refused(""), &|| refused("99999999999999999999 1\n")]);
@@ -209,7 +210,10 @@ fn a_folder_without_lock_support_is_used_and_reported() {
     std::os::unix::fs::symlink("elsewhere", path.join("lock")).unwrap();
     let state = StateDir::open(&path).unwrap();
     let problem = state.problems().remove(0);
-    let want = format!("{}: cannot be locked, so another process could write here, too: ", path.join("lock").display());
+    let want = format!(
+        "{}: the file cannot be locked, so another process could write to the state directory, too: ",
+        path.join("lock").display()
+    );
     assert!(problem.starts_with(&want), "{problem}");
     let live = LiveRobots::text(FIRST).state(&state, "shop").open().unwrap();
     assert!(state.flush());

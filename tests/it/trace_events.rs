@@ -45,7 +45,7 @@ fn a_reload_names_the_mode_and_a_pending_version_names_its_accepting_call() {
         (*level, fields["message"].clone(), fields.get("mode").cloned())
     };
     let (level, text, mode) = of("waits to be accepted");
-    assert!(text.ends_with("; if it is intended, accept it with LiveRobots::accept"), "{text}");
+    assert!(text.ends_with("; if the version is intended, accept it with LiveRobots::accept"), "{text}");
     assert_eq!((level, mode.as_deref()), (Level::WARN, Some("observe")));
     let (level, text, mode) = of("is live");
     assert!(text.ends_with("is live"), "{text}");
@@ -79,7 +79,7 @@ fn errors_in_a_file_and_unknown_crawlers_cause_warnings() {
         "override for \"googelbot\"",
         "rate override for \"bingbott\"",
         "exemption for \"gptbott\"",
-        "exemption for \"google-extended\" has no effect, because no request has this name",
+        "exemption for \"google-extended\" has no effect, because this name never occurs in requests",
     ] {
         let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains(want);
         assert!(events.iter().any(is_warned), "{want}: {events:?}");
@@ -100,7 +100,7 @@ fn an_override_that_has_ended_is_a_warning() {
         let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains("has no effect");
         events(work).into_iter().filter(is_warned).map(|(_, _, text)| text).collect::<Vec<_>>()
     };
-    let of = |over: &str| format!("inline: the {over} has no effect any more: it ended Sun, 06 Nov 1994 08:49:37 GMT");
+    let of = |over: &str| format!("inline: the {over} ended Sun, 06 Nov 1994 08:49:37 GMT and has no effect any more");
     let want = [of("override for agent \"gptbot\""), of("rate override for agent \"bingbot\"")];
     assert_eq!(warned(&|| drop(open())), want);
     let live = open();
@@ -138,8 +138,9 @@ fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     for pattern in ["/drafts/", "/open"] {
         let events = events(|| drop(open(of(pattern)).open().unwrap()));
         let [_, (Level::WARN, "tower_robots::reload", text)] = &events[..] else { panic!("{events:?}") };
-        let want =
-            format!("the override for pattern \"{pattern}\" has no effect, because no Disallow line has this pattern");
+        let want = format!(
+            "the override for pattern \"{pattern}\" has no effect, because no Disallow line of the robots.txt has this pattern"
+        );
         assert!(text.contains(&want), "{text}");
     }
     assert_eq!(events(|| drop(open(of("/%64rafts")).open().unwrap())).len(), 1);
@@ -149,7 +150,7 @@ fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     let events = events(|| drop(open(of("/drafts")).kill_switch(&switch).open().unwrap()));
     let [(Level::INFO, _, found), _, (Level::WARN, _, text)] = &events[..] else { panic!("{events:?}") };
     assert_eq!(found, "inline: enforcement of every site is switched off");
-    assert!(text.contains("enforcement is switched off: every request passes unjudged"), "{text}");
+    assert!(text.contains("enforcement is switched off: every request passes without being judged"), "{text}");
 }
 
 /// Both immediately change the responses to crawlers.
@@ -195,7 +196,7 @@ fn the_first_host_without_a_site_causes_a_warning() {
     let warned: Vec<_> = events.iter().filter(|(level, ..)| *level == Level::WARN).collect();
     let [(_, "tower_robots::layer", Fields(event))] = &warned[..] else { panic!("{events:?}") };
     assert_eq!(event["host"], "\"www.shop.example\"");
-    assert!(event["message"].contains("passes unjudged"), "{event:?}");
+    assert!(event["message"].contains("passes without being judged"), "{event:?}");
     hosts.insert("*", live).unwrap();
     assert_eq!(status(RobotsLayer::new(hosts), request("127.0.0.1")), StatusCode::FORBIDDEN);
 }

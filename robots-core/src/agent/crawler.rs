@@ -107,10 +107,13 @@ impl Crawler {
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
         if self.name.trim().is_empty() {
-            return wrong("name", "the name is empty: write one");
+            return wrong("name", "the name is empty: write the name of the crawler");
         }
         if self.is_control && !self.header_names.is_empty() {
-            return wrong("header", "a control token is never sent in a header: remove \"control\" or \"header\"");
+            return wrong(
+                "header",
+                "a control token never occurs in a header: remove either \"control\" or \"header\"",
+            );
         }
         let is_findable = |name: &&String| name.bytes().any(|byte| byte.is_ascii_alphanumeric());
         if let Some(name) = self.header_names.iter().find(|name| !is_findable(name)) {
@@ -132,15 +135,13 @@ impl Crawler {
         }
         if let Some(host) = self.referers.iter().find(|host| !is_host(host)) {
             let message = format!(
-                "\"{host}\" is not a host: write it as \"chatgpt.com\", with its subdomains as \".bing.com\", or for all countries as \"google.*\""
+                "\"{host}\" is not a host: write a host such as \"chatgpt.com\", a host with its subdomains as \
+                 \".bing.com\", or a host in all countries as \"google.*\""
             );
             return wrong("referers", &message);
         }
         if self.obeys_crawl_delay == Obeys::Partial {
-            return wrong(
-                "crawl_delay",
-                "\"partial\" is not allowed for a delay: write \"yes\", \"no\" or \"unknown\"",
-            );
+            return wrong("crawl_delay", "\"crawl_delay\" cannot be \"partial\": write \"yes\", \"no\" or \"unknown\"");
         }
         if self.is_reverse_dns_weak && self.reverse_dns.is_empty() {
             return wrong("weak", "\"weak\" has no effect without \"rdns\": remove \"weak\" or add \"rdns\"");
@@ -343,7 +344,7 @@ mod tests {
                 "header",
                 "write a name with a letter or a digit",
             ),
-            (Crawler { is_control: true, ..row() }, "header", "remove \"control\" or \"header\""),
+            (Crawler { is_control: true, ..row() }, "header", "remove either \"control\" or \"header\""),
             (Crawler { tokens: ["A", ""].map(ProductToken::new).into(), ..row() }, "tokens", "write the name"),
             (checked_on("yesterday"), "checked", "2026-11-22"),
             (checked_on("2026-13-01"), "checked", "2026-11-22"),

@@ -248,9 +248,9 @@ mod with_serde {
                 let Parts { outcome, method, reason } = &parts;
                 let show = |part: &Option<Cow<'static, str>>| part.clone().unwrap_or(Cow::Borrowed("none"));
                 format!(
-                    "no identity has the outcome {outcome:?} with the method {:?} and the reason {:?}",
-                    show(method),
-                    show(reason)
+                    "the outcome {outcome:?} of a check cannot have the method {method:?} and the reason {reason:?}",
+                    method = show(method),
+                    reason = show(reason)
                 )
             })
         }

@@ -72,7 +72,8 @@ impl Registry {
             let name = change.name().to_ascii_lowercase();
             let known = places.get(&name).copied();
             if named.insert(name, at).is_some() {
-                let message = format!("two rows have the name \"{}\": merge the two", change.name());
+                let message =
+                    format!("two rows have the name \"{name}\": merge them into one row", name = change.name());
                 return Err(RegistryError { row: at, field: "name", message });
             }
             match (change, known) {
@@ -214,7 +215,7 @@ impl Registry {
     /// use robots_core::agent::{Registry, RegistryRow};
     ///
     /// let next = Registry::builtin().extended_with([RegistryRow::Remove("Googlebot".into())])?;
-    /// assert_eq!(Registry::builtin().drastic_changes(&next), ["the search engine \"Googlebot\" is gone"]);
+    /// assert_eq!(Registry::builtin().drastic_changes(&next), ["the search engine \"Googlebot\" is missing in the new registry"]);
     /// assert!(next.drastic_changes(&next).is_empty());
     /// # Ok::<(), robots_core::agent::RegistryError>(())
     /// ```
@@ -234,7 +235,7 @@ impl Registry {
         new.sort_unstable_by_key(|crawler| &crawler.name);
         found.extend(new.iter().map(|crawler| engine(&crawler.name, NEW_ENGINE)));
         if gone * 10 > of {
-            found.insert(0, format!("{gone} of {of} crawlers are gone"));
+            found.insert(0, format!("{gone} of {of} crawlers are missing in the new registry"));
         }
         found
     }
@@ -259,8 +260,8 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
             // original registry do not share names.
             let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(
-                "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",
-                &crawler.name
+                "both \"{other}\" and \"{owner}\" have the header name \"{name}\": remove it from one of the two",
+                owner = &crawler.name
             );
             let row = row.copied().unwrap_or(0);
             return Err(RegistryError { row, field: "header", message });
@@ -272,7 +273,7 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
 const NEW_ENGINE: &str = "will only be tagged by default";
 
 fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<&'static str> {
-    let Some(after) = after else { return before.is_index_engine.then_some("is gone") };
+    let Some(after) = after else { return before.is_index_engine.then_some("is missing in the new registry") };
     match (before.is_index_engine, after.is_index_engine) {
         (false, false) => None,
         (false, true) => Some(NEW_ENGINE),
@@ -438,7 +439,10 @@ mod tests {
         let others = || Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine);
         let removed = |count| others().take(count).map(|crawler| removed(&crawler.name)).collect::<Vec<_>>();
         assert_eq!(drastic_changes(removed(rows / 10)), [""; 0]);
-        assert_eq!(drastic_changes(removed(rows / 10 + 1)), [format!("{} of {rows} crawlers are gone", rows / 10 + 1)]);
+        assert_eq!(
+            drastic_changes(removed(rows / 10 + 1)),
+            [format!("{} of {rows} crawlers are missing in the new registry", rows / 10 + 1)]
+        );
         assert_eq!(Registry::default().drastic_changes(&Registry::default()), [""; 0]);
     }
 
@@ -460,7 +464,10 @@ mod tests {
         ] {
             assert_eq!(drastic_changes([row.into()]), want.into_iter().map(str::to_owned).collect::<Vec<_>>());
         }
-        assert_eq!(drastic_changes([removed("bingbot")]), ["the search engine \"bingbot\" is gone"]);
+        assert_eq!(
+            drastic_changes([removed("bingbot")]),
+            ["the search engine \"bingbot\" is missing in the new registry"]
+        );
         let training = with([engine(Category::AiTraining).into()]);
         let search = with([engine(Category::Search).into()]);
         assert_eq!(search.drastic_changes(&training)[0], "the search engine \"HouseBot\" has another category");

@@ -105,7 +105,8 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
     if let Some((agent, access)) = wanted.iter().find(is_missed) {
         let still = match access {
             _ if edited.bytes().len() > Reading::STANDARD_LIMIT => {
-                "cannot be edited safely, because crawlers need not read more than 500 KiB and the file would be larger"
+                "cannot be edited safely, because the file would be larger than 500 KiB, and crawlers need not read \
+                 more than that"
             }
             Access::Allow => "would still be blocked from most of the site",
             Access::Disallow => "would still be allowed",
@@ -116,10 +117,13 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
     let changed = diff.effects.iter().flat_map(|effect| &effect.crawlers);
     let mut changed = changed.chain(diff.delays.iter().flat_map(|delay| &delay.crawlers));
     if let Some(other) = changed.find(|subject| !subject.own_token().is_some_and(|own| meant.contains(own))) {
-        return unproved(other.name.as_deref().unwrap_or("*"), "would get other rules, too, which is not intended");
+        return unproved(
+            other.name.as_deref().unwrap_or("*"),
+            "would also get other rules, although it was not selected",
+        );
     }
     if diff.is_cut {
-        return unproved("robots.txt", "takes too long to be compared with the new file");
+        return unproved("robots.txt", "cannot be compared with the new file in time");
     }
     Ok(())
 }

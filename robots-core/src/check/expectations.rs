@@ -89,7 +89,7 @@ impl fmt::Display for Unmet {
             Some(Decider { line, .. }) => {
                 write!(f, "{path:?} must be {wanted} for {agent:?} but is {found} by line {line}")
             }
-            None => write!(f, "{path:?} must be {wanted} for {agent:?}, but there is no such rule"),
+            None => write!(f, "{path:?} must be {wanted} for {agent:?}, but no rule applies to this path"),
         }
     }
 }

@@ -67,7 +67,7 @@ impl FileKind {
             Some("the file is UTF-16, so crawlers find no rules: save it as UTF-8")
         } else {
             is_binary(robots.bytes())
-                .then_some("the file is not text, so crawlers find no rule in it: write it as UTF-8")
+                .then_some("the file is not text, so crawlers find no rules in it: save it as UTF-8 text")
         }
     }
 

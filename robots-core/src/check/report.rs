@@ -226,6 +226,6 @@ mod tests {
         assert!(found.starts_with("3 errors and 2 warnings: 5:11: error: "), "{found}");
         assert!(found.contains("; 6:11: error: ") && found.ends_with("; and 2 more"), "{found}");
         let found = summary(b"User-agent: *\nDisallow: /backup/x.sql\n").expect("a warning");
-        assert!(found.starts_with("1 warning: 2:11: \"/backup/x.sql\" shows every reader"), "{found}");
+        assert!(found.starts_with("1 warning: 2:11: \"/backup/x.sql\" tells every reader"), "{found}");
     }
 }

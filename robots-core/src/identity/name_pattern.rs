@@ -77,11 +77,13 @@ impl FromStr for NamePattern {
             return Err(error(right));
         }
         let Some((below, top)) = name.rsplit_once('.') else {
-            return Err(error("it would match names of other operators, so add the operator's domain"));
+            return Err(error("the pattern would match names of other operators, so add the domain of the operator"));
         };
         let domain = below.rsplit_once('.').map_or(below, |(_, domain)| domain);
         if top.contains('*') || domain.contains('*') {
-            return Err(error("it would match names of other operators, so write the last two labels without `*`"));
+            return Err(error(
+                "the pattern would match names of other operators, so write the last two labels without `*`",
+            ));
         }
         Ok(Self { text: name.into(), is_suffix })
     }
@@ -217,9 +219,9 @@ mod tests {
             ("a b.com", "write a suffix such as"),
             ("https://a.com/", "write a suffix such as"),
             (".müller.example", "\"xn--\" form"),
-            (".com", "add the operator's domain"),
-            ("com.", "add the operator's domain"),
-            ("*", "add the operator's domain"),
+            (".com", "add the domain of the operator"),
+            ("com.", "add the domain of the operator"),
+            ("*", "add the domain of the operator"),
             ("*.com", "the last two labels"),
             ("a.*.com", "the last two labels"),
             ("a.b.c*m", "the last two labels"),

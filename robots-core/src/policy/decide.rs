@@ -257,8 +257,8 @@ impl Policy {
     pub fn rules_by_address(&self) -> Vec<&'static str> {
         let limits = self.rate.mode != RateMode::Off || !self.rate.overrides.is_empty();
         let rules = [
-            (self.exempts_networks(), "no network is exempt"),
-            (limits, "all clients that claim to be one crawler share its delay"),
+            (self.exempts_networks(), "the exempt networks have no effect"),
+            (limits, "all clients that claim to be the same crawler share one crawl delay"),
             (self.identity.impostors != Impostors::Observe, "impostors pass"),
             (self.grants_by_evidence(), "overrides and exemptions that need an identity do not apply"),
         ];

@@ -394,7 +394,7 @@ impl Fragment {
         if let Some(at) = first_unclean(text) {
             let line = line_ends(&text[..at]) + 1;
             return wrong(&format!(
-                "line {line} contains bytes that are not text: write the file as UTF-8 without control characters"
+                "line {line} contains bytes that are not text: save the file as UTF-8 without control characters"
             ));
         }
         let robots = RobotsTxt::parse(text);

@@ -38,7 +38,8 @@ impl PathPattern {
             if written.contains(&b'{') && written.contains(&b'}') {
                 return Err(ValueError::new(
                     String::from_utf8_lossy(written),
-                    "is a pattern of a router: write a pattern as in robots.txt, such as \"/api/*\", or %7B and %7D for braces in paths",
+                    "has braces like a pattern of a router: write a pattern as in robots.txt, such as \"/api/*\", or \
+                     %7B and %7D if the paths really contain braces",
                 ));
             }
             Self::parse(written)

@@ -63,7 +63,8 @@ const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent
 
 /// Error for an extension name with a `:`, a `#` or bytes other than visible ASCII, and for the
 /// name of a line that the builder has a method for.
-const NAME: &str = "is not a valid name of an extension: write letters and hyphens, and add rules, user agents, delays and sitemaps with their own methods";
+const NAME: &str = "is not a valid name of an extension: write letters and hyphens; rules, user agents, delays and \
+    sitemaps have their own methods";
 
 impl RobotsTxt {
     /// Creates a builder for a new file.

@@ -100,7 +100,8 @@ impl AccessRule {
         let forwarding = FORWARDING.into_iter().find(|name| head.headers.contains_key(name));
         if let Some(name) = forwarding.filter(|_| self.proxy().is_none()) {
             return refuse(&format!(
-                "{name}: the request came through a proxy, but this admin listener is not configured for one"
+                "the request has the field {name}, so it came through a proxy, but this admin listener is not \
+                 configured for a proxy"
             ));
         }
         let is_fetcher = |agent: &HeaderValue| {
@@ -108,8 +109,8 @@ impl AccessRule {
         };
         if head.headers.get_all(USER_AGENT).iter().any(is_fetcher) {
             return refuse(
-                "robotsd's own fetcher requested a robots.txt from the admin interface: check the url or the \
-                 upstreams of the site, and their redirects",
+                "robotsd itself requested a robots.txt from its admin interface: check the url or the upstreams of \
+                 the site, and their redirects",
             );
         }
         let Self::Address(peer, terms) = self else { return Ok(()) };
@@ -120,7 +121,7 @@ impl AccessRule {
             (None, None) if head.version == Version::HTTP_10 => return Ok(()),
             _ => return Err(AdminReply::bad_request("the request must have exactly one Host field")),
         };
-        let Some(authority) = authority(host) else { return refuse("the Host is malformed") };
+        let Some(authority) = authority(host) else { return refuse("the Host field is not a valid host") };
         if !is_ours(&authority, peer.local, &terms.names) {
             return refuse(&format!(
                 "{authority} is not a host of this admin interface: use the address that it listens on, or add the \
@@ -137,11 +138,13 @@ impl AccessRule {
         match self {
             Self::Address(_, terms) if terms.config.access == Some(AdminAccess::Read) => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
-                "this admin listener is read-only: use the socket or another address of [admin]; commands find them with --config FILE",
+                "this admin listener is read-only: use the socket or another address of [admin], which commands find \
+                 with --config FILE",
             )),
-            Self::Address(..) if !said => {
-                Err(AdminReply::error(StatusCode::FORBIDDEN, "a change needs the header field \"Robotsd-Admin: 1\""))
-            }
+            Self::Address(..) if !said => Err(AdminReply::error(
+                StatusCode::FORBIDDEN,
+                "a request that changes something needs the header field \"Robotsd-Admin: 1\"",
+            )),
             _ => Ok(()),
         }
     }
@@ -175,10 +178,10 @@ fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
         origin.zip(host.as_ref()).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host.as_str()))
     };
     if !fields.get_all(ORIGIN).iter().all(is_own) {
-        return Some("the Origin is another site, and requests of web pages are refused");
+        return Some("the Origin is another web site, and the admin interface refuses requests of web pages");
     }
     let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
-    (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("the request was sent by a web page of another site")
+    (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("a web page of another site sent the request")
 }
 
 fn authority(host: &HeaderValue) -> Option<Authority> {

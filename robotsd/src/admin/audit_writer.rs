@@ -79,7 +79,7 @@ impl AuditWriter {
     /// written. `None` if it was written.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
-        Some(format!("{why}; accept, rollback and `enforce on` are refused until the audit can be written"))
+        Some(format!("{why}; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"))
     }
 
     /// Writes a record to the audit file and to the log.

@@ -62,7 +62,10 @@ impl AccessRule {
             (Self::Address(peer, terms), None) => by_token(peer, terms, head, rights),
         }?;
         if client.grant.has_ended(SystemTime::now()) {
-            return Err(refused(&format!("the access of {} has expired: see its until in [admin]", client.who)));
+            return Err(refused(&format!(
+                "the access of {client} has expired: \"until\" of this token or user in [admin] has passed",
+                client = client.who
+            )));
         }
         Ok(client)
     }
@@ -75,12 +78,13 @@ impl AccessRule {
             {
                 Err(AdminReply::unauthorized(&match rights.local_token() {
                     Some(LocalToken { file, token: Ok(_) }) => format!(
-                        "a change over this address needs the token in {}: run the command as root or as the user of \
-                         robotsd, use the socket, or set ROBOTSD_TOKEN_FILE to the path of a copy",
-                        file.display()
+                        "a change over this address needs the token in {file}: run the command as root or as the \
+                         user of robotsd, use the Unix socket, or set ROBOTSD_TOKEN_FILE to the path of a copy of \
+                         this file",
+                        file = file.display()
                     ),
                     Some(LocalToken { token: Err(why), .. }) => {
-                        format!("a change over this address needs a token, but none could be created: {why}")
+                        format!("a change over this address needs a token, but robotsd could not create one: {why}")
                     }
                     None => NEEDS_TOKEN.to_owned(),
                 }))
@@ -107,8 +111,8 @@ impl SocketPeer {
         let unknown = || {
             let Self { uid, group, .. } = self;
             refused(&format!(
-                "only the owner of the socket and root may use it, and no [[admin.user]] has uid = {uid} or group = \
-                 {group}"
+                "the user with uid {uid} and group {group} may not use this socket: add an [[admin.user]] with this \
+                 uid or group, or run the command as the owner of the socket or as root"
             ))
         };
         grant.map(|grant| AdminClient { who, how: "socket", grant }).ok_or_else(unknown)
@@ -120,7 +124,7 @@ impl SocketPeer {
 fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
         let message = format!(
-            "{}: only the proxy may use this listener, and its from does not contain this address",
+            "{}: only a proxy may use this listener, and \"from\" of the listener does not contain this address",
             peer.remote
         );
         return Err(refused(&message));
@@ -131,7 +135,7 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
         (Some(name), None) if !name.is_empty() => name.to_owned(),
         _ => {
             return Err(AdminReply::unauthorized(&format!(
-                "the proxy must send the name of its user in {header}, exactly once"
+                "the proxy must send exactly one field {header} with the name of the user"
             )));
         }
     };
@@ -170,16 +174,16 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     };
     if terms.config.certificates.is_none() && !peer.local.to_canonical().is_loopback() {
         return Err(AdminReply::unauthorized(
-            "this token was sent unencrypted and may be known to others: create a new one, and send it over TLS or to \
-             a loopback address",
+            "this token was sent without encryption, so others may know it: create a new token, and send it only \
+             over TLS or to a loopback address",
         ));
     }
     let unknown = || match rights.local_token() {
-        None => AdminReply::unauthorized("no [[admin.token]] has this token"),
+        None => AdminReply::unauthorized("the token in the request belongs to no [[admin.token]]"),
         Some(local) => AdminReply::unauthorized(&format!(
-            "the token is not the one in {}: check ROBOTSD_TOKEN and ROBOTSD_TOKEN_FILE, which commands use if they \
-             are set",
-            local.file.display()
+            "the token in the request is not the one in {file}: check ROBOTSD_TOKEN and ROBOTSD_TOKEN_FILE, which \
+             commands use if they are set",
+            file = local.file.display()
         )),
     };
     let token = hash.and_then(|hash| rights.token(&hash)).ok_or_else(unknown)?;
@@ -212,7 +216,7 @@ impl AdminClient {
             return Ok(());
         }
         let Self { who, grant, .. } = self;
-        Err(refused(&format!("this request needs the role {}{of}, but {who} has {grant}", role.as_str())))
+        Err(refused(&format!("this request needs the role {role}{of}, but {who} has {grant}", role = role.as_str())))
     }
 }
 

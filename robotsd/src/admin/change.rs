@@ -126,7 +126,7 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
         && let Err(why) = state.audit.append(record.with("started")).await
     {
         let message =
-            format!("{why}; nothing was changed, because only turning enforcement off works without the audit");
+            format!("{why}; nothing was changed, because without the audit file, enforcement can only be switched off");
         state.log.say_at(LogLevel::Error, LogEvent::Admin, &*message);
         return Err(AdminReply::error(StatusCode::INSUFFICIENT_STORAGE, &message));
     }
@@ -152,7 +152,7 @@ async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
         // takes over, this process must not make the change.
         _change = Some(Arc::clone(&state.changes).read_owned().await);
         if let Some(process) = state.successor() {
-            let message = format!("process {process} has replaced this one: try again");
+            let message = format!("process {process} has replaced this process: try again");
             return Err(AdminReply::unavailable(&message));
         }
     }

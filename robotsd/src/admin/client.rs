@@ -73,8 +73,8 @@ pub(crate) const ROWS: &str = "/board/rows";
 pub(crate) enum AskError {
     /// No process listens at the address.
     #[error(
-        "{0}: no process listens there: robotsd does not run, its admin interface is off, or its address is different \
-         (give it with --admin PLACE)"
+        "{0}: no process listens there: robotsd does not run, its admin interface is off, or the admin interface has \
+         another address (give that address with --admin PLACE)"
     )]
     NotRunning(AdminPlace),
     /// robotsd refused the request; contains the status and the message.
@@ -136,13 +136,13 @@ fn ask_within<T: DeserializeOwned>(
         if let Ok(answer) = timeout(silent, &mut answering).await {
             return answer;
         }
-        announce(&format_args!("{place}: waiting up to {} s for robotsd to answer", whole.as_secs()));
+        announce(&format_args!("{place}: waiting up to {seconds} s for robotsd to answer", seconds = whole.as_secs()));
         let late = || {
             let may_be_done = if of.0.is_safe() { "" } else { "; the request may still take effect" };
             broken(format!(
-                "no answer after {} s: robotsd is stopped (SIGSTOP), or is waiting for a file system that \
+                "no answer after {seconds} s: robotsd is stopped (SIGSTOP), or is waiting for a file system that \
                  hangs{may_be_done}",
-                whole.as_secs()
+                seconds = whole.as_secs()
             ))
         };
         timeout(whole.saturating_sub(silent), answering).await.unwrap_or_else(|_| Err(late()))
@@ -154,10 +154,11 @@ fn ask_within<T: DeserializeOwned>(
             error: String,
         }
         let refused = serde_json::from_slice::<Refused>(&body);
-        let text = refused.map_or_else(|_| "the response is not from robotsd".to_owned(), |refused| refused.error);
+        let text =
+            refused.map_or_else(|_| "this response does not come from robotsd".to_owned(), |refused| refused.error);
         return Err(AskError::Refused(answer.status, text));
     }
-    serde_json::from_slice(&body).map_err(|error| broken(format!("the response is not from robotsd: {error}")))
+    serde_json::from_slice(&body).map_err(|error| broken(format!("this response does not come from robotsd: {error}")))
 }
 
 /// Whether bytes were sent and received over a connection.
@@ -251,8 +252,12 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
                 let stream = TcpStream::connect((name, *port)).await.map_err(failed)?;
                 let local = stream.peer_addr().ok().filter(|address| !is_open(*address));
                 let trust = authorities().map_err(|why| broken(&why))?;
-                let known_by =
-                    |error| format!("{error} (commands read certificate authorities from the file in {AUTHORITIES})");
+                let known_by = |error| {
+                    format!(
+                        "{error} (to trust another certificate authority, set {AUTHORITIES} to the path \
+                         of its certificate)"
+                    )
+                };
                 let stream = secured(trust.as_ref(), name, stream).await.map_err(|error| broken(&known_by(error)))?;
                 let socket = Socket::Tls(Box::new(stream.into()));
                 Ok(Connection { socket, host: format!("{host}:{port}"), takes_token: true, local })

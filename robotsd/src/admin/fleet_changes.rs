@@ -46,7 +46,7 @@ impl FleetSites for ServerState {
 
 /// Returns the fleet, if the process belongs to one.
 pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
-    let none = "this robotsd does not belong to a fleet: set name in [fleet], and restart it";
+    let none = "this robotsd does not belong to a fleet: set \"name\" in [fleet], and restart robotsd";
     serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
@@ -86,12 +86,15 @@ pub(super) async fn enforce(
     let (decision, still_off) = made.map_err(|why: String| AdminReply::error(StatusCode::CONFLICT, &why))?;
     let of = site.as_ref().map_or_else(|| "every site".to_owned(), |site| format!("site {site:?}"));
     let message = match (to, decision.writes, &*still_off) {
-        (Enforcement::Off, ..) => format!("enforcement of {of} is off for the whole fleet"),
-        (Enforcement::On, lifted, []) => format!("the fleet allows enforcement of {of}; off switches lifted: {lifted}"),
+        (Enforcement::Off, ..) => format!("enforcement of {of} is switched off for the whole fleet"),
+        (Enforcement::On, lifted, []) => {
+            format!("the fleet no longer switches enforcement of {of} off; removed off switches: {lifted}")
+        }
         (Enforcement::On, lifted, off) => {
             format!(
-                "the fleet allows enforcement of {of}; off switches lifted: {lifted}; still off by other switches: {}",
-                off.join(", ")
+                "the fleet no longer switches enforcement of {of} off; removed off switches: {lifted}; still off \
+                 because of other switches: {still_off}",
+                still_off = off.join(", ")
             )
         }
     };
@@ -123,7 +126,8 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let stored = fleet.ask(calls).await;
     stored.map_err(|why| conflict(&format!("site {site:?}: the fleet does not accept {hash}: {why}")))?;
     let message = format!(
-        "site {site:?}: version {hash} is accepted by the fleet, and goes live on each replica whose source has it"
+        "site {site:?}: the fleet accepts version {hash}, which goes live on each replica whose source contains this \
+         version"
     );
     let report = ChangeReport { site: Some(site.to_owned()), running: true, kept: true, ..ChangeReport::new(message) };
     let mut reply = AdminReply::json(&report);

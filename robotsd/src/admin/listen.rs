@@ -72,10 +72,14 @@ impl CommandPlace {
             }
         }
         if settings.address.is_none() && tcp.is_some() {
-            return Err("a TCP socket was passed for the admin interface, but [admin] does not set address".to_owned());
+            return Err(
+                "the supervisor passed a TCP socket for the admin interface, but [admin] has no \"address\"".to_owned()
+            );
         }
         if settings.socket.is_none() && unix.is_some() {
-            return Err("a Unix socket was passed for the admin interface, but [admin] does not set socket".to_owned());
+            return Err(
+                "the supervisor passed a Unix socket for the admin interface, but [admin] has no \"socket\"".to_owned()
+            );
         }
         let address = settings.address.map(|address| AddressSocket::open(address, tcp)).transpose()?;
         let on_socket = |path: &PathBuf| -> io::Result<CommandSocket> {
@@ -134,7 +138,8 @@ impl AddressSocket {
         let local = socket.local_addr().map_err(cannot)?;
         if is_passed && local != address && address.port() != 0 {
             return Err(format!(
-                "the socket passed for [admin] listens on {local}, but [admin] sets address = \"{address}\""
+                "the socket that the supervisor passed for [admin] listens on {local}, but [admin] has address = \
+                 \"{address}\""
             ));
         }
         Ok(Self { socket, local })
@@ -156,7 +161,7 @@ impl AddressSocket {
             (AdminAccess::Full, _) => "",
             (AdminAccess::Read, _) => " (for reading)",
             (AdminAccess::TokenForChanges, Some(local)) => {
-                &*format!(" (for changes with the token in {})", local.file.display())
+                &*format!(" (for changes with the token in {file})", file = local.file.display())
             }
             (AdminAccess::TokenForChanges, None) => " (for changes with a token)",
             (AdminAccess::Token, _) => " (with a token)",
@@ -249,7 +254,7 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(Error::new(ErrorKind::AlreadyExists, "the path exists and is not a socket"));
+            return Err(Error::new(ErrorKind::AlreadyExists, "this path exists and is not a socket"));
         }
         Ok(_) if connect_now(path).is_ok() => {
             return Err(Error::new(ErrorKind::AddrInUse, "another process already listens there"));
@@ -293,7 +298,7 @@ pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     let refused =
         |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", folder.display())));
     if !found.is_dir() {
-        return refused("the runtime folder is not a folder");
+        return refused("the path of the runtime folder is not a folder");
     }
     if found.uid() != 0 && found.uid() != rustix::process::geteuid().as_raw() {
         return refused("the runtime folder belongs to another user");

@@ -144,9 +144,9 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
         }
     }
     Err(format!(
-        "{}: no running robotsd uses this config: give its config with --config FILE, or its admin interface with \
-         --admin PLACE{notes}",
-        config.display()
+        "{config}: no running robotsd uses this config: give the config of a running robotsd with --config FILE, or \
+         its admin interface with --admin PLACE{notes}",
+        config = config.display()
     ))
 }
 

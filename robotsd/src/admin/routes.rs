@@ -216,7 +216,11 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
         if !refused.is_kept && state.began_without(&refused.path) {
             status = status.max(sites);
         }
-        lines.push(format!("a file is rejected since {}: {}", refused.since, refused.why));
+        lines.push(format!(
+            "an included file of the config is rejected since {since}: {why}",
+            since = refused.since,
+            why = refused.why
+        ));
     }
     if let Some(serving) = state.serving() {
         if serving.sites.enforcement() == Enforcement::Off {
@@ -252,7 +256,7 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
-        report.problems.push(format!("[admin] gives you {grant}, but there is no such site"));
+        report.problems.push(format!("[admin] gives you {grant}, but none of these sites exists"));
     }
     report
 }
@@ -282,7 +286,10 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
 /// Starts a new process that replaces this one, and waits for the outcome.
 async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
-    let report = state.upgrade().await.ok_or_else(|| AdminReply::unavailable("this process is starting or ending"))?;
+    let report = state
+        .upgrade()
+        .await
+        .ok_or_else(|| AdminReply::unavailable("this process is starting or ending: try again"))?;
     let mut reply = AdminReply::json(&report);
     reply.error = (report.state == "failed").then_some(report.message);
     Ok(reply)
@@ -336,7 +343,7 @@ async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Ans
     let to = match &*query.needed("to", "off or to=on")? {
         "off" => Enforcement::Off,
         "on" => Enforcement::On,
-        other => return Err(AdminReply::bad_request(&format!("{other:?} is neither \"off\" nor \"on\""))),
+        other => return Err(AdminReply::bad_request(&format!("\"to\" is {other:?}: write to=off or to=on"))),
     };
     let site = query.value("site").map(|_| query.needed("site", "NAME")).transpose()?;
     let serving = serving(&state)?;
@@ -344,7 +351,9 @@ async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Ans
         return change(serving, move |sites| sites.enforce(site.as_deref(), to)).await;
     };
     if !(1..=64).contains(&mark.len()) || !mark.bytes().all(|octet| octet.is_ascii_alphanumeric()) {
-        return Err(AdminReply::bad_request("invalid mark: use 1 to 64 letters and digits"));
+        return Err(AdminReply::bad_request(
+            "\"mark\" is not a valid id of an off switch: write 1 to 64 letters and digits",
+        ));
     }
     fleet_changes::enforce(serving, to, site, mark.to_owned(), by).await
 }
@@ -374,9 +383,10 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!(
-            "{}: no response within {} ms, so this is the state that was last read",
-            report.store,
-            FRESH.as_millis()
+            "{store}: the store did not respond within {limit} ms, so this report shows the state that was read \
+             before",
+            store = report.store,
+            limit = FRESH.as_millis()
         );
         report.problems.push(late);
     }
@@ -466,7 +476,10 @@ impl Query {
     /// Refuses a query with names other than these.
     fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
         let Some((name, _)) = self.0.iter().find(|(name, _)| !names.contains(&&**name)) else { return Ok(()) };
-        Err(AdminReply::bad_request(&format!("the query has the unknown name {name:?}: use {}", names.join(", "))))
+        Err(AdminReply::bad_request(&format!(
+            "the query has the unknown parameter {name:?}: use {known}",
+            known = names.join(", ")
+        )))
     }
 }
 
@@ -523,7 +536,7 @@ async fn read_board(
     };
     let deadline = Instant::now() + PATIENCE;
     let reader = timeout_at(deadline, board.reader()).await;
-    let reader = reader.map_err(|_| late("other requests are still reading it"))?;
+    let reader = reader.map_err(|_| late("other requests are still reading these files"))?;
     let read = spawn_blocking(move || {
         // The permit is held until the files are read, even if the client has disconnected.
         let _reader = reader;
@@ -542,8 +555,11 @@ const RELOADS: [&str; 2] = ["5", "60"];
 async fn board_page(state: Arc<ServerState>, asked: Asked) -> Answer {
     let (query, grant) = (board_query(&asked.query)?, asked.grant.clone());
     let reload = asked.query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));
-    let reload =
-        reload.map(|known| known.ok_or_else(|| AdminReply::bad_request("invalid value of reload: use 5 or 60")));
+    let reload = reload.map(|known| {
+        known.ok_or_else(|| {
+            AdminReply::bad_request("\"reload\" must be a number of seconds: write reload=5 or reload=60")
+        })
+    });
     let reload = reload.transpose()?;
     board(state, asked, move |state, report| {
         let serving = state.serving();

@@ -184,7 +184,7 @@ async fn admit(
 ) -> Result<Option<&'static Route>, AdminReply> {
     access.admit(head)?;
     let too_large =
-        || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large: send the request without a body");
+        || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "the request has a body: send it without a body");
     if body.size_hint().lower() > BODY as u64 {
         return Err(too_large());
     }

@@ -181,8 +181,8 @@ impl ServerState {
         };
         timeout(CONFIG_PATIENCE, requesting).await.unwrap_or_else(|_| {
             let message = format!(
-                "the config is still being read after {} s: see the log for the outcome",
-                CONFIG_PATIENCE.as_secs()
+                "the config is still being read after {seconds} s: see the log for the outcome",
+                seconds = CONFIG_PATIENCE.as_secs()
             );
             Some(ReloadOutcome { outcome: "kept".to_owned(), message })
         })
@@ -434,7 +434,10 @@ impl ConfigState {
             tried,
             why: why.to_owned(),
             held_back: changes,
-            next: vec![NextStep::command("to see every error", ["robotsd", "config", "check", &report.path])],
+            next: vec![NextStep::command(
+                "to see all errors of the config",
+                ["robotsd", "config", "check", &report.path],
+            )],
         });
         is_news
     }

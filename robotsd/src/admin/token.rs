@@ -55,7 +55,7 @@ pub(super) fn token_of_environment() -> Result<Option<String>, String> {
             (read.0, path)
         }
     };
-    token.map(Some).ok_or_else(|| format!("{at}: the value is not a token of robotsd, or is truncated"))
+    token.map(Some).ok_or_else(|| format!("{at}: the value is not a complete token of robotsd"))
 }
 
 /// Reads a token file and its metadata. The token is `None` if the file does not contain exactly
@@ -125,13 +125,16 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
     };
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
-        return Err(format!("the file belongs to user {}, but must belong to the user of robotsd, {own}", found.uid()));
+        return Err(format!(
+            "the file belongs to the user with uid {owner}, but must belong to the user of robotsd (uid {own})",
+            owner = found.uid()
+        ));
     }
     let mode = found.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(format!("the mode of the file is {mode:03o} instead of 600, so others may know the token"));
     }
-    token.map(Some).ok_or_else(|| "the content is not a token of robotsd, or is truncated".to_owned())
+    token.map(Some).ok_or_else(|| "the file does not contain a complete token of robotsd".to_owned())
 }
 
 impl TokenFile {

@@ -105,7 +105,8 @@ impl Watchdog {
         let panic = self.last_panic().map(|last| {
             let panics = self.panics.load(Ordering::Relaxed);
             format!(
-                "panics since the start: {panics} (report these bugs, with the output on stderr); the last one: {last}"
+                "panics since the start: {panics}; a panic is a bug of robotsd: report it, with the output on \
+                 stderr. The last panic: {last}"
             )
         });
         self.loops().filter(|watched| watched.is_stalled()).map(EventLoop::problem).chain(panic)
@@ -133,8 +134,13 @@ impl EventLoop {
             }
             return;
         }
-        let goes_on =
-            self.is_stalled().then(|| format!("the thread {} continues after {} s", self.thread, self.seconds()));
+        let goes_on = self.is_stalled().then(|| {
+            format!(
+                "the thread {thread} works again, after it was stalled for {seconds} s",
+                thread = self.thread,
+                seconds = self.seconds()
+            )
+        });
         // The count is reset before the line is logged. A status that someone requests because of
         // the line therefore does not show the stall any more.
         self.missed.store(0, Ordering::Relaxed);
@@ -155,10 +161,10 @@ impl EventLoop {
 
     fn problem(&self) -> String {
         format!(
-            "the thread {} has been stalled for {} s, with all of its connections: if it does not continue, restart \
-             robotsd, or let WatchdogSec= or a probe of /livez restart it",
-            self.thread,
-            self.seconds(),
+            "the thread {thread} has been stalled for {seconds} s, and its connections get no answers: if it does \
+             not continue, restart robotsd, or let WatchdogSec= or a probe of /livez restart robotsd automatically",
+            thread = self.thread,
+            seconds = self.seconds()
         )
     }
 }

@@ -212,7 +212,8 @@ impl History {
                 if size > retention.size {
                     let most = retention.size;
                     let why = format!(
-                        "they have {size} bytes, which exceeds [board] size = {most}, but files of today are kept"
+                        "the files of today alone have {size} bytes, which exceeds size = {most} in [board], but \
+                         files of today are never removed"
                     );
                     failed = failed.and(Err(io::Error::other(why)));
                 }
@@ -237,8 +238,8 @@ impl History {
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
-            "all files before today are older than the retention, the newest is from {}: is the clock right?",
-            date_of(newest)
+            "the newest file before today is from {day}, so the retention would remove all files: check the clock",
+            day = date_of(newest)
         ))),
         _ => Ok(()),
     }
@@ -482,7 +483,7 @@ mod tests {
         assert!(size("small", DAY_ONE) > 0 && size("large", DAY_ONE) == 0);
         let why = history.prune(DAY_ONE + DAY, retention, 0).unwrap_err().to_string();
         assert!(size("small", DAY_ONE) == 0 && size("small", DAY_ONE + DAY) > 0 && size("large", DAY_ONE + DAY) > 0);
-        assert!(why.contains("files of today are kept"), "{why}");
+        assert!(why.contains("files of today are never removed"), "{why}");
     }
 
     #[test]
@@ -495,7 +496,7 @@ mod tests {
                 history.add("shop", day, &rows_of(day, "a", 1)).unwrap();
             });
             let why = history.prune(later, retention, 100).unwrap_err().to_string();
-            assert!(why.contains("is the clock right?"), "{why}");
+            assert!(why.contains("check the clock"), "{why}");
             assert!((0..3).all(|number| day(&history, "shop", DAY_ONE + number * DAY) != DayRows::default()));
         }
     }

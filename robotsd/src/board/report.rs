@@ -177,13 +177,13 @@ impl JudgedCounts {
     }
 
     /// Describes the counts. The description follows the words "disallowed requests", for example
-    /// `10 although it had read that they are disallowed, 2 without a read seen here`; `None` if
+    /// `10 although the crawler had read that they are disallowed`; `None` if
     /// all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
-            (self.ignored, "although it had read that they are disallowed"),
-            (self.not_newest, "allowed by the older version that it had read"),
-            (self.unread, "without a read seen here"),
+            (self.ignored, "although the crawler had read that they are disallowed"),
+            (self.not_newest, "allowed by the older version that the crawler had read"),
+            (self.unread, "without any read of robots.txt that was seen here"),
             (self.undecided, "which cannot be judged"),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
@@ -220,15 +220,18 @@ impl NeverHit {
         let since = self.since.get(..16).unwrap_or(&self.since).replace('T', " ");
         let lines = counted(of as u64, "Disallow line");
         if count == 0 {
-            return format!("Each of {lines} has disallowed a request since {since} UTC.");
+            return format!("Since {since} UTC, each of {lines} has disallowed at least one request.");
         }
         let have = if count == 1 { "has" } else { "have" };
         let certain = if self.is_certain {
             ""
         } else {
-            "; some may have, because hits are counted together for several lines, or are missing"
+            "; some of them may have, because hits of several lines are counted together, or were not counted"
         };
-        format!("{} of {lines} {have} disallowed no request since {since} UTC{certain}.", grouped(count as u64))
+        format!(
+            "Since {since} UTC, {count} of {lines} {have} disallowed no request{certain}.",
+            count = grouped(count as u64)
+        )
     }
 }
 

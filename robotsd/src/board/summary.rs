@@ -271,8 +271,10 @@ fn word(
     }
     if undecided > 0 {
         return Err(match evidence {
-            Evidence::Partial => "fetches of robots.txt may be missing here ([board] sees_all, replicas)",
-            Evidence::Complete => "a fetch of robots.txt may have been missed",
+            Evidence::Partial => {
+                "this report may lack fetches of robots.txt (see \"sees_all\" and \"replicas\" in [board])"
+            }
+            Evidence::Complete => "robotsd may have missed a fetch of robots.txt",
         });
     }
     if not_newest > 0 {

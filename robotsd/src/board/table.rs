@@ -329,7 +329,8 @@ impl Board {
                 Ok(Added::Whole) => continue,
                 Ok(Added::WithoutEvidence(error)) => {
                     format!(
-                        "the board of site {site:?}: a copy of a damaged file could not be kept as .jsonl.damaged: {error}"
+                        "the board of site {site:?}: a file is damaged, and its copy (.jsonl.damaged) could not be \
+                         written: {error}"
                     )
                 }
                 Err(error) => {
@@ -351,14 +352,15 @@ impl Board {
         let BoardConfig { keep, keep_days, size, .. } = self.settings;
         let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
         let pruned = history.prune(now, retention, MAX_LIVE);
-        pruned.map_err(|error| format!("old files of the board are not removed: {error}"))
+        pruned.map_err(|error| format!("old files of the board cannot be removed: {error}"))
     }
 
     /// Folds the hours of days that are old enough.
     fn fold(&self, now: Second, files: &mut History) -> Result<(), String> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let before = day_of(now.saturating_sub(self.settings.keep.as_secs()));
-        let failed = |error| format!("old hours of the board cannot be folded into days: {error}");
+        let failed =
+            |error| format!("the hourly rows of old days of the board cannot be merged into daily rows: {error}");
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
             if self.is_ending() {
@@ -422,8 +424,12 @@ impl Board {
     /// Returns the reasons why some counts are not stored.
     pub(crate) fn problems(&self) -> Vec<String> {
         let table = self.table.lock();
-        let lost = (table.lost > 0)
-            .then(|| format!("{} crawler requests were not counted, because there were too many rows", table.lost));
+        let lost = (table.lost > 0).then(|| {
+            format!(
+                "the board did not count {lost} requests of crawlers, because it had too many rows",
+                lost = table.lost
+            )
+        });
         table.problem.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
     }
 
@@ -445,7 +451,7 @@ impl Board {
 
     /// Describes what a reader of the history reads, for messages.
     pub(crate) fn what_is_read(&self) -> String {
-        let files = |folder: &PathBuf| format!("the files of the board in {}", folder.display());
+        let files = |folder: &PathBuf| format!("the files of the board in {folder}", folder = folder.display());
         self.folder.as_ref().map_or_else(|| "the board".to_owned(), files)
     }
 

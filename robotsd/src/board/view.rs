@@ -139,7 +139,8 @@ impl Board {
 /// answer.
 pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery, now: Second) -> BoardReport {
     let period = query.span.ending(now);
-    let none = answers.is_empty().then(|| "fleet.replicas in the config is empty".to_owned());
+    let none =
+        answers.is_empty().then(|| "no replica could be asked, because \"replicas\" in [fleet] is empty".to_owned());
     let (mut counted, mut missing) = (Vec::<ReplicaRows>::new(), Vec::from_iter(none));
     for ReplicaAnswer { replica, answer, error } in answers {
         missing.extend(error.map(|why| format!("{replica}: {why}")));
@@ -157,10 +158,15 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     let known = counted.len() + missing.len().max(heard.len());
     let beside = heard.len().saturating_sub(missing.len());
     if missing.is_empty() {
-        missing.extend(heard.iter().map(|name| format!("{name}: no address in fleet.replicas answers for it")));
+        missing.extend(
+            heard.iter().map(|name| format!("{name}: this replica does not answer at any address in fleet.replicas")),
+        );
     } else if beside > 0 {
         let names: Vec<_> = heard.iter().map(|name| name.as_str()).collect();
-        missing.push(format!("{beside} of {}: no address in fleet.replicas answers for them", names.join(", ")));
+        missing.push(format!(
+            "{beside} of {names}: these replicas do not answer at any address in fleet.replicas",
+            names = names.join(", ")
+        ));
     }
     let mut report = begin(period, true, known, counted.len());
     report.notes.push(format!("Counted: {} of {}.", counted.len(), plural(known, "replica")));
@@ -249,7 +255,10 @@ fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<St
     if let Some(wanted) = &query.site {
         sites.retain(|(site, _)| site == wanted);
     } else if sites.len() > MAX_SITES {
-        notes.push(format!("Only {MAX_SITES} of {} sites are shown: use site=NAME for another.", sites.len()));
+        notes.push(format!(
+            "Only {MAX_SITES} of {count} sites are shown: use site=NAME for another.",
+            count = sites.len()
+        ));
         sites.truncate(MAX_SITES);
     }
     sites

@@ -183,7 +183,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
         complain(&format_args!(
             "{}: {}",
             unknown.fault(),
-            unknown.hint().as_deref().unwrap_or("no evidence can verify it")
+            unknown.hint().as_deref().unwrap_or("no evidence can verify an unknown crawler")
         ));
     }
     let claim = claim::check(&agents, address, &selected.evidence, names)?;
@@ -266,11 +266,13 @@ fn no_crawler(words: &[String], registry: &Registry) -> String {
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
     let known: Vec<_> = registry.crawlers().flat_map(words_of).collect();
     let hint = match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
-        _ if unknown.is_empty() => "each word matches some crawlers, but no crawler matches all of them".to_owned(),
+        _ if unknown.is_empty() => {
+            "each word matches some crawlers, but no crawler matches all words: use fewer words".to_owned()
+        }
         Some(hint) => hint,
         None => "`robotsd agents` lists all crawlers; use `--identify` for a User-Agent header".to_owned(),
     };
-    format!("no crawler in the registry matches {:?}: {hint}", words.join(" "))
+    format!("no crawler in the registry matches {words:?}: {hint}", words = words.join(" "))
 }
 
 /// Reports whether a word is a selector, not a word to search for.
@@ -337,7 +339,8 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
         _ => "a crawler that is not registered".to_owned(),
     };
     Some(format!(
-        "{header:?} is read as the header of a request; as a name, as in `explain --user-agent`, it means {crawler}"
+        "{header:?} is read as a whole User-Agent header; as a crawler's name, as in `explain --user-agent`, \
+         {header:?} means {crawler}"
     ))
 }
 
@@ -370,5 +373,8 @@ impl<'a> AgentSummary<'a> {
 /// Formats, for example, `54 (7 %) checked against their operators' pages, the last on 2026-11-22`.
 pub(in crate::commands) fn checked_share(rows: usize, checked: usize, last: Option<&str>) -> String {
     let last = last.map_or_else(String::new, |day| format!(", the last on {day}"));
-    format!("{checked} ({} %) checked against their operators' pages{last}", checked * 100 / rows.max(1))
+    format!(
+        "{checked} ({percent} %) were checked against the pages of their operators{last}",
+        percent = checked * 100 / rows.max(1)
+    )
 }

@@ -39,7 +39,7 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<SystemTime>,
 
-    /// Write JSON, one object per line
+    /// Print the entries as JSON, one object per line
     #[arg(long)]
     json: bool,
 }
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     let (records, broken) = match read(&path) {
         Err(error) if args.file.is_none() && error.kind() == io::ErrorKind::NotFound => {
             complain(&format_args!(
-                "{}: the file does not exist, because neither a command nor a config has changed anything yet",
+                "{}: the audit file does not exist yet, because no command or config has changed anything",
                 path.display()
             ));
             (Vec::new(), 0)
@@ -92,7 +92,7 @@ fn place(args: &AuditArgs) -> Result<(PathBuf, Vec<String>), String> {
     let path = config_if_any(args.config.as_deref()).ok_or("no config was found: give one with --config FILE")?;
     let StatePlace { audit, sites, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;
     let path = path.display();
-    let none = || format!("{path}: no audit file is configured: write state_dir, or audit = \"…\" in [admin]");
+    let none = || format!("{path}: the config names no audit file: set state_dir, or write audit = \"…\" in [admin]");
     Ok((audit.ok_or_else(none)?, sites))
 }
 

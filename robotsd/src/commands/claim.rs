@@ -49,8 +49,12 @@ pub(super) fn check(
     let steps = RefCell::new(Vec::new());
     let note = |step: String| steps.borrow_mut().push(step);
     if public.is_err() {
-        let why = if is_proxy(address) { "is a trusted proxy's" } else { "is private, shared or reserved" };
-        note(format!("address {address} {why}, so it proves nothing about the client"));
+        let why = if is_proxy(address) {
+            "belongs to a trusted proxy"
+        } else {
+            "is in a private, shared or reserved network"
+        };
+        note(format!("the address {address} {why}, so it proves nothing about the client"));
     }
     let resolver = match names {
         Names::LookUp => {
@@ -67,13 +71,16 @@ pub(super) fn check(
     match found.crawler {
         None => note("the request names no crawler, so there is nothing to check".to_owned()),
         Some(name) if found.identity == Identity::Unverifiable => {
-            note(format!("the operator of {name} publishes nothing that could refute the claim"));
+            note(format!(
+                "the operator of {name} publishes neither a list of addresses nor host names, so the claim \
+                 can be neither verified nor refuted"
+            ));
         }
         Some(_) => {}
     }
     let (identity, mut steps) = (found.identity, steps.into_inner());
     if let Identity::Undecided(_) = identity {
-        steps.insert(0, "neither proved nor disproved by the evidence that was checked".to_owned());
+        steps.insert(0, "the evidence that was checked neither proves nor disproves the claim".to_owned());
     }
     Ok(CheckedClaim { identity, steps })
 }
@@ -91,7 +98,7 @@ impl NotedEvidence<'_> {
     fn shown_origin(&self, url: &str, copy: &ListCopy) -> String {
         match (copy.confirmed, copy.fetched, self.places.own_copy(url)) {
             (Some(confirmed), _, _) => format!("saved, confirmed {}", rfc3339(confirmed)),
-            (_, Some(day), _) => format!("the embedded copy of {day}"),
+            (_, Some(day), _) => format!("the copy of {day} that is built into robotsd"),
             (_, _, Some(path)) => format!("the copy {}", path.display()),
             _ => copy.origin.to_owned(),
         }
@@ -107,7 +114,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
             (self.note)(match copy {
                 None => format!("list {url}: no copy is available"),
                 Some(copy) => {
-                    let is_in = if copy.list.set.contains(address.get()) { "is in it" } else { "is not in it" };
+                    let is_in =
+                        if copy.list.set.contains(address.get()) { "is in the list" } else { "is not in the list" };
                     format!("list {url} ({}): {} {is_in}", self.shown_origin(url, copy), address.get())
                 }
             });
@@ -117,8 +125,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
         let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)(
-                "a list without the address refutes a request only if the list is confirmed daily, as by a robotsd \
-                 with [identity]: with --config, the lists of that robotsd are used"
+                "a list that lacks the address refutes a claim only if its server confirmed the list within the last \
+                 day: to use the lists that a running robotsd keeps up to date, add --config"
                     .to_owned(),
             );
         }
@@ -127,9 +135,13 @@ impl ClaimEvidence for NotedEvidence<'_> {
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let patterns = name_patterns(crawler)?;
-        (self.note)(format!("DNS names of {}'s addresses: {}", crawler.name, crawler.reverse_dns.join(", ")));
+        (self.note)(format!(
+            "the addresses of {crawler} have DNS names such as {names}",
+            crawler = crawler.name,
+            names = crawler.reverse_dns.join(", ")
+        ));
         let Some((runtime, resolver)) = &self.resolver else {
-            (self.note)("reverse DNS names were not looked up".to_owned());
+            (self.note)("the DNS names of the address were not looked up".to_owned());
             return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
         };
         let note = |question: &RdnsQuestion<'_>, answer: &DnsAnswer| (self.note)(answered(question, answer));
@@ -137,7 +149,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
         let meant = RdnsCheck::through(outcome, None, now);
         if outcome != meant {
             (self.note)(
-                "a resolver refutes requests only if it verified an address of the same operator within the last hour"
+                "a resolver's answer refutes a claim only if the resolver verified an address of the same operator \
+                 within the last hour"
                     .to_owned(),
             );
         }
@@ -163,8 +176,8 @@ fn answered(question: &RdnsQuestion<'_>, answer: &DnsAnswer) -> String {
         }
         DnsAnswer::Addresses(addresses) => addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         DnsAnswer::NoSuchName | DnsAnswer::NoRecords => "none".to_owned(),
-        DnsAnswer::Timeout => "no answer in time".to_owned(),
-        DnsAnswer::Truncated => "the answer was truncated".to_owned(),
+        DnsAnswer::Timeout => "the resolver did not answer in time".to_owned(),
+        DnsAnswer::Truncated => "the resolver's answer was truncated".to_owned(),
         _ => "the resolver failed".to_owned(),
     };
     format!("{asked}: {found}")

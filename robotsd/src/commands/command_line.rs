@@ -48,7 +48,7 @@ pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
     let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));
     if !directory.is_dir() {
-        return Err(failed(&"not a folder; create it first"));
+        return Err(failed(&"this is not a folder: create the folder first"));
     }
     let version = format!("robotsd {}", command.get_version().unwrap_or_default());
     // A page for `help` is not needed, because the page of a command lists its subcommands.

@@ -121,12 +121,14 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let (listeners, sites) = (config.listeners.len(), config.sites.len());
     let refused = config.included.refused.len();
     let verdict = match (errors_of_sites, unenforced) {
-        _ if cannot_start => "cannot be served as it is written",
-        _ if refused > 0 => &*format!("can be served, but without the changes in {}", plural(refused, "file")),
-        (0, _) if waits > 0 => "has versions that the gate would hold",
+        _ if cannot_start => "cannot be served: correct the errors above",
+        _ if refused > 0 => {
+            &*format!("can be served, but without the changes in {files} with errors", files = plural(refused, "file"))
+        }
+        (0, _) if waits > 0 => "can be served, but the gate would hold new versions of a robots.txt",
         (0, 0) => "can be served",
-        (0, _) => "can be served, but not enforced: a kill switch cannot be read",
-        _ => &*format!("has {} in the files that its sites serve", plural(errors_of_sites, "error")),
+        (0, _) => "can be served, but a kill switch cannot be read, so rules would not be enforced",
+        _ => &*format!("has {errors} in the files that its sites serve", errors = plural(errors_of_sites, "error")),
     };
     let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
     if format == ProblemFormat::Text {

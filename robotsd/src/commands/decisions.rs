@@ -89,7 +89,9 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         return conclude(&report, None, running);
     }
     match rested {
-        Ok(report) => conclude(&report, Some(&format!("{unreachable}; this takes effect at the next start")), running),
+        Ok(report) => {
+            conclude(&report, Some(&format!("{unreachable}; the change takes effect at the next start")), running)
+        }
         Err(message) if unreachable.contains(&message) => Err(refusal(unreachable)),
         Err(message) => Err(refusal(format_args!("{unreachable}; {message}"))),
     }
@@ -119,8 +121,10 @@ fn audited(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'
     if value("to") != Some("off") {
         write(&record.with("started")).map_err(|why| format!("{why}; nothing was changed"))?;
     }
-    let without_config =
-        || "with --config FILE the change is written to the state directory, for the next start".to_owned();
+    let without_config = || {
+        "to make the change at the next start, give --config FILE: the change is then written to the state directory"
+            .to_owned()
+    };
     let made = config.ok_or_else(without_config).and_then(|path| at_rest(&path));
     let outcome = match &made {
         Ok(report) => AuditRecord {
@@ -155,7 +159,7 @@ fn text(page: &mut Page, report: &ChangeReport, note: Option<&str>, running: &Ru
 }
 
 fn without_state(path: &Path) -> String {
-    format!("{}: there is no state_dir, so the change cannot be saved for the next start", path.display())
+    format!("{}: the config has no state_dir, so the change cannot be saved for the next start", path.display())
 }
 
 #[derive(Debug, clap::Args)]
@@ -178,9 +182,9 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     let Some(hash) = &args.hash else {
         return match args.fleet.fleet {
             false => show_waiting(args),
-            true => {
-                Err(refusal("--fleet needs the hash of a version: `robotsd status --fleet` shows pending versions"))
-            }
+            true => Err(refusal(
+                "--fleet needs the hash of the version to accept: `robotsd status --fleet` shows the pending versions",
+            )),
         };
     };
     let hash: VersionHashPrefix = hash.parse().map_err(|error: ValueError| refusal(error))?;
@@ -252,7 +256,7 @@ pub(crate) struct EnforceArgs {
     /// Whether disallowed requests are refused, tagged and logged
     to: To,
 
-    /// Only this site
+    /// Switch only this site [default: every site]
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 
@@ -292,8 +296,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
             Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
                 return Err(format!(
-                    "no robotsd has served site {name:?} yet, and a new site starts switched off if it shares hosts with \
-                     a switched-off site: start robotsd, then switch the site on"
+                    "no robotsd has served site {name:?} yet. A new site may start switched off, because it shares \
+                     hosts with a switched-off site: start robotsd, then switch the site on"
                 ));
             }
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),
@@ -304,7 +308,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             site: args.site.clone(),
             enforcement: Some(to.as_str().to_owned()),
             kept: true,
-            ..ChangeReport::new(format!("enforcement of {of} is switched {to} in {}", folder.display()))
+            ..ChangeReport::new(format!("enforcement of {of} is switched {to} in {folder}", folder = folder.display()))
         })
     })
 }
@@ -314,7 +318,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(
-        "{error}. To switch it while it runs, name its admin interface with --admin PLACE; otherwise stop it \
-         ({stop}), and switch before the next start"
+        "{error}. To switch enforcement while that process runs, name its admin interface with --admin PLACE. \
+         Otherwise stop the process ({stop}), and switch enforcement before the next start"
     )
 }

@@ -8,7 +8,7 @@
 //!
 //! - 0 if the file is now as requested;
 //! - 1 if --diff shows a necessary edit;
-//! - 2 if the file could not be read or written, or the edit is not proved.
+//! - 2 if the file could not be read or written, or if the effect of the edit could not be proved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -90,11 +90,12 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
         let category = name.parse::<Category>().ok();
         match category.map(|_| format!("did you mean \"category:{name}\"?")).or_else(|| unknown.hint()) {
             Some(hint) => return Err(format!("{fault}: {hint}")),
-            None if is_crawler => complain(&format_args!("{fault}: it is treated as a crawler")),
+            None if is_crawler => complain(&format_args!("{fault}: the name is treated as that of a crawler")),
             None => {
                 return Err(format!(
-                    "{fault}, and the name does not look like a crawler's, such as \"HouseBot\": write a name that `robotsd \
-                     agents` lists, \"category:WORD\", \"operator:NAME\" or \"index\", or write its group by hand"
+                    "{fault}, and the name does not look like that of a crawler, such as \"HouseBot\": write a name \
+                     that `robotsd agents` lists, \"category:WORD\", \"operator:NAME\" or \"index\"; or write the \
+                     group into the file by hand"
                 ));
             }
         }
@@ -102,7 +103,8 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let agent = agents.first();
     match named_as {
         NamedAs::Header if agent.class() == Class::Library => Err(format!(
-            "{name:?} is a tool or library, not a crawler: no group applies to it, so block it in the server's config"
+            "{name:?} is a tool or library, not a crawler, so no group applies to it: block it in the config of your \
+             server"
         )),
         NamedAs::Star | NamedAs::Header if !agent.is_registered() => {
             Err(format!("{name:?} is not a crawler's name: write one such as \"GPTBot\", or \"category:WORD\""))
@@ -138,7 +140,10 @@ impl EditArgs {
                     let (named, nameless): (Vec<_>, Vec<_>) = crawlers.partition(|crawler| can_be_named(crawler));
                     if !nameless.is_empty() {
                         let names = quoted_list(nameless.iter().map(|crawler| &crawler.name));
-                        complain(&format_args!("left out, because no line of a robots.txt can name them: {names}"));
+                        complain(&format_args!(
+                            "these crawlers are left out, because no line of a robots.txt can \
+                             contain their names: {names}"
+                        ));
                     }
                     named.into_iter().map(Agent::from).collect()
                 }
@@ -153,12 +158,15 @@ impl EditArgs {
 
 pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     if args.disallow.is_empty() && args.allow.is_empty() {
-        let fault = "no crawlers are selected: write --disallow or --allow, such as --disallow category:ai-training";
+        let fault = "no crawlers are selected: add --disallow or --allow, such as --disallow category:ai-training";
         return Err(io::Error::other(fault));
     }
     let source = InputSource::of(&args.file);
     if let Some(url) = args.file.to_str().filter(|file| is_url(file)) {
-        let fault = format!("{}: this command edits files, not URLs: give the path of the file", shown_url(url));
+        let fault = format!(
+            "{}: this command edits local files and cannot edit a URL: give the path of the file",
+            shown_url(url)
+        );
         return Err(io::Error::other(fault));
     }
     let site = args.site.select_for(&[args.file.as_path()], &[])?;
@@ -205,7 +213,7 @@ fn write_effect(
     } else {
         let names = DiffNames::new(&format!("{name} (before)"), name);
         writeln!(out, "{}", ChangesText { names: &names, diff, unread: &[] })?;
-        list(out, "named, to keep their previous rules", &edited.kept)?;
+        list(out, "named in the file, so that their rules do not change", &edited.kept)?;
         let crawlers = diff.effects.iter().flat_map(|effect| &effect.crawlers);
         let engines: BTreeSet<_> =
             crawlers.filter(|crawler| crawler.is_index_engine).filter_map(|one| one.name.as_ref()).collect();
@@ -225,14 +233,14 @@ fn write_effect(
     if wanted.iter().any(|(agent, access)| *access == Access::Allow && is_new(agent)) {
         writeln!(
             out,
-            "--allow does not undo an earlier edit: it also allows crawlers that your own groups blocked; use \
-             version control to restore the file"
+            "--allow does not undo an earlier edit, because it also allows crawlers that your own groups blocked: to \
+             restore the file, use version control"
         )?;
     }
     let shut =
         || wanted.iter().filter(|(_, access)| *access == Access::Disallow).filter_map(|(agent, _)| agent.registered());
     let tokens: Vec<_> = shut().filter(|crawler| crawler.is_control).map(|crawler| &crawler.name).collect();
-    list(out, "tokens that never occur in requests, so a server cannot refuse requests by them", &tokens)?;
+    list(out, "these tokens never occur in requests, so a server cannot enforce their rules", &tokens)?;
     let categories: Vec<Category> = shut().map(|crawler| crawler.category).collect();
     for category in Category::ALL.iter().filter(|category| categories.contains(category)) {
         let is_left = |crawler: &&Crawler| {
@@ -241,7 +249,7 @@ fn write_effect(
                 && !edited.shuts_out(&Agent::from(*crawler), registry)
         };
         let others: Vec<_> = registry.crawlers().filter(is_left).map(|crawler| &crawler.name).collect();
-        list(out, &format!("not selected, although others use their data for {category}"), &others)?;
+        list(out, &format!("not selected, although other companies use their data for {category}"), &others)?;
     }
     Ok(())
 }

@@ -61,11 +61,11 @@ impl<T> ReplicaAnswer<T> {
 const FOLLOWED: Duration = Duration::from_secs(3);
 
 /// Note about a replica of a named fleet that has not confirmed a change.
-const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store";
+const FOLLOWS: &str = "; this replica makes the change when it next reads the store";
 
 /// Note about a replica of the document that none of the addresses in `fleet.replicas` reaches.
 const UNASKED: &str =
-    "no address in fleet.replicas reaches it, so `enforce off --fleet` reaches it only through the store";
+    "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 
 /// Switches enforcement off or on, on every replica. All replicas get the same switch id, so that
 /// one command can later remove the switch from all of them.
@@ -121,7 +121,7 @@ pub(crate) enum FleetCommand {
     /// Create the document of a fleet, once, before its replicas enforce
     #[command(after_help = "Exit status: 0 if the document was created, 2 if not.")]
     Init(Running),
-    /// Write what a replica knows of the document into a store that has lost the document or has an
+    /// Write the entries of a replica into a store that has lost the document of the fleet, or has an
     /// older one
     #[command(after_help = "Exit status: 0 if the document was written, 2 if not.")]
     Restore {
@@ -247,7 +247,9 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     let synced = format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica"));
     let seconds = FOLLOWED.as_secs();
     let as_read = if report.state == ReplicaState::Stale { ", as last read," } else { "" };
-    let late = format!("{synced}{as_read} after {seconds} s: `robotsd status --fleet --wait 30s` waits for the others");
+    let late = format!(
+        "{synced}{as_read} after {seconds} s: to wait for the other replicas, run `robotsd status --fleet --wait 30s`"
+    );
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
 
@@ -305,7 +307,8 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
         let status: StatusReport = ask_one_of_many(replica, (&Method::GET, "/status"))?;
         let is_live = |live: &String| live.trim_start_matches("sha256:").starts_with(hash);
         let live = status.sites.into_iter().find(|of| of.name == site).and_then(|of| of.hash).filter(is_live);
-        let message = |live: &String| format!("site {site:?}: version {} is already live", short_hash(live));
+        let message =
+            |live: &String| format!("site {site:?}: version {version} is already live", version = short_hash(live));
         live.map(|live| ChangeReport { kept: true, ..ChangeReport::new(message(&live)) }).ok_or(refused)
     });
     say_answers(running, &answers, judge_change, &[])
@@ -320,10 +323,12 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     if let Some(line) = differing(heard.map_or(&[][..], |fleet| &fleet.replicas[..]), &answers).get(site) {
         let accept = shell_line(running.command(&["robotsd", "accept", site, "HASH", "--fleet"]));
         let how = match places(running)? {
-            (true, _) => format!("publish one of them on all with `{accept}`"),
-            (false, _) => "roll back only the replicas with the unwanted version, with --admin PLACE".to_owned(),
+            (true, _) => format!("publish one of these versions on all replicas with `{accept}`"),
+            (false, _) => "roll back each replica that serves the unwanted version, with --admin PLACE".to_owned(),
         };
-        return Err(refusal(format_args!("{line}; no replica is rolled back: {how}")));
+        return Err(refusal(format_args!(
+            "{line}; no replica was rolled back, because it is not clear which version is unwanted: {how}"
+        )));
     }
     // The request contains the hash of the version to restore. Without it, a replica that gets the
     // request twice would return to the unwanted version.
@@ -429,7 +434,12 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
 
 /// Returns whether the fleet of the config has a name, and the addresses of its replicas.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
-    let unknown = || refusal("--fleet needs the config that lists the replicas in [fleet]: name it with --config FILE");
+    let unknown = || {
+        refusal(
+            "--fleet needs the config with the replicas of the fleet ([fleet] replicas): name the \
+             config with --config FILE",
+        )
+    };
     let path = running.config_path().ok_or_else(unknown)?;
     replicas(&path).map_err(refusal)
 }

@@ -31,13 +31,13 @@ pub(crate) struct Running {
     #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
     pub(in crate::commands) config: Option<PathBuf>,
 
-    /// The admin interface: an address, a name, or the path of a socket [default: that of the
+    /// The admin interface to use: an address, a name, or the path of a socket [default: that of the
     /// process with the config of --config, else $ROBOTSD_ADMIN, else that of the process with the
     /// default config]
     #[arg(long, value_name = "PLACE")]
     admin: Option<AdminPlace>,
 
-    /// Write JSON
+    /// Print the result as JSON, for programs
     #[arg(long)]
     pub(in crate::commands) json: bool,
 }
@@ -113,7 +113,7 @@ pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
 /// Reason for a change.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reason {
-    /// The reason, for the audit
+    /// The reason for the change, which is written to the audit file
     #[arg(long, value_name = "TEXT")]
     pub(in crate::commands) reason: Option<String>,
 }
@@ -147,7 +147,7 @@ pub(crate) fn history(args: &RunningSite) -> io::Result<ExitCode> {
     let report: HistoryReport = asked(&args.running, (&Method::GET, &target))?;
     let text = |page: &mut Page| {
         if report.entries.is_empty() {
-            page.title(&format!("site {}: no reload yet", report.site));
+            page.title(&format!("site {site}: the robots.txt has not been reloaded yet", site = report.site));
         }
         report.entries.iter().for_each(|entry| page.lay_out(&ReloadText { entry }));
     };

@@ -35,11 +35,11 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     running: Running,
 
-    /// Only this site, by its name or one of its hosts, in full detail
+    /// Show only this site, by its name or one of its hosts, in full detail
     #[arg(long, value_name = "HOST")]
     site: Option<String>,
 
-    /// Only the sites that need attention, in full detail
+    /// Show only the sites that need attention, in full detail
     #[arg(long, conflicts_with_all = ["site", "json"])]
     problems: bool,
 
@@ -68,7 +68,9 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
     if args.fleet.fleet {
         if args.site.is_some() || args.problems || args.ready {
-            return Err(refusal("--fleet shows one line per replica: omit --site, --problems and --ready"));
+            return Err(refusal(
+                "--fleet shows one line per replica and cannot be combined with --site, --problems or --ready",
+            ));
         }
         return fleet::status(running, |report| (is_well(report), summary(report)), args.wait);
     }

@@ -79,7 +79,8 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
         None if Path::new(USUAL_FILE).exists() => PathBuf::from(USUAL_FILE),
         None => {
             let fault = format!(
-                "there is no {USUAL_FILE} here: give a file of expectations, or with --config FILE a site that has one"
+                "there is no {USUAL_FILE} in this folder: give a file of expectations, or use --config FILE with a \
+                 site that has expectations"
             );
             return Err(io::Error::other(fault));
         }
@@ -103,7 +104,8 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(beside)).or_else(usual);
     if robots.is_none() && !args.site.has_config() {
         let message = format!(
-            "{}: the file does not name a robots.txt: write robots = \"…\", or give --robots or --config",
+            "{}: the file does not say which robots.txt to test: write robots = \"…\" into it, or give --robots or \
+             --config",
             path.display()
         );
         return Err(io::Error::other(message));
@@ -123,7 +125,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
                 0 => "all met".to_owned(),
                 unmet => format!("{unmet} not met"),
             };
-            let slip = "; a name is misspelled, so its expectations test no crawler";
+            let slip = "; the name of a crawler is misspelled, so the expectations for it test nothing";
             writeln!(out, "{} expected, {met}{}", outcome.evaluated, if has_slips { slip } else { "" })?;
         }
         TestFormat::Json => {
@@ -163,9 +165,9 @@ impl EvaluatedExpectations<'_> {
                 has_slips |= is_slip;
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
-                    "{path}:{line}:{column}: {:?} is read as the header of a client that is not a crawler, so no \
-                     group applies: name a crawler, or \"*\" for a crawler that no group names",
-                    text.trim()
+                    "{path}:{line}:{column}: {text:?} is not a crawler's name and is read as a User-Agent header, so \
+                     no group applies: write the name of a crawler, or \"*\" for a crawler that no group names",
+                    text = text.trim()
                 ));
             }
         }
@@ -181,8 +183,8 @@ impl EvaluatedExpectations<'_> {
             if without_query.contains('*') || text.ends_with('$') {
                 let text = printable(text);
                 complain(&format_args!(
-                    "{path}:{line}:{column}: \"{text}\" is read as a path, in which \"*\" and \"$\" are ordinary \
-                     characters: name a path that the rules should match"
+                    "{path}:{line}:{column}: \"{text}\" is read as a path, so \"*\" and \"$\" are ordinary \
+                     characters: write a path that crawlers request"
                 ));
             }
         }

@@ -164,9 +164,9 @@ impl AdminListenerConfig {
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
-            (AdminAccess::Full, _) => format!("over {address} by anyone who can connect, without a token"),
-            (AdminAccess::Read, _) => format!("none over {address}, which is read-only"),
-            (AdminAccess::Proxy, _) => format!("over {address} by each [[admin.user]] that the proxy names"),
+            (AdminAccess::Full, _) => format!("over {address}, by anyone who can connect, without a token"),
+            (AdminAccess::Read, _) => format!("no changes over {address}, which is read-only"),
+            (AdminAccess::Proxy, _) => format!("over {address}, by each [[admin.user]] that the proxy names"),
             (AdminAccess::TokenForChanges | AdminAccess::Token, Some(file)) => {
                 format!("over {address} with the token in {file}")
             }
@@ -250,9 +250,10 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
         Some(address) => {
             if is_open(*address.get_ref()) && admin.reach == Reach::Loopback {
                 let message = format!(
-                    "other machines can reach {}, and clients of the admin interface can change what is served: write a \
-                     loopback address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if this is intended",
-                    address.get_ref()
+                    "other machines can reach {address}, so they could change what robotsd serves: write a loopback \
+                     address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if other machines are meant to use \
+                     the admin interface",
+                    address = address.get_ref()
                 );
                 return Err(address.fault(message));
             }
@@ -266,7 +267,8 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
         let name = host.get_ref().to_ascii_lowercase();
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
         if name.is_empty() || !is_name {
-            let message = format!("{:?} is not a host name: write one such as \"admin.internal\"", host.get_ref());
+            let message =
+                format!("{host:?} is not a host name: write one such as \"admin.internal\"", host = host.get_ref());
             return Err(host.fault(message));
         }
         hosts.push(name);
@@ -289,8 +291,8 @@ pub(crate) fn is_open(address: SocketAddr) -> bool {
 
 fn in_the_clear(address: SocketAddr) -> String {
     format!(
-        "other machines can reach {address} without TLS, so a token would be sent in the clear: write an [[admin.listener]] with \
-         an [[admin.listener.certificate]], or a loopback address"
+        "other machines can reach {address} without TLS, so tokens would be sent unencrypted: write an \
+         [[admin.listener]] with an [[admin.listener.certificate]], or a loopback address"
     )
 }
 
@@ -311,8 +313,8 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
             Some(AdminProxy { from, user_header: parsed(header)? })
         }
         (Some(AdminAccess::Proxy), ..) => {
-            let message = "access = \"proxy\" requires from = [\"10.0.0.5\"] with the addresses of the proxy, and user_header = \
-                           \"X-Forwarded-User\" with the header field that contains the user name";
+            let message = "access = \"proxy\" requires \"from\" (the addresses of the proxy, such as [\"10.0.0.5\"]) \
+                and \"user_header\" (the header field with the user name, such as \"X-Forwarded-User\")";
             return Err(Fault::new(written, message));
         }
         (_, [], None) => None,
@@ -321,7 +323,7 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     };
     match &listener.client_ca {
         Some(file) if listener.certificate.is_empty() => {
-            Err(file.fault("\"client_ca\" requires TLS: write an [[admin.listener.certificate]], too"))
+            Err(file.fault("\"client_ca\" has an effect only with TLS: write an [[admin.listener.certificate]], too"))
         }
         _ => Ok(AdminListenerConfig { address, access, certificates: None, proxy }),
     }

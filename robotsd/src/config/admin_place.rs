@@ -74,8 +74,9 @@ impl FromStr for AdminPlace {
             Some((host, port)) if is_tls => Ok(Self::Tls(host, port)),
             Some((host, port)) if is_name(&host) => Ok(Self::Name(host, port)),
             _ => Err(format!(
-                "{text:?} is not an address of an admin interface: write an address such as 127.0.0.1:{PORT}, a name such as robotsd-pods:{PORT}, \
-                 https://HOST:PORT for an interface behind TLS, or the path of a socket such as /run/robotsd/admin.sock"
+                "{text:?} is not the place of an admin interface: write an address such as 127.0.0.1:{PORT}, a host \
+                 such as robotsd-pods:{PORT}, https://HOST:PORT for an interface with TLS, or the path of a socket \
+                 such as /run/robotsd/admin.sock"
             )),
         }
     }

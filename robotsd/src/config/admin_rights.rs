@@ -132,7 +132,9 @@ impl AdminRights {
     /// can.
     pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
-        Some(format!("changes over a loopback address of [admin] are refused, because their token is missing: {why}"))
+        Some(format!(
+            "changes over the loopback address of [admin] are refused, because robotsd has no token for them: {why}"
+        ))
     }
 
     /// Returns the permissions of the first of these users that matches a user of the config.
@@ -216,7 +218,8 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
     for token in tokens {
         let name = token.name.get_ref();
         if name.is_empty() || rights.tokens.iter().any(|other| other.name == *name) {
-            let message = "the name of this token is empty or used twice: write a unique name, such as the user's, for the audit log";
+            let message = "the name of this token is empty, or another token has it: write a unique name, such as \
+                that of the user, which the audit file then shows";
             return Err(token.name.fault(message));
         }
         let Some(hash) = hash(token.hash.get_ref()) else {
@@ -231,7 +234,8 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
         let groups = group.iter().map(|group| (AdminUser::Group(*group.get_ref()), group.span()));
         let names = name.iter().map(|name| (AdminUser::Named(name.get_ref().clone()), name.span()));
         let mut of: Vec<_> = uids.chain(groups).chain(names).collect();
-        let message = "an [[admin.user]] requires exactly one of three keys: uid = 1000 or group = 990 for the Unix socket, or name = \"alice\" for a proxy";
+        let message = "an [[admin.user]] requires exactly one of these keys: \"uid\" or \"group\" for a user of the \
+            Unix socket (such as uid = 1000), or \"name\" for a user that a proxy names (such as name = \"alice\")";
         let at = of.last().map_or(0..0, |(_, span)| span.clone());
         let Some((user, span)) = of.pop().filter(|_| of.is_empty()) else { return Err(Fault::new(at, message)) };
         rights.users.push((user, grant(span, *role, sites, until.as_ref())?));
@@ -253,7 +257,8 @@ fn grant(
                 .fault("role = \"admin\" cannot be limited to sites: remove \"sites\", or write role = \"operate\""))
         }
         (_, []) => {
-            let needs = "requires \"sites\": write sites = [\"shop\", \"blog-*\"], or sites = [\"*\"] for every site";
+            let needs = "requires \"sites\": write the names of sites, as in sites = [\"shop\", \"blog-*\"], or \
+                sites = [\"*\"] for every site";
             Err(Fault::new(span, format!("role = \"{}\" {needs}", role.as_str())))
         }
         (_, sites) => Ok(Grant { sites: sites.iter().map(|site| site.get_ref().clone()).collect(), ..all }),

@@ -50,7 +50,8 @@ pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     let keep_days = Duration::from_secs(days.saturating_mul(DAY));
     if days > MAX_DAYS || keep_days < keep {
         return Err(board.keep_days.fault(
-            "\"keep_days\" must be at least as long as \"keep\", and at most 4000 days: write a number such as 400",
+            "\"keep_days\" must not be shorter than \"keep\", and not longer than 4000 days: write a number of days \
+             such as 400",
         ));
     }
     let &RawBoard { enabled, sees_all, replicas, size: Size(size), .. } = board;

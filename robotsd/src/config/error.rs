@@ -43,9 +43,9 @@ impl ConfigError {
     pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let path = printable(path.as_os_str().as_encoded_bytes());
         let help = match error.kind() {
-            io::ErrorKind::IsADirectory => "; write the path of a file in it, such as robotsd.toml",
+            io::ErrorKind::IsADirectory => "; write the path of a file in this folder, such as robotsd.toml",
             io::ErrorKind::NotFound if path == USUAL_CONFIG => {
-                "; this path is the default: write another path in --config FILE or ROBOTSD_CONFIG"
+                "; robotsd uses this path by default: to use another config, give --config FILE or set ROBOTSD_CONFIG"
             }
             _ => "",
         };
@@ -94,7 +94,11 @@ impl fmt::Display for ConfigError {
             (Some(message), _) => f.write_str(message),
             (None, [first, more @ ..]) if !more.is_empty() => {
                 let path = printable(path.as_bytes());
-                write!(f, "{first}; and {} more: `robotsd {command} {path}` shows them", more.len())
+                write!(
+                    f,
+                    "{first}; further problems: {count} (`robotsd {command} {path}` shows them)",
+                    count = more.len()
+                )
             }
             (None, problems) => problems.iter().try_for_each(|problem| problem.fmt(f)),
         }

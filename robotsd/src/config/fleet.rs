@@ -51,7 +51,7 @@ impl FleetSettings {
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
         let Some(name) = name else {
             let of_name = [store.as_ref().map(Spanned::span), replica.as_ref().map(Spanned::span)];
-            let message = "this key requires a fleet name: write name = \"shop-prod\" in [fleet]";
+            let message = "this key requires the name of a fleet: write name = \"shop-prod\" in [fleet]";
             return of_name.into_iter().flatten().next().map_or(Ok(None), |span| Err(Fault::new(span, message)));
         };
         for name in [Some(name), replica.as_ref()].into_iter().flatten() {
@@ -59,13 +59,16 @@ impl FleetSettings {
             let text = name.get_ref();
             if text.is_empty() || text.len() > MAX_NAME_LENGTH || !text.bytes().all(is_plain) {
                 return Err(name.fault(format!(
-                    "{text:?} is not a valid name of a fleet or replica: write 1 to {MAX_NAME_LENGTH} letters, digits, \
-                     \"-\", \".\" and \"_\""
+                    "{text:?} is not a valid name of a fleet or replica: write a name of 1 to {MAX_NAME_LENGTH} \
+                     letters, digits, \"-\", \".\" and \"_\""
                 )));
             }
         }
         let unstored = || {
-            name.fault("a fleet needs a store for its shared document: write store = \"redis://10.0.0.5\" in [fleet] or [rate]")
+            name.fault(
+                "a fleet needs a store for the document that its replicas share: write store = \
+                 \"redis://10.0.0.5\" in [fleet] or [rate]",
+            )
         };
         let store = named.or_else(|| rate.cloned()).ok_or_else(unstored)?;
         let store =
@@ -93,7 +96,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     match places {
         Ok(places) if is_named || !places.is_empty() => Ok((is_named, places)),
         Ok(_) => {
-            let message = "[fleet] lists no replicas";
+            let message = "\"replicas\" in [fleet] is empty, so the command cannot find the replicas of the fleet";
             let none = Fault::new(0..0, message).help("write replicas = [\"robotsd-pods:9145\"] in [fleet]".to_owned());
             Err(faults.into_iter().next().unwrap_or(none).at(path, &text))
         }
@@ -104,8 +107,10 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
 /// Parses the address of a replica. A socket is an error, because other machines cannot reach it.
 fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
-        AdminPlace::Socket(_) => Err(replica
-            .fault("other machines cannot reach a socket: write the address of the replica's [[admin.listener]]")),
+        AdminPlace::Socket(_) => Err(replica.fault(
+            "this is a Unix socket, which other machines cannot reach: write the address of an \
+             [[admin.listener]] of the replica",
+        )),
         place => Ok(place),
     }
 }

@@ -110,7 +110,8 @@ fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fau
     let url = list.url.get_ref();
     if !url.starts_with("https://") {
         let message = format!(
-            "{url:?} is not the URL of a published list: write the \"https://\" URL that the registry contains"
+            "{url:?} is not the URL of a published list of addresses: write the \"https://\" URL that the registry \
+             contains (`robotsd agents NAME --format json` shows it)"
         );
         return Err(list.url.fault(message));
     }

@@ -82,8 +82,12 @@ pub(crate) struct RefusedFile {
 impl RefusedFile {
     /// Describes what is served instead of the file.
     pub(crate) fn outcome(&self) -> String {
-        let served = if self.is_kept { "its last good copy stays in force" } else { "its sites are not served" };
-        format!("{}: the file is refused, and {served}", self.path)
+        let served = if self.is_kept {
+            "the last good copy of this file is used instead"
+        } else {
+            "the sites in this file are not served"
+        };
+        format!("{file}: the included file is rejected, and {served}", file = self.path)
     }
 }
 
@@ -99,7 +103,10 @@ pub(crate) struct IncludePattern {
 impl IncludePattern {
     fn of(written: &Spanned<PathBuf>, config: &Path) -> Result<Self, Fault> {
         let wrong = || {
-            written.fault("this is not a valid pattern: write a folder and file name, with \"*\" only in the file name, such as \"sites.d/*.toml\"")
+            written.fault(
+                "this is not a valid pattern for files: write folder and file name, with \"*\" only in the file \
+                 name, such as \"sites.d/*.toml\"",
+            )
         };
         let path = written.get_ref();
         let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(wrong)?;
@@ -190,7 +197,7 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
             Err(error) => {
                 let error = without_place(
                     config,
-                    format!("{}: the folder cannot be listed: {error}", pattern.folder.display()),
+                    format!("{folder}: the folder cannot be listed: {error}", folder = pattern.folder.display()),
                 );
                 let files = kept.keys().filter_map(|name| Path::new(name).file_name()?.to_str());
                 let of_pattern = |file: &&str| pattern.fits(file) && kept.contains_key(&pattern.name_of(file));
@@ -285,13 +292,18 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
     let shown = path.display();
     let failed = |error: io::Error| without_place(config, format!("{shown}: the file cannot be read: {error}"));
     if !is_inside(folder, path) {
-        let message =
-            format!("{shown}: this link does not lead to a file in {}: put the file itself there", folder.display());
+        let message = format!(
+            "{shown}: this link leads out of {folder}: put the file itself into that folder",
+            folder = folder.display()
+        );
         return Err(without_place(config, message));
     }
     let (octets, _) = files::read_at_most(path, MAX_BYTES).map_err(failed)?;
     if octets.len() as u64 > MAX_BYTES {
-        return Err(without_place(config, format!("{shown}: the file is larger than {} MiB", MAX_BYTES >> 20)));
+        return Err(without_place(
+            config,
+            format!("{shown}: the file is larger than {limit} MiB", limit = MAX_BYTES >> 20),
+        ));
     }
     let text = reader::as_utf8(path, octets)?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
@@ -314,7 +326,10 @@ fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
     for site in &site {
         if !text[site.span().start..].starts_with('[') {
-            faults.push(site.fault("a site must not be written inline: write [[site]] on a line of its own, and the keys of the site below"));
+            faults.push(site.fault(
+                "this site is written as an inline table: write [[site]] on a line of its own, \
+                 and the keys of the site below it",
+            ));
         }
         for upstream in site.get_ref().upstreams.iter().flatten() {
             let socket = upstream.get_ref().strip_prefix("unix:");
@@ -336,8 +351,8 @@ fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) 
     }
     let (shown, here) = (path.display(), folder.display());
     let message = format!(
-        "{shown} is outside {here}: write a path in the folder of this file or in \"include_roots\" (with links \
-         resolved)"
+        "{shown} is outside {here}: an included file may only use files in its own folder and in \"include_roots\" \
+         (after links are followed)"
     );
     Some(Fault::new(span, message))
 }
@@ -525,12 +540,17 @@ impl Claim<'_> {
     }
 
     fn lost_to(self, other: Claim<'_>, parts: &Parts) -> Fault {
-        self.fault("belongs to", other, ", which had it first", parts)
+        self.fault("belongs to", other, ", which contained it first", parts)
     }
 
     fn shared_with(self, other: Claim<'_>, parts: &Parts) -> Fault {
-        self.fault("is in", other, ", too; neither file had it before, so both are refused", parts)
-            .help("write it in one of them only".to_owned())
+        self.fault(
+            "is in",
+            other,
+            ", too; it is not known which file contained it first, so both files are rejected",
+            parts,
+        )
+        .help("remove it from one of the two files".to_owned())
     }
 
     fn fault(self, is: &str, other: Claim<'_>, why: &str, parts: &Parts) -> Fault {
@@ -538,7 +558,10 @@ impl Claim<'_> {
         let (spelling, help) = if self.text == other.text {
             (String::new(), None)
         } else {
-            (format!(" as {:?}", other.text), Some("a host belongs to one file, on every port".to_owned()))
+            (
+                format!(" as {:?}", other.text),
+                Some("a host can be in one included file only, whatever its port".to_owned()),
+            )
         };
         self.at.fault(format!("the {} {:?} {is} {path}{spelling}{why}", self.kind, self.text)).help(help)
     }

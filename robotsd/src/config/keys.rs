@@ -110,7 +110,7 @@ impl Keys {
         }
         let near = |other: &KnownTable| {
             let near = nearest(key, names(other))?;
-            Some(format!("did you mean {near:?} of {}?", self.called(&other.path)))
+            Some(format!("did you mean {near:?} in {table}?", table = self.called(&other.path)))
         };
         let list = || format!("its keys are {}", here().collect::<Vec<_>>().join(", "));
         (None, others().find_map(near).unwrap_or_else(list))

@@ -141,7 +141,8 @@ fn part_of(
     }
     let (part_size, size) = (part.get_ref(), whole.get_ref());
     let message = format!(
-        "{key:?} is {part_size}, more than {of:?} ({size}), which includes it: reduce {key:?} or increase {of:?}{advice}"
+        "{key:?} is {part_size}, but it is part of {of:?}, which is only {size}: reduce {key:?} or increase \
+         {of:?}{advice}"
     );
     let written = if part.span().end >= whole.span().end { part } else { whole };
     Err(written.fault(message))

@@ -107,7 +107,8 @@ pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterato
     let is_fault = !certain.is_empty() && !uncovered.is_empty() && (are_all_certain || is_for_none);
     let hosts = is_fault.then(|| quoted_list(uncovered))?;
     Some(format!(
-        "no certificate of a [[listener]] covers {hosts}, so clients refuse to connect: add a certificate for these names"
+        "no [[listener]] has a certificate for {hosts}, so clients refuse to connect: add a certificate for these \
+         names"
     ))
 }
 
@@ -122,8 +123,8 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
         }
     }
     if let (ListenerKind::Decision, Some(agent_header)) = (listener.kind, &listener.agent_header) {
-        let message =
-            "\"agent_header\" requires kind = \"proxy\": remove it, because questions contain the client's User-Agent";
+        let message = "\"agent_header\" has an effect only with kind = \"proxy\": remove it, because a decision \
+            request already contains the User-Agent of the client";
         return Err(agent_header.fault(message));
     }
     Ok(ListenerConfig {
@@ -148,12 +149,10 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
         if name.get_ref().is_empty() {
             faults.push(name.fault("the name is empty: write the name of a socket that the supervisor passes"));
         } else if !names.insert(name.get_ref()) {
-            faults.push(
-                name.fault(format!(
-                    "another listener has the name {:?} already: write a different name",
-                    name.get_ref()
-                )),
-            );
+            faults.push(name.fault(format!(
+                "another listener has the name {name:?} already: write a different name",
+                name = name.get_ref()
+            )));
         }
     }
     // All invalid networks are reported here, because the function that resolves a listener stops
@@ -169,7 +168,8 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
                 format!("another listener has the address {address} already: write a different address")
             } else {
                 format!(
-                    "{address} overlaps with {before} of another listener, so only one of them can be opened: remove one"
+                    "{address} overlaps with the address {before} of another listener, so only one of the two can be \
+                     opened: remove one"
                 )
             };
             faults.push(Fault::new(span, message));
@@ -178,11 +178,15 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     for (number, address) in of_admin.iter().enumerate() {
         let takes = |taken: &&Spanned<SocketAddr>| overlap(*taken.get_ref(), *address.get_ref());
         let message = if let Some(taken) = addresses().find(takes) {
-            format!("a listener has the address {} already: write a different address for [admin]", taken.get_ref())
+            format!(
+                "a listener has the address {address} already: write a different address for [admin]",
+                address = taken.get_ref()
+            )
         } else if let Some(taken) = of_admin.iter().copied().take(number).find(takes) {
             format!(
-                "the admin interface has the address {} already: write a different address for each of its listeners",
-                taken.get_ref()
+                "the admin interface has the address {address} already: write a different address for each of its \
+                 listeners",
+                address = taken.get_ref()
             )
         } else {
             continue;
@@ -219,8 +223,8 @@ pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(Pair
         })?;
         if pair.names.is_empty() && !pairs.is_empty() {
             let message = format!(
-                "{}: this certificate contains no DNS name, so no client would get it: write it first, as the \
-                 default of the listener, or use a certificate with a DNS name",
+                "{}: this certificate contains no DNS name, so no client would ever get it: write it as the first \
+                 certificate, which is the default of the listener, or use a certificate with a DNS name",
                 paths.chain.display()
             );
             return Err(file.chain.fault(message));
@@ -234,12 +238,14 @@ fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {
     let networks = listener.trusted_proxies.iter().map(parsed::<Network>).collect::<Result<Vec<_>, _>>()?;
     let agent_header = listener.agent_header.as_ref().map(agent_header).transpose()?;
     if let Some(agent_header) = listener.agent_header.as_ref().filter(|_| networks.is_empty()) {
-        return Err(agent_header
-            .fault("\"agent_header\" requires \"trusted_proxies\": list the addresses of the proxy in front"));
+        return Err(agent_header.fault(
+            "\"agent_header\" requires \"trusted_proxies\", because only a trusted proxy may set this header: \
+             list the addresses of the proxy in front of robotsd",
+        ));
     }
     if *listener.proxy_protocol.get_ref() && networks.is_empty() {
-        let message = "proxy_protocol = true requires \"trusted_proxies\", because only they may connect: list the addresses of the \
-                       proxy in front";
+        let message = "proxy_protocol = true requires \"trusted_proxies\", because only trusted proxies may connect: \
+            list the addresses of the proxy in front of robotsd";
         return Err(listener.proxy_protocol.fault(message));
     }
     Ok(Trusted { networks, agent_header })
@@ -258,12 +264,13 @@ fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
         "transfer-encoding",
         "user-agent",
     ];
-    let wrong =
-        |why: &str| text.fault(format!("{:?} {why}: write a name such as \"X-Original-User-Agent\"", text.get_ref()));
+    let wrong = |why: &str| {
+        text.fault(format!("{name:?} {why}: write a name such as \"X-Original-User-Agent\"", name = text.get_ref()))
+    };
     let name =
         HeaderName::from_bytes(text.get_ref().as_bytes()).map_err(|_| wrong("is not the name of a header field"))?;
     if TAKEN.contains(&name.as_str()) {
-        return Err(wrong("is a header field with another meaning"));
+        return Err(wrong("already has another meaning in HTTP"));
     }
     Ok(name)
 }

@@ -100,7 +100,9 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = match std::fs::metadata(&path) {
-        Ok(found) if found.is_dir() => Some(format!("{} is a folder: write the path of a file", path.display())),
+        Ok(found) if found.is_dir() => {
+            Some(format!("{path} is a folder: write the path of a file", path = path.display()))
+        }
         Ok(_) => None,
         Err(_) => cannot_be_made(&path),
     };
@@ -111,9 +113,13 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
 pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {
-        return Some(format!("{shown} cannot be created: the folder {} does not exist", folder.display()));
+        return Some(format!(
+            "{shown} cannot be created: the folder {folder} does not exist",
+            folder = folder.display()
+        ));
     }
-    (!is_writable(folder)).then(|| format!("{shown} cannot be created: this user may not write to its folder"))
+    (!is_writable(folder))
+        .then(|| format!("{shown} cannot be created: this user may not write to the folder of the file"))
 }
 
 /// Reports whether this process may create files in a folder.

@@ -52,11 +52,11 @@ impl NamedStore<'_> {
         let url = StoreUrl::new(&written.get_ref().0).map_err(|message| written.fault(message))?;
         if let Some(path) = self.password_file.as_ref().filter(|_| url.has_password()) {
             return Err(
-                path.fault("the URL of the store contains a password already: write the password in one place only")
+                path.fault("the password is both in this file and in the URL of the store: write it in one place only")
             );
         }
         if let Some(path) = self.ca.as_ref().filter(|_| !url.is_encrypted()) {
-            return Err(path.fault("\"ca\" requires TLS: write the URL of the store with \"rediss://\""));
+            return Err(path.fault("\"ca\" has an effect only with TLS: write the URL of the store with \"rediss://\""));
         }
         let nodes = if self.is_cluster { StoreNodes::Cluster } else { StoreNodes::One };
         let password = self.password_file.as_ref().map(|path| password(path, folder)).transpose()?;

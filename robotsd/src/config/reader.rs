@@ -214,7 +214,8 @@ impl<'t> Reader<'t> {
         if known.contains(&&**word) {
             return Some(word);
         }
-        let message = format!("{word:?} is not a value of {:?}: write {}", place.key, one_of(&known));
+        let message =
+            format!("{word:?} is not a value of {key:?}: write {known}", key = place.key, known = one_of(&known));
         self.faults.push(Fault::new(value.span(), message).help(did_you_mean(word, known)));
         None
     }
@@ -238,12 +239,12 @@ impl<'t> Reader<'t> {
         let (path, word) = (place.path(), sort(value));
         match (kind, value) {
             (Kind::List(item), DeValue::Table(_)) if matches!(**item, Kind::Table(_)) => {
-                let message = format!("[{path}] may occur several times, so it must be written in double brackets");
+                let message = format!("the table {path:?} may occur several times, so its name needs double brackets");
                 Fault::new(span, message).help(format!("write [[{path}]]"))
             }
             (Kind::Table(_), DeValue::Array(items)) if items.iter().any(|item| item.get_ref().is_table()) => {
                 let first = items.first().map_or(span, Spanned::span);
-                let message = format!("{path:?} must be a single table, not a list of tables");
+                let message = format!("the table {path:?} may occur only once, so its name needs single brackets");
                 Fault::new(first, message).help(format!("write [{path}]"))
             }
             (Kind::List(item), _) if matches!(**item, Kind::Table(_)) => self.no_table(span, &path, word, written),
@@ -298,14 +299,17 @@ impl<'t> Reader<'t> {
             }
             "site.robots" => format!("write robots.path = {written}"),
             "admin" => "write [admin], and below it enabled = false or socket = \"…\"".to_owned(),
-            path => format!("write {} on a line of its own, and its keys below", self.keys.header(path)),
+            path => format!(
+                "write {header} on a line of its own, and the keys of the table below it",
+                header = self.keys.header(path)
+            ),
         };
         Fault::new(span, format!("{key:?} must be a table, not {word}")).help(help)
     }
 }
 
 fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> Fault {
-    Fault::new(span, format!("{key:?} must be a string, not {word}: write {}", one_of(known)))
+    Fault::new(span, format!("{key:?} must be a string, not {word}: write {known}", known = one_of(known)))
 }
 
 /// Returns the name of a value's type for messages.

@@ -120,7 +120,8 @@ fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, Config
         // A repeated name is reported at its second occurrence.
         let first = first_of_its_name(tables, table.get_ref()).filter(|first| !std::ptr::eq(*first, table));
         if let Some(first) = first {
-            message = format!("{message}; the first is in line {}", place(text, first.span().start).0);
+            message =
+                format!("{message}; the first of them is in line {line}", line = place(text, first.span().start).0);
         }
         let span = table.get_ref().span(error.field).unwrap_or_else(|| table.span());
         Fault::new(span, message).at(path, text)
@@ -176,7 +177,11 @@ fn missing(span: Range<usize>, key: &str) -> Fault {
 fn word<T: FromStr + ToString>(key: &str, word: &Spanned<String>, all: &[T]) -> Result<T, Fault> {
     word.get_ref().parse().map_err(|_| {
         let all: Vec<_> = all.iter().map(ToString::to_string).collect();
-        let message = format!("{:?} is not a value of {key:?}: write one of {}", word.get_ref(), all.join(", "));
+        let message = format!(
+            "{word:?} is not a value of {key:?}: write one of {known}",
+            word = word.get_ref(),
+            known = all.join(", ")
+        );
         word.fault(message).help(did_you_mean(word.get_ref(), all.iter().map(String::as_str)))
     })
 }
@@ -237,14 +242,16 @@ fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Res
         let stray = agents.registry_ca.as_ref().map(|ca| ("registry_ca", ca.span()));
         let accept = || agents.registry_accept.first().map(|hash| ("registry_accept", hash.span()));
         return match stray.or_else(accept) {
-            Some((key, span)) => Err(Fault::new(span, format!("{key:?} requires \"registry_url\", which is not set"))),
+            Some((key, span)) => {
+                Err(Fault::new(span, format!("{key:?} has no effect without \"registry_url\", which is not set")))
+            }
             None => Ok(None),
         };
     };
     let url: FetchUrl = parsed(written)?;
     if !url.to_string().starts_with("https://") {
         let message =
-            "a registry is fetched only with TLS, because it decides who is refused: write an \"https://\" URL";
+            "a registry decides which clients are refused, so it is fetched only with TLS: write an \"https://\" URL";
         return Err(written.fault(message));
     }
     DocumentSettings::resolve(url, agents.registry_ca.as_ref(), state_dir, FOLDER, folder).map(Some)

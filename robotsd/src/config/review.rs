@@ -91,7 +91,9 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults: Vec<_> = unnamed
         .map(|list| {
             let url = list.url.get_ref();
-            let message = format!("no crawler of the registry has the list {url:?}, so its copy has no effect");
+            let message = format!(
+                "no crawler in the registry has the address list {url:?}, so this copy of the list has no effect"
+            );
             let help = did_you_mean(url, lists.iter().copied());
             list.url.fault(message).help(help.unwrap_or_else(|| {
                 "`robotsd status --json` shows the URL of every list, under \"identity\"".to_owned()
@@ -100,7 +102,8 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
         .collect();
     let has_names = identity.rdns && registry.crawlers().any(|crawler| !crawler.reverse_dns.is_empty());
     if *identity.impostors.get_ref() != Impostors::Observe && lists.is_empty() && !has_names {
-        let message = "nothing can refute a claim: no crawler of the registry has a list of addresses, and host names are not looked up";
+        let message = "impostors cannot be recognised: no crawler in the registry has a list of addresses, and host \
+            names are not looked up";
         faults.push(identity.impostors.fault(message));
     }
     faults
@@ -131,7 +134,8 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let fault = |(name, _): (Spanned<String>, _)| {
         let help = crawler_hint(name.get_ref(), &registry, std::iter::empty());
         let help = help.unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
-        name.fault(format!("no crawler is called {:?}, so this has no effect", name.get_ref())).help(help)
+        name.fault(format!("no crawler is called {name:?}, so this entry has no effect", name = name.get_ref()))
+            .help(help)
     };
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
 }
@@ -167,8 +171,9 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
             let HookHeader::File(path) = header else { continue };
             if hook.target.is_open() {
                 let message = format!(
-                    "{name} is sent to {} without TLS, so everyone on the network path can read it",
-                    hook.target
+                    "the header {name} is sent to {target} without TLS, so everyone on the network path can read its \
+                     value",
+                    target = hook.target
                 );
                 faults.push(written.fault(message).help("use https".to_owned()));
             }
@@ -183,11 +188,13 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
     let shown = path.display();
     match files::open(path) {
         Ok((_, found)) if found.mode() & 0o004 != 0 => {
-            let message = format!("{shown}: every user of this machine can read it");
+            let message = format!("{shown}: every user of this machine can read this secret");
             Some(written.fault(message).help(format!("chmod o= {shown}")))
         }
         Ok(_) => None,
-        Err(why) => Some(written.fault(format!("{shown}: {why}; without {what}, the request is not sent"))),
+        Err(why) => Some(written.fault(format!(
+            "{shown}: {why}; robotsd needs this file for {what}, and does not send the request without it"
+        ))),
     }
 }
 
@@ -200,8 +207,10 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
     let of_chain = |chain: &Spanned<PathBuf>| {
         let path = config.parts.folder(0).join(chain.get_ref());
         let (is_of_authority, dates) = objections(&path, now);
-        let message = "this is the certificate of an authority, not of a server: robotsd's commands and other strict clients refuse it";
-        let authority = || chain.fault(message).help("make one with basicConstraints=CA:FALSE".to_owned());
+        let message = "this is the certificate of a certificate authority, not of a server: strict clients, \
+            including the commands of robotsd, refuse it";
+        let authority =
+            || chain.fault(message).help("create a server certificate with basicConstraints=CA:FALSE".to_owned());
         let dates = dates.map(|warning| chain.fault(format!("{}: {warning}", path.display())));
         is_of_authority.then(authority).into_iter().chain(dates)
     };
@@ -228,7 +237,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
         site != "*" && !names().any(|name| fits(site, name))
     };
     let fault = |pattern: &Spanned<String>| {
-        let message = format!("no site is called {:?}, so this has no effect", pattern.get_ref());
+        let message = format!("no site is called {name:?}, so this entry has no effect", name = pattern.get_ref());
         pattern.fault(message).help(did_you_mean(pattern.get_ref(), names()))
     };
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
@@ -270,8 +279,8 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let users = file.admin.iter().flat_map(|admin| &admin.user).map(|user| ("user", &user.until));
     let untils = overrides.chain(tokens).chain(users).filter_map(|(what, until)| Some((what, until.as_ref()?)));
     let fault = |(what, until): (&str, &Spanned<_>)| {
-        let message = format!("this {what} has expired: it has no effect any more");
-        until.fault(message).help("remove it, or write a later day".to_owned())
+        let message = format!("this {what} has expired and has no effect any more");
+        until.fault(message).help("remove this entry, or write a later day".to_owned())
     };
     untils.filter(|(_, until)| end(until).is_ok_and(|end| end <= now)).map(fault).collect()
 }
@@ -295,9 +304,12 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
         if !path.is_dir() {
             return Some(root.fault(format!("the folder {shown} does not exist")));
         }
-        let help = "list only folders with files that may be published".to_owned();
+        let help = "list only folders that contain nothing but files that may be published".to_owned();
         let fault = || {
-            root.fault(format!("{shown} contains this config, so every included file could use its secrets")).help(help)
+            root.fault(format!(
+                "{shown} contains this config, so every included file could use the secrets of the config"
+            ))
+            .help(help)
         };
         is_inside(&path, of_config).then(fault)
     })
@@ -319,7 +331,8 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
         }
         _ if socket2::SockAddr::unix(super::staging_socket(path)).is_err() => {
             format!(
-                "{shown} is too long for the path of a socket, which may have about 100 bytes: write a shorter path, such as one in /run"
+                "{shown} is too long for the path of a socket, which may have about 100 bytes: write a shorter path, \
+                 for example in /run"
             )
         }
         Ok(_) => return None,
@@ -333,8 +346,12 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     let written = file.admin.as_ref()?.audit.as_ref()?;
     let path = config.admin.as_ref()?.audit.as_ref()?;
     let why = no_file(path)?;
-    let message = format!("{}: the audit cannot be written: {why}", path.display());
-    Some(written.fault(message).help("without it, `accept`, `rollback` and `enforce on` are refused".to_owned()))
+    let message = format!("{file}: the audit file cannot be written: {why}", file = path.display());
+    Some(
+        written
+            .fault(message)
+            .help("without the audit file, `accept`, `rollback` and `enforce on` are refused".to_owned()),
+    )
 }
 
 /// Finds listener addresses that do not belong to this machine. This does not prevent every start:
@@ -351,7 +368,7 @@ fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     listeners.chain(admin).filter(is_foreign).map(|address| {
         let ip = address.get_ref().ip();
         let all = if ip.is_ipv4() { "0.0.0.0" } else { "::" };
-        let message = format!("this machine has no address {ip}, so listening on it fails");
+        let message = format!("this machine does not have the address {ip}, so the listener cannot be opened");
         address.fault(message).help(format!("write an address of this machine, or {all:?} for all of its addresses"))
     })
 }
@@ -361,8 +378,9 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let networks = file.listener.iter().flat_map(|listener| &listener.trusted_proxies);
     networks.filter(|network| is_open(network.get_ref())).map(|network| {
         let message = format!(
-            "{:?} contains public networks, so every client in them can claim any client address, scheme and host",
-            network.get_ref()
+            "{network:?} contains public networks, so every client in these networks can pretend to be a proxy, and \
+             claim any client address, scheme and host",
+            network = network.get_ref()
         );
         network.fault(message).help("list only the addresses of your own proxies".to_owned())
     })
@@ -378,9 +396,10 @@ fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let are_all_named = !file.site.is_empty() && file.site.iter().all(is_named);
     let asked = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Decision);
     asked.filter(move |listener| are_all_named && listener.unknown_host.is_none()).map(|listener| {
-        let message = "every site has \"hosts\", so clients can bypass all rules with another Host if the question names no site";
-        let help = "write unknown_host = \"strictest\" for the strictest verdict of all sites, or let the proxy name its site, \
-                    as in /-/site/NAME/auth/nginx, and write unknown_host = \"pass\"";
+        let message = "every site has \"hosts\", so a client can bypass all rules by sending an unknown Host, unless \
+            the proxy names the site";
+        let help = "write unknown_host = \"strictest\", so that the strictest site decides about unknown hosts; or \
+            let the proxy name the site, as in /-/site/NAME/auth/nginx, and write unknown_host = \"pass\"";
         listener.address.fault(message).help(help.to_owned())
     })
 }
@@ -400,7 +419,8 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
         |network: &&Spanned<String>| network.get_ref().parse::<Network>().is_ok_and(|network| network.length() == 0);
     let networks = file.exempt.cidrs.iter().filter(is_every_address).map(|network| (network, "every address"));
     paths.chain(networks).map(|(written, what)| {
-        let message = format!("{:?} exempts {what}, so no rule of a robots.txt is enforced", written.get_ref());
+        let message =
+            format!("{pattern:?} exempts {what}, so no rule of a robots.txt is enforced", pattern = written.get_ref());
         written.fault(message).help("to enforce nothing, write mode = \"observe\" or \"off\"".to_owned())
     })
 }
@@ -419,8 +439,8 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     file.grace.get_ref().0.is_zero().then(|| {
         let name = site.name.get_ref();
         let message = format!(
-            "the site {name:?} refuses without grace: crawlers may use a cached robots.txt for 24 hours (RFC 9309, \
-             section 2.4), and are refused for {unseen} that they have not seen"
+            "the site {name:?} refuses requests without a grace period: crawlers may use a cached robots.txt for 24 \
+             hours (RFC 9309, section 2.4), so they are refused because of {unseen} that they have not read yet"
         );
         site.name.fault(message).help("write grace = \"24h\" at the top of the file".to_owned()).of_site(name)
     })
@@ -432,8 +452,8 @@ fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
     let site = file.site.iter().map(Spanned::get_ref).find(refuses).filter(|_| file.state_dir.is_none())?;
-    let message = "a site refuses requests, and \"state_dir\" is not set: a restart forgets the kill switch and the accepted \
-                   versions, and refuses again what `robotsd enforce off` allowed";
+    let message = "this site refuses requests, but \"state_dir\" is not set: a restart forgets the accepted versions \
+        and the kill switch, so requests are refused again after `robotsd enforce off`";
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 
@@ -455,11 +475,13 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
-    let does = if left == RateMode::Off { "counts nothing" } else { "only observes" };
-    let message = format!("rate.mode = \"{}\" {does}, because the site has mode = \"{mode}\"", rate.get_ref());
+    let does = if left == RateMode::Off { "has no effect" } else { "only observes" };
+    let message =
+        format!("rate.mode = \"{rate}\" {does}, because the mode of the site is \"{mode}\"", rate = rate.get_ref());
     let help = match rate.get_ref() {
         RateMode::Refuse => {
-            "to refuse, write mode = \"refuse\" for the site, or rate = \"refuse\" in [site.modes] for a crawler"
+            "to refuse requests that come too fast, write mode = \"refuse\" for the site, or rate = \"refuse\" for a \
+             crawler in [site.modes]"
         }
         _ => "write mode = \"observe\" for the site",
     };
@@ -484,18 +506,19 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     };
     let others = match bounded.count() {
         0 => String::new(),
-        others => format!(", and is limited in the same way at {others} more sites"),
+        others => format!("; further sites with the same problem: {others}"),
     };
     let message = format!(
-        "impostors = \"{wanted}\" {does} at the site {:?}, whose mode is \"{mode}\"{others}",
-        first.name.get_ref()
+        "impostors = \"{wanted}\" {does} at the site {site:?}, because the mode of the site is \
+         \"{mode}\"{others}",
+        site = first.name.get_ref()
     );
     Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))
 }
 
 /// Finds a store in `[rate]` that is never used.
 fn unasked_store(file: &RawConfig) -> Option<Fault> {
-    let help = "write [site.rate], and below it mode = \"observe\" or \"refuse\"";
+    let help = "write mode = \"observe\" or \"refuse\" below [site.rate], or remove the store";
     Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
 
@@ -507,5 +530,5 @@ pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     // A fleet without its own store uses this store, even if no site limits crawlers.
     let is_used = file.fleet.name.is_some() && file.fleet.store.is_none();
     let is_asked = is_used || file.site.iter().any(|site| limits(site.get_ref()));
-    (!is_asked).then_some("no site limits crawlers, so the store is never used")
+    (!is_asked).then_some("no site limits the rate of crawlers, so the store is never used")
 }

@@ -21,14 +21,14 @@ impl Config {
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
         if let Some(file) = path.ancestors().find(is_file) {
             return Some(format!(
-                "{} is not a folder: write the path of a folder, which is created if it does not exist",
-                file.display()
+                "{path} is not a folder: write the path of a folder; robotsd creates the folder if it does not exist",
+                path = file.display()
             ));
         }
         let why = unusable(path)?;
         Some(format!(
-            "{} cannot be a state_dir, because {why}: write a folder on a disk, such as /var/lib/robotsd",
-            path.display()
+            "{path} cannot be a state_dir, because {why}: write a folder on a disk, such as /var/lib/robotsd",
+            path = path.display()
         ))
     }
 }
@@ -51,7 +51,9 @@ fn unusable(path: &Path) -> Option<String> {
     if !exists && access(there, Access::WRITE_OK) == Err(Errno::ROFS) {
         return Some(format!("{shown} is mounted read-only"));
     }
-    is_of_kernel(there).then(|| format!("{shown} is on a kernel file system, which cannot store files of programs"))
+    is_of_kernel(there).then(|| {
+        format!("{shown} is on a file system of the kernel, such as /proc, and programs cannot create files there")
+    })
 }
 
 /// Returns the reason why this user cannot write a file, or `None` if the user can. The folder of
@@ -66,7 +68,7 @@ pub(super) fn no_file(path: &Path) -> Option<String> {
     let folder = files::folder_of(path);
     unusable(folder).or_else(|| {
         let there = nearest(folder);
-        (!is_writable(there)).then(|| format!("this user cannot create a file in {}", there.display()))
+        (!is_writable(there)).then(|| format!("this user cannot create a file in {folder}", folder = there.display()))
     })
 }
 
@@ -100,7 +102,10 @@ pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
     if is_writable(there) || config.misplaced_state().is_some() {
         return None;
     }
-    let done = if there == path { "written" } else { "created" };
-    let forgets = "a restart would forget every decision, the kill switch and the history";
-    Some(written.fault(format!("{} cannot be {done} by this user, so {forgets}", path.display())))
+    let done = if there == path { "write to" } else { "create" };
+    let forgets = "a restart would forget the kill switch, the accepted versions and the history";
+    Some(written.fault(format!(
+        "this user cannot {done} {path}; if robotsd runs as this user, {forgets}",
+        path = path.display()
+    )))
 }

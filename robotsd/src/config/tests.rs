@@ -161,7 +161,7 @@ fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
         let text = format!("{MINIMAL}[[admin.listener]]\naddress = \"0.0.0.0:1\"\naccess = {access:?}\n");
         let (_folder, path) = file(&text);
         let error = Config::load(&path).unwrap_err().to_string();
-        assert!(error.contains("a token would be sent in the clear"), "{access}: {error}");
+        assert!(error.contains("tokens would be sent unencrypted"), "{access}: {error}");
     }
 }
 

@@ -89,7 +89,8 @@ impl Serialize for Size {
 
 fn without_unit(number: &str) -> String {
     format!(
-        "{number} is a duration without a unit: write \"{number}s\" for seconds, or \"{number}ms\", \"{number}m\", \"{number}h\""
+        "{number} has no unit: write \"{number}s\" for seconds, \"{number}ms\" for milliseconds, \"{number}m\" for \
+         minutes, or \"{number}h\" for hours"
     )
 }
 
@@ -101,7 +102,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
             stripped.map(|rest| rest.trim_end_matches('/')).filter(|rest| rest.parse::<SocketAddr>().is_ok());
         let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
         if let Some(address) = stripped {
-            return format!("{wrong}: write it without the scheme, {address:?}");
+            return format!("{wrong}: write the address without a scheme, as {address:?}");
         }
         if text.parse::<std::net::IpAddr>().is_ok() {
             let address = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };
@@ -131,7 +132,7 @@ fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
     match value {
         DeValue::String(text) => parse_address(text).map(Some),
         DeValue::Integer(number) => Err(match number.as_str().parse() {
-            Ok(port) => format!("{port} is a port without an address: {}", port_alone(port)),
+            Ok(port) => format!("{port} is a port without an address: {right}", right = port_alone(port)),
             Err(_) => format!("{number} is not an address to listen on: write one such as \"127.0.0.1:8080\""),
         }),
         _ => Ok(None),
@@ -241,7 +242,13 @@ impl<T: PartialOrd + Display> Bound<T> {
     {
         let Some(written) = value.into().filter(|value| !self.range.contains(value.get_ref())) else { return };
         let (value, Self { range, says }) = (written.get_ref(), self);
-        let usual = || format!("{key:?} is {value}: write a value from {} to {}", range.start(), range.end());
+        let usual = || {
+            format!(
+                "{key:?} is {value}: write a value from {least} to {most}",
+                least = range.start(),
+                most = range.end()
+            )
+        };
         let says =
             says.as_ref().map_or_else(usual, |says| says.replace("{key}", key).replace("{}", &value.to_string()));
         faults.push(written.fault(says));

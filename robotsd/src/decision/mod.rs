@@ -390,7 +390,9 @@ impl DecisionState {
         self.errors.report(error);
         match self.errors.settings.on_error {
             OnError::Pass => response::pass(),
-            OnError::Refuse => response::forbidden("the proxy's question does not contain the request"),
+            OnError::Refuse => {
+                response::forbidden("the decision request of the proxy does not describe the request of the client")
+            }
         }
     }
 }

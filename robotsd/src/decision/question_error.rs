@@ -90,20 +90,23 @@ impl QuestionErrors {
     /// Counts an error. Logs it unless an error of the same kind was logged within the last second.
     pub(super) fn report(&self, error: QuestionError) {
         let is_passed = self.settings.on_error == OnError::Pass;
-        self.report_as(error, if is_passed { "passed without a decision" } else { "refused" });
+        self.report_as(error, if is_passed { "let through without a decision" } else { "refused" });
     }
 
     /// Counts and logs a malformed question that was decided nevertheless, at the same rate as
     /// [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
-        self.report_as(error, "decided by the strictest interpretation");
+        self.report_as(error, "decided with the strictest interpretation of the decision request");
     }
 
     /// Counts and logs a question over gRPC that is answered with an error status, at the same rate
     /// as [`report`](Self::report). The proxy's config then decides whether the request passes.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
-        self.report_as(error, "answered with a gRPC error; whether the request passes depends on the proxy's config");
+        self.report_as(
+            error,
+            "answered with a gRPC error; the config of the proxy determines whether the request passes",
+        );
     }
 
     /// Returns the number of questions with each kind of error.
@@ -115,14 +118,14 @@ impl QuestionErrors {
     /// Returns a problem for each recent error that only a wrong config of the proxy can cause. As
     /// long as such an error persists, the rules are not applied to the proxy's requests.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
-        let done = if self.settings.on_error == OnError::Pass { "passed without a decision" } else { "refused" };
+        let done = if self.settings.on_error == OnError::Pass { "let through without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];
         let is_recent = |fault| self.counts.iter().any(|counts| counts[fault as usize].is_recent(self.start, TROUBLE));
         of_proxies.into_iter().filter(move |fault| is_recent(*fault)).map(move |fault| {
             let (word, total) = self.totals()[fault as usize];
             format!(
-                "questions from other proxies were {done} within the last hour ({word}, {total} since the start): the log \
-                 events \"undecided\" say what the proxy must send"
+                "within the last hour, invalid decision requests of proxies were {done} ({word}, {total} since the \
+                 start): the log events \"undecided\" tell what the proxy must send"
             )
         })
     }
@@ -151,8 +154,8 @@ impl QuestionErrors {
         self.log.write(&LogEntry {
             reason: Some(preset.as_str()),
             message: Some(
-                "a question had no User-Agent and was decided without one: if this happens for every client, the proxy \
-                 does not forward the field"
+                "a decision request contained no User-Agent, so no crawler was recognised: if this happens for every \
+                 client, configure the proxy to send this field"
                     .to_owned(),
             ),
             ..LogEntry::now(LogEvent::NoUserAgent)

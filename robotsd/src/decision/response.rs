@@ -61,12 +61,12 @@ pub(super) fn elsewhere() -> Response<Bytes> {
 }
 
 pub(super) fn not_found() -> Response<Bytes> {
-    plain_answer(StatusCode::NOT_FOUND, "404 Not Found: send questions to /-/auth/ followed by a preset\n")
+    plain_answer(StatusCode::NOT_FOUND, "404 Not Found: send decision requests to /-/auth/ followed by a preset\n")
 }
 
 /// Returns the response to a request that is for the gRPC service but is not a gRPC call.
 pub(super) fn no_call() -> Response<Bytes> {
-    let text = "415 Unsupported Media Type: questions must be gRPC calls over HTTP/2\n";
+    let text = "415 Unsupported Media Type: decision requests must be gRPC calls over HTTP/2\n";
     plain_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
 }
 

@@ -273,7 +273,7 @@ impl<S: EdgeService> ServedListener<S> {
             reporter.report(
                 ConnectionErrorKind::Aborted,
                 None,
-                &format_args!("{left} connections with requests in progress were cut off"),
+                &format_args!("{left} connections were closed although their requests were still in progress"),
             );
             self.connections.shutdown().await;
         }

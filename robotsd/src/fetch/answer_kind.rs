@@ -47,13 +47,13 @@ pub(crate) enum AnswerKind {
 pub(crate) enum CrawlerAccess {
     /// The crawler obeys the rules of the file.
     #[serde(rename = "rules")]
-    #[display("go by the rules of the file")]
+    #[display("obey the rules of the file")]
     Rules,
     #[serde(rename = "allow-all")]
-    #[display("take everything as allowed")]
+    #[display("treat everything as allowed")]
     Everything,
     #[serde(rename = "disallow-all")]
-    #[display("take the whole site as disallowed")]
+    #[display("treat the whole site as disallowed")]
     Nothing,
 }
 
@@ -121,7 +121,10 @@ impl AnswerKind {
             Self::TooManyRequests => (
                 CrawlerAccess::Nothing,
                 "2.3.1.4",
-                Some("RFC 9309 treats every 4xx as a missing file; Google, and this program, treat 429 like 5xx"),
+                Some(
+                    "according to RFC 9309, every 4xx means that the file is missing; but Google, like this \
+                     program, treats 429 like 5xx",
+                ),
             ),
             Self::NotModified | Self::ServerError(_) | Self::NoStatus(_) | Self::Failed(_) | Self::Unreachable(_) => {
                 (CrawlerAccess::Nothing, "2.3.1.4", Some(READING_OF_COPIES))
@@ -131,11 +134,11 @@ impl AnswerKind {
     }
 }
 
-const DRAFT_READING: &str = "the Internet draft of 1996, and robots that follow it such as Python's urllib.robotparser, \
-                             take the whole site as disallowed";
+const DRAFT_READING: &str = "robots that follow the Internet draft of 1996, such as Python's urllib.robotparser, \
+    treat the whole site as disallowed";
 
-const READING_OF_COPIES: &str = "crawlers with a cached copy may keep using it; after 30 days without an answer, many take \
-                                 everything as allowed";
+const READING_OF_COPIES: &str = "crawlers with a cached copy may continue to use it; after 30 days without an \
+    answer, many treat everything as allowed";
 
 /// Formats the response in a few words, such as `503 Service Unavailable`.
 impl fmt::Display for AnswerKind {
@@ -154,16 +157,16 @@ impl fmt::Display for AnswerKind {
             Self::RedirectLoop => f.write_str("redirects in a loop"),
             Self::TooManyRedirects => f.write_str("more than five redirects"),
             Self::LeadsNowhere => f.write_str("a redirect that leads nowhere"),
-            Self::NotModified => f.write_str("304 Not Modified to a request without a condition"),
+            Self::NotModified => f.write_str("304 Not Modified, although the request was not conditional"),
             Self::TooManyRequests => f.write_str("429 Too Many Requests"),
-            Self::Failed(FetchErrorKind::Timeout) => f.write_str("no whole answer in time"),
+            Self::Failed(FetchErrorKind::Timeout) => f.write_str("no complete answer in time"),
             Self::Failed(FetchErrorKind::Tls) => f.write_str("no TLS session"),
             Self::Failed(FetchErrorKind::BadResponse) => f.write_str("an answer that is not HTTP"),
             Self::Failed(FetchErrorKind::Name | FetchErrorKind::Connect) => {
                 f.write_str("a redirect to an unreachable address")
             }
             Self::Failed(FetchErrorKind::RedirectAddress) => f.write_str("a redirect to a private address"),
-            Self::Failed(_) => f.write_str("no whole answer"),
+            Self::Failed(_) => f.write_str("no complete answer"),
             Self::Unreachable(FetchErrorKind::Name) => f.write_str("no address"),
             Self::Unreachable(_) => f.write_str("no connection"),
         }

@@ -31,12 +31,12 @@ pub(crate) struct DecodedBody {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodingError {
     /// A coding that is not in [`ACCEPTED_CODINGS`].
-    #[error("it is encoded as {0:?}, which the request does not accept")]
+    #[error("the body is encoded as {0:?}, which the request does not accept")]
     Unknown(String),
     /// The content does not match its coding.
-    #[error("it is declared as {0} but cannot be decoded: {1}")]
+    #[error("the body is declared as {0}, but cannot be decoded: {1}")]
     Damaged(String, io::Error),
-    #[error("it is encoded {0} times")]
+    #[error("the body is encoded {0} times")]
     TooMany(usize),
 }
 
@@ -175,17 +175,17 @@ mod tests {
         let bomb = gzip(&gzip(&vec![0; 8 << 20]));
         let (octets, is_cut) = decoded(&["gzip", "gzip"], &bomb, 1 << 20).expect("decoded as far as is wanted");
         assert_eq!((octets.len(), is_cut), (1 << 20, true));
-        assert_eq!(decoded(&["gzip"; 4], &bomb, 100), Err("it is encoded 4 times".to_owned()));
+        assert_eq!(decoded(&["gzip"; 4], &bomb, 100), Err("the body is encoded 4 times".to_owned()));
     }
 
     #[test]
     fn damage_and_other_codings_are_errors() {
         let error = decoded(&["gzip"], b"User-agent: *\n", 100).expect_err("no gzip");
-        assert!(error.starts_with("it is declared as gzip but cannot be decoded: "), "{error}");
+        assert!(error.starts_with("the body is declared as gzip, but cannot be decoded: "), "{error}");
         let error = decoded(&["gzip"], &gzip(b"User-agent: *\n")[..20], 100).expect_err("half of it");
-        assert!(error.starts_with("it is declared as gzip"), "{error}");
+        assert!(error.starts_with("the body is declared as gzip"), "{error}");
         let error = decoded(&["zstd"], b"x", 100).expect_err("not accepted");
-        assert_eq!(error, "it is encoded as \"zstd\", which the request does not accept");
+        assert_eq!(error, "the body is encoded as \"zstd\", which the request does not accept");
         for coding in ["gzip", "br"] {
             assert!(decoded(&[coding], b"", 100).is_err(), "{coding}");
         }

@@ -155,7 +155,7 @@ impl Retriever {
                 return RetrievalChain { hops, last: hop, end: ChainEnd::Reached };
             };
             let to = match location.map(|location| hop.url.join(location)) {
-                None => Err("it has no Location".to_owned()),
+                None => Err("the response has no Location".to_owned()),
                 Some(Err(error)) => Err(error.to_string()),
                 Some(Ok(to)) => Ok(to),
             };
@@ -180,14 +180,15 @@ impl Retriever {
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
         }
         let answer = match self.requests.fetch_add(1, Ordering::Relaxed) {
-            MAX_REQUESTS.. => {
-                failed(FetchErrorKind::Stopped, format!("the limit of {MAX_REQUESTS} requests per run is reached"))
-            }
+            MAX_REQUESTS.. => failed(
+                FetchErrorKind::Stopped,
+                format!("this command has sent {MAX_REQUESTS} requests, which is its limit"),
+            ),
             _ => match timeout_at(self.over.into(), self.fetcher.exchange(request)).await {
                 Ok(answer) => answer,
                 Err(_) => {
                     let whole = humantime::format_duration(self.whole);
-                    let cause = format!("the time limit for all requests, {whole}, is reached");
+                    let cause = format!("the time limit for all requests of this command ({whole}) is reached");
                     failed(FetchErrorKind::Stopped, cause)
                 }
             },
@@ -309,8 +310,9 @@ impl FromStr for ConnectTo {
         let parts = split(text);
         let [from_host, from_port, to_host, to_port] = *parts.as_slice() else {
             return Err(format!(
-                "{} parts: write HOST:PORT:ADDRESS:PORT, such as \"example.com:443:192.0.2.7:443\"; IPv6 addresses in brackets",
-                parts.len()
+                "the value has {count} parts: write HOST:PORT:ADDRESS:PORT, such as \
+                 \"example.com:443:192.0.2.7:443\", with IPv6 addresses in brackets",
+                count = parts.len()
             ));
         };
         Ok(Self { from: (host(from_host)?, port(from_port)?), to: (host(to_host)?, port(to_port)?) })

@@ -150,7 +150,8 @@ impl Document {
         }
         if format > FORMAT {
             return Err(format!(
-                "the document has format {format}, but this robotsd can only read format {FORMAT}: update it"
+                "the document of the fleet has format {format}, but this robotsd can only read format {FORMAT}: \
+                 update robotsd"
             ));
         }
         for field in ["epoch", "rev"].map(str::as_bytes).into_iter().filter(|field| !known.iter().any(|it| it == field))
@@ -175,13 +176,13 @@ impl Document {
     /// Returns an empty document that is marked as damaged. It represents a key in the store that
     /// is not a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
-        let damage = Damage { value: None, why: format!("the key must have the type hash ({why})") };
+        let damage = Damage { value: None, why: format!("the key in the store must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
     }
 
     /// Parses one field. Ignores fields that only later versions of this program know.
     fn take(&mut self, field: &[u8], value: &[u8], format: &mut u64) -> Result<(), String> {
-        let field = str::from_utf8(field).map_err(|_| "its name is not UTF-8".to_owned())?;
+        let field = str::from_utf8(field).map_err(|_| "the name of the field is not UTF-8".to_owned())?;
         match field.split_once(':') {
             None if field == "epoch" => self.epoch = text(value).and_then(epoch)?,
             None if field == "rev" => self.rev = text(value).and_then(number)?,
@@ -189,7 +190,7 @@ impl Document {
             None if field == "format" => *format = text(value).and_then(number)?,
             Some(("off", name)) => {
                 let named = name.rsplit_once(':').filter(|(scope, id)| !scope.is_empty() && !id.is_empty());
-                let (scope, id) = named.ok_or("its name is not off:SCOPE:ID")?;
+                let (scope, id) = named.ok_or("the name of the field does not have the form off:SCOPE:ID")?;
                 let (stamp, readable) = stamp(value);
                 self.marks.insert(name.to_owned(), OffSwitch { scope: scope.to_owned(), id: id.to_owned(), stamp });
                 readable?;
@@ -247,13 +248,13 @@ pub(super) fn digest(marks: &BTreeMap<String, OffSwitch>, accepts: &BTreeMap<Str
 }
 
 fn text(value: &[u8]) -> Result<&str, String> {
-    str::from_utf8(value).map_err(|_| "its value is not UTF-8".to_owned())
+    str::from_utf8(value).map_err(|_| "the value of the field is not UTF-8".to_owned())
 }
 
 fn number(text: &str) -> Result<u64, String> {
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|number| is_decimal && *number <= MAX_NUMBER);
-    number.ok_or_else(|| format!("{:?} is not a number from 0 to {MAX_NUMBER}", cut(text, MAX_SHOWN)))
+    number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", cut(text, MAX_SHOWN)))
 }
 
 /// Parses the stamp of an entry. If this fails, returns an empty stamp and the error: the entry
@@ -267,7 +268,7 @@ fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
 
 fn epoch(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && text.len() <= MAX_EPOCH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let why = || format!("{:?} is not 1 to {MAX_EPOCH} letters and digits", cut(text, MAX_SHOWN));
+    let why = || format!("{value:?} is not 1 to {MAX_EPOCH} letters and digits", cut(text, MAX_SHOWN));
     is_plain.then(|| text.to_owned()).ok_or_else(why)
 }
 

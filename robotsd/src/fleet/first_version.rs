@@ -55,7 +55,10 @@ impl Fleet {
         let hashes = known.iter().filter_map(|hash| hash.parse::<VersionHashPrefix>().ok());
         gate.allow_first_versions(
             hashes,
-            format!("this replica has no earlier version, and the fleet has accepted or serves {shown}"),
+            format!(
+                "this replica has no earlier version of the site, and the fleet accepted or serves another one \
+                 ({shown})"
+            ),
         )
     }
 

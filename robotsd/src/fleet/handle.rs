@@ -113,8 +113,7 @@ impl StoreView {
         if !self.other.is_some_and(is_other) {
             return self.standing.state();
         }
-        let why =
-            "another process uses the name of this replica: set a different `replica` in [fleet] for each process";
+        let why = "another process has the same replica name: set a different `replica` in [fleet] for each process";
         (ReplicaState::Doubled, Some(why.to_owned()))
     }
 }
@@ -151,8 +150,9 @@ impl Fleet {
         };
         let member = read.unwrap_or_else(|error| {
             let message = format!(
-                "{} cannot be read, so nothing is enforced until the fleet's document is read from the store: {error}",
-                file.display()
+                "{file} cannot be read: {error}; nothing is enforced until this replica has read the document of the \
+                 fleet from the store",
+                file = file.display()
             );
             self.warn(&*message);
             self.store.lock().file_problem = Some(message);
@@ -257,7 +257,9 @@ impl Fleet {
         let lost = seen.write_back.len();
         let before = std::mem::replace(&mut self.store.lock().lost, lost);
         if lost != 0 && lost != before {
-            self.warn(format!("number of entries that the store has lost, and that are now written back: {lost}"));
+            self.warn(format!(
+                "the store has lost entries of the fleet's document; this replica writes {lost} of them back"
+            ));
         }
         self.calls(seen.write_back)
     }
@@ -339,7 +341,7 @@ impl Fleet {
         if problem != before {
             let (level, message) = match &problem {
                 None => (LogLevel::Info, "the store of the fleet can be read and written again".to_owned()),
-                Some(why) => (LogLevel::Warn, format!("{why}; the last document stays in force")),
+                Some(why) => (LogLevel::Warn, format!("{why}; the replica keeps using the document that it read last")),
             };
             self.log.say_at(level, LogEvent::Fleet, message);
         }
@@ -390,8 +392,8 @@ impl Fleet {
 
     fn nothing_to_write(&self) -> String {
         format!(
-            "this replica has not read a document of fleet {:?}: create one with `robotsd fleet init`",
-            self.settings.name
+            "this replica has not read a document of fleet {fleet:?}: create one with `robotsd fleet init`",
+            fleet = self.settings.name
         )
     }
 
@@ -412,7 +414,9 @@ impl Fleet {
     /// Returns a message if this replica has never read a document; `None` otherwise.
     pub(crate) fn unknown(&self) -> Option<String> {
         let (of, store) = (&self.settings.name, self.settings.store.place());
-        let why = format!("fleet {of:?}: nothing is enforced until the document is read from {store}");
+        let why = format!(
+            "fleet {of:?}: nothing is enforced until this replica has read the document of the fleet from {store}"
+        );
         (!self.member.lock().is_known()).then_some(why)
     }
 
@@ -431,15 +435,17 @@ impl Fleet {
     }
 
     async fn written(&self, answer: WriteAnswers) -> Result<Vec<WriteAnswer>, String> {
-        let answers = answer.await.unwrap_or_else(|_| Err("the thread of the fleet has ended".to_owned()))?;
+        let answers = answer
+            .await
+            .unwrap_or_else(|_| Err("the thread that writes to the store of the fleet has ended".to_owned()))?;
         self.asks.read().await;
         let refused = answers.iter().find_map(|answer| match answer {
             WriteAnswer::Conflict(rev) => Some(format!(
-                "the entry in the store has changed, and has rev {rev} now: check `robotsd status --fleet`, and try \
-                 again"
+                "another replica has changed the entry in the store (its revision is {rev} now): check `robotsd \
+                 status --fleet`, and try again"
             )),
             WriteAnswer::Foreign(epoch) => {
-                Some(format!("the document in the store belongs to another fleet, with epoch {epoch}"))
+                Some(format!("the document in the store belongs to another fleet (its epoch is {epoch})"))
             }
             WriteAnswer::Written(_) | WriteAnswer::Kept => None,
         });
@@ -468,7 +474,7 @@ impl Fleet {
         let (state, why) = match store.state() {
             (ReplicaState::Current, _) if !store.is_read => {
                 let why = store.problem()?;
-                (ReplicaState::Stale, format!("{why}; the last document stays in force"))
+                (ReplicaState::Stale, format!("{why}; the replica keeps using the document that it read last"))
             }
             (ReplicaState::Unknown, _) => return None,
             (state, why) => (state, why?),

@@ -90,7 +90,7 @@ impl StoreLink {
                     // An address is skipped only if its server hangs. Other errors are ignored
                     // here, because the actual command will fail with the same error and report it.
                     match connection.query::<redis::Value>(&command).await {
-                        Err(error) if error.is_timeout() => Err("no answer in time".to_owned()),
+                        Err(error) if error.is_timeout() => Err("the store did not answer in time".to_owned()),
                         _ => Ok(()),
                     }
                 }
@@ -111,10 +111,11 @@ impl StoreLink {
         }
         if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
             return LinkError::Failed(format!(
-                "{}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, \
-                 HSETNX, HDEL, SET, GET and DEL for keys that begin with {} ({text})",
-                store.place(),
-                store.prefix
+                "{store}: the user of the store may not {what} {key}: allow this user EVAL, EVALSHA, TIME, HGET, \
+                 HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET and DEL for keys that begin with {prefix} \
+                 ({text})",
+                store = store.place(),
+                prefix = store.prefix
             ));
         }
         self.connection = None;

@@ -166,7 +166,10 @@ impl Member {
             // Versions that were accepted before this replica joined count as fulfilled, because
             // the other replicas may serve later versions by now.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
-            seen.changes.push(format!("the document of the fleet is known: epoch {}", document.epoch));
+            seen.changes.push(format!(
+                "this replica has read the document of the fleet (epoch {epoch})",
+                epoch = document.epoch
+            ));
         }
         self.rev = self.rev.max(read.rev);
         for (name, stamp) in &read.lifted {
@@ -195,7 +198,7 @@ impl Member {
             (true, true) => DocumentState::Current,
             (true, false) => DocumentState::WentBack(gone),
             (false, _) => {
-                let gone = gone.iter().map(|entry| format!("the store has gone back: {entry}"));
+                let gone = gone.iter().map(|entry| format!("the store has an older state of this entry: {entry}"));
                 DocumentState::Damaged(read.damages().chain(gone).collect())
             }
         };
@@ -212,7 +215,10 @@ impl Member {
                 Some(own) if own.stamp.rev >= accept.stamp.rev => gone.push(site),
                 _ => {
                     let Accept { hash, stamp, .. } = accept;
-                    seen.changes.push(format!("version {hash} of site {site:?} is accepted by {}", stamp.by));
+                    seen.changes.push(format!(
+                        "{user} accepted version {hash} of site {site:?} for the fleet",
+                        user = stamp.by
+                    ));
                     self.accepts.insert(site.clone(), accept.clone());
                 }
             }
@@ -244,7 +250,7 @@ impl Member {
         let mark = OffSwitch { scope: scope.to_owned(), id: id.to_owned(), stamp };
         if let Some(Stamp { by, .. }) = self.lifted.get(&mark.name()) {
             return Err(format!(
-                "the off switch {id} was already lifted by {by} and cannot be used again: choose a new id"
+                "{by} has already removed the off switch {id}, so its id cannot be used again: choose a new id"
             ));
         }
         self.marks.entry(mark.name()).or_insert_with(|| mark.clone());
@@ -287,7 +293,7 @@ fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
 
 fn changed(to: &str, OffSwitch { scope, id, .. }: &OffSwitch, Stamp { by, why, .. }: &Stamp) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("the fleet turned enforcement of {} {to} (off switch {id}, by {by}){why}", of(scope))
+    format!("the fleet switched enforcement of {scope} {to} (off switch {id}, by {by}){why}", scope = of(scope))
 }
 
 /// Formats a scope for messages.

@@ -37,24 +37,28 @@ impl DocumentState {
     pub(super) fn state(&self) -> StateAndReason {
         let (state, why) = match self {
             Self::Current => return (ReplicaState::Current, None),
-            Self::Unknown => (ReplicaState::Unknown, "it has not read a document, so it enforces nothing".to_owned()),
+            Self::Unknown => (
+                ReplicaState::Unknown,
+                "this replica has not read the document of the fleet, so it enforces nothing".to_owned(),
+            ),
             Self::WentBack(entries) => (
                 ReplicaState::WentBack,
                 format!(
-                    "the store has been reset to an earlier state, and lacks or has older entries: {}",
-                    entries.join(", ")
+                    "the store was reset to an earlier state, so these entries are older or missing there: {entries}",
+                    entries = entries.join(", ")
                 ),
             ),
-            Self::Foreign(epoch) => {
-                (ReplicaState::Foreign, format!("the document belongs to another fleet, with epoch {epoch}"))
-            }
+            Self::Foreign(epoch) => (
+                ReplicaState::Foreign,
+                format!("the document in the store belongs to another fleet (its epoch is {epoch})"),
+            ),
             Self::Rejected(why) => (ReplicaState::Rejected, why.clone()),
             Self::Damaged(fields) => (
                 ReplicaState::Damaged,
                 format!(
-                    "the document has damaged fields: {} (repair them with `robotsd fleet restore --repair`; off \
-                     switches still take effect)",
-                    fields.join("; ")
+                    "the document of the fleet has damaged fields: {fields} (repair them with `robotsd fleet restore \
+                     --repair`; off switches still take effect)",
+                    fields = fields.join("; ")
                 ),
             ),
         };
@@ -79,7 +83,10 @@ impl Heartbeat {
     /// Returns a substitute for a heartbeat that cannot be parsed, because the replica runs another
     /// version of robotsd. The replica counts as alive.
     pub(super) fn unreadable(now: u64) -> Self {
-        let why = Some("its heartbeat cannot be parsed, because it runs another version of robotsd".to_owned());
+        let why = Some(
+            "the status that this replica sends cannot be read, because the replica runs another version of robotsd"
+                .to_owned(),
+        );
         Self { at: now, state: ReplicaState::Unknown, why, ..Self::default() }
     }
 
@@ -95,17 +102,20 @@ impl Heartbeat {
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
         let silent = self.silence(now);
         let (state, why) = if self.is_missing(now) {
-            (ReplicaState::Missing, Some(format!("silent for {silent} s")))
+            (ReplicaState::Missing, Some(format!("no sign of life for {silent} s")))
         } else if self.state != ReplicaState::Current {
             (self.state, self.why.clone())
         } else if document.is_some_and(|document| document.digest() != self.digest) {
             (
                 ReplicaState::Behind,
-                Some("its off switches or accepted versions differ from those in the store".to_owned()),
+                Some("the off switches or accepted versions of this replica differ from those in the store".to_owned()),
             )
         } else if !self.lacks.is_empty() {
             let lacks = self.lacks.join(", ");
-            (ReplicaState::Lacks, Some(format!("its source does not have the accepted version yet: {lacks}")))
+            (
+                ReplicaState::Lacks,
+                Some(format!("the source of this replica does not contain the accepted version yet, for: {lacks}")),
+            )
         } else {
             (ReplicaState::Synced, None)
         };

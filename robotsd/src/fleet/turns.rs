@@ -81,7 +81,7 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
             Err(why) => Some(why),
         };
         if let Some(why) = why.filter(|_| fleet.store.lock().problem().is_none()) {
-            fleet.warn(format!("{why}; until this works, every replica sends its own notices"));
+            fleet.warn(format!("{why}; until the store works again, every replica sends its own notices"));
         }
     }
 }

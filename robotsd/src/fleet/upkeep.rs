@@ -17,7 +17,7 @@ impl Fleet {
         if let Some(document) = &self.store.lock().document {
             let damages: Vec<_> = document.damages().collect();
             return Err(if damages.is_empty() {
-                format!("fleet {name:?} already has a document, with epoch {}", document.epoch)
+                format!("fleet {name:?} already has a document, with epoch {epoch}", epoch = document.epoch)
             } else {
                 damaged(name, &damages)
             });
@@ -63,8 +63,8 @@ impl Fleet {
         let answers = self.ask(calls).await?;
         let written = answers.iter().filter(|answer| matches!(answer, WriteAnswer::Written(_))).count();
         Ok(match written {
-            0 => "nothing to restore: the store has all entries of this replica".to_owned(),
-            written => format!("number of entries of this replica that were written back to the store: {written}"),
+            0 => "there is nothing to restore: the store contains all entries of this replica".to_owned(),
+            written => format!("entries of this replica that were written back to the store: {written}"),
         })
     }
 
@@ -88,7 +88,8 @@ impl Fleet {
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(
-                    "this replica has not read a document of fleet {name:?}: run the repair on a replica that has"
+                    "this replica has not read the document of fleet {name:?}: run the repair on a replica that has \
+                     read it"
                 ));
             }
         };
@@ -114,7 +115,7 @@ impl Fleet {
         let done: Vec<_> = mends.iter().map(done).collect();
         let calls = [call].into_iter().chain(self.calls(writes)).collect();
         self.ask(calls).await?;
-        Ok(format!("the document of fleet {name:?} is repaired: {}", done.join(", ")))
+        Ok(format!("the document of fleet {name:?} is repaired: {repairs}", repairs = done.join(", ")))
     }
 }
 
@@ -126,8 +127,8 @@ fn new_epoch() -> String {
 /// Describes the damaged fields, with the command that repairs them.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
-        "the document of fleet {name:?} has damaged fields: {} (repair them with `robotsd fleet restore --repair`, \
-         which keeps all off switches)",
-        damages.join("; ")
+        "the document of fleet {name:?} has damaged fields: {damages} (repair them with `robotsd fleet restore \
+         --repair`, which keeps all off switches)",
+        damages = damages.join("; ")
     )
 }

@@ -80,7 +80,7 @@ pub(crate) fn crawler_lines(lines: &[CrawlerLine], harm: &str, meanings: &[(&str
 impl CrawlerLines<'_> {
     /// Returns the classes that occur in the bars, with their meanings.
     fn legend(&self) -> Vec<(&str, String)> {
-        let engine = format!("{} for a search engine: such pages may leave its index", self.harm);
+        let engine = format!("{harm} for a search engine: such pages may leave its index", harm = self.harm);
         let others = [("disallowed", self.harm)].into_iter().chain(self.meanings.iter().copied());
         let others = others.chain([("allowed", "allowed")]).map(|(class, meaning)| (class, meaning.to_owned()));
         let parts = self.lines.iter().flat_map(|line| &line.parts);

@@ -193,9 +193,11 @@ fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let opened = OpenOptions::new().create(true).append(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
-        Some(libc::ENXIO) => {
-            io::Error::new(error.kind(), "it is a pipe without a reader, or a socket: start the reader of a pipe first")
-        }
+        Some(libc::ENXIO) => io::Error::new(
+            error.kind(),
+            "the path is a socket, or a pipe that no program reads: if it is a pipe, start the program that reads it \
+             first",
+        ),
         _ => error,
     })?;
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;

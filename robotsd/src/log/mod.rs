@@ -135,7 +135,8 @@ impl LostLines {
         };
         let count = memchr::memchr_iter(b'\n', lines).count() as u64;
         self.count.fetch_add(count, Ordering::Relaxed);
-        let begun = before.is_none().then(|| format!("{name} cannot be written: {error}; lines are lost"));
+        let begun =
+            before.is_none().then(|| format!("{name} cannot be written, so lines of the log are lost: {error}"));
         *problem = before.map(|(lost, why)| (lost + count, why)).or_else(|| Some((count, begun.clone()?)));
         begun.map(|why| (LogLevel::Error, why))
     }
@@ -387,7 +388,10 @@ mod tests {
     fn lines_that_a_full_disk_does_not_take_are_counted_and_the_next_is_a_line_of_its_own() {
         let (lost, is_cut) = (LostLines::default(), Mutex::new(false));
         let mut disk = Disk { room: 6, written: Vec::new() };
-        let why = format!("the log cannot be written: {}; lines are lost", io::Error::from(io::ErrorKind::StorageFull));
+        let why = format!(
+            "the log cannot be written, so lines of the log are lost: {}",
+            io::Error::from(io::ErrorKind::StorageFull)
+        );
         let over = "the log can be written again; 3 lines were lost".to_owned();
         for (room, lines, said, count, problem) in [
             (0, "one\n", None, 0, None),

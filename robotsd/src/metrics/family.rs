@@ -54,71 +54,74 @@ families! {
 
     BUILD = Info "robotsd_build", "The version of robotsd.";
     CONFIG_SUCCESSFUL = Gauge "robotsd_config_last_reload_successful",
-        "Whether the config file is in force: 0 if it is rejected and the previous config stays in force.";
+        "Whether the config file is used: 0 if it is rejected and the previous config stays in use.";
     CONFIG_REFUSED = Gauge "robotsd_config_refused_files",
-        "Number of refused included files: their last good copies are used instead, or their sites are not served.";
+        "Number of rejected included files: the last good copy of each is used instead, or its sites are not served.";
     CONFIG_TIMESTAMP = Gauge "robotsd_config_last_reload_success_timestamp_seconds" ("seconds"),
-        "Acceptance time of the current config, in Unix time.";
+        "Time when the current config was accepted, in Unix time.";
     STATE_WRITABLE = Gauge "robotsd_state_writable",
-        "Whether the state directory is writable: 0 if a restart would lose recent changes; also 1 if there is no \
+        "Whether the state directory is writable: 0 if a restart would lose recent changes. 1 also if there is no \
          state directory.";
     WORKER_STALLED = Gauge "robotsd_worker_stalled",
-        "Whether a serving thread, or the control thread, has processed no work for six seconds: its connections get \
+        "1 if a serving thread or the control thread has been stalled for six seconds, so that its connections get \
          no answers.";
-    PANICS = Counter "robotsd_panics", "Panics of threads, which are bugs in robotsd; each is in the log.";
-    SERIES = Gauge "robotsd_metrics_series", "Number of series in this scrape, without this family and the next.";
+    PANICS = Counter "robotsd_panics", "Number of panics of threads. A panic is a bug in robotsd; the log contains \
+        each one.";
+    SERIES = Gauge "robotsd_metrics_series", "Number of series in this scrape, without this metric and the next one.";
     SERIES_DROPPED = Gauge "robotsd_metrics_series_dropped",
-        "Number of series that this scrape leaves out because of its limit.";
+        "Number of series that are left out of this scrape, because a scrape has a maximum size.";
 
     SITE_INFO = Info "robotsd_site",
-        "The robots.txt in force for a site: hash of the version, enforcement mode, and kind of source.";
+        "The live robots.txt of a site: hash of the version, enforcement mode, and kind of source.";
     SITE_STATE = StateSet "robotsd_site_state",
         "The state of a site: live, last-good (the newest version cannot be used), gated (a version is pending) or \
          none.";
     SITE_ENFORCED = Gauge "robotsd_site_enforced",
-        "Whether the rules of a site are enforced: 0 if it has none or its enforcement is switched off.";
+        "Whether the rules of a site are enforced: 0 if the site has no robots.txt, or if its enforcement is \
+         switched off.";
     SITE_PENDING = Gauge "robotsd_site_pending", "Whether a site has a pending version, which is held until accepted.";
     SITE_PUBLISHED = Gauge "robotsd_site_published_timestamp_seconds" ("seconds"),
-        "Publication time of the version in force for a site, in Unix time.";
-    SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings in the version in force, by severity.";
+        "Publication time of the live version of a site, in Unix time.";
+    SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings in the live version, by severity.";
     RELOADS = Counter "robotsd_reloads", "Reads of the robots.txt of a site, by cause and outcome.";
     GATE_UNREAD = Gauge "robotsd_site_gate_unread",
-        "Number of files and sitemaps that the gate of a site cannot use, or that have lost more than half of their \
-         pages.";
+        "Number of files and sitemaps of a site's gate that cannot be used, or that have lost more than half of \
+         their pages.";
     APPEND_PARTS = StateSet "robotsd_append_part_state",
-        "The state of a part that is appended to the robots.txt of a site: appended, last-good (it cannot be read \
-         now, so its last copy is appended) or missing (there is no copy, so it is not appended).";
+        "The state of a list that is appended to the robots.txt of a site: appended, last-good (the list cannot be \
+         read now, so its last copy is appended) or missing (there is no copy, so the list is not appended).";
     PUBLISH_REQUESTS = Counter "robotsd_publish_requests",
         "Versions of a site that its hooks announced, by destination host and outcome: delivered or given-up.";
     PUBLISH_PENDING = Gauge "robotsd_publish_pending",
-        "Whether the hooks of a site have not yet announced the version in force, by destination host: 1 during the \
-         attempts, and after giving up.";
+        "1 if the hooks of a site have not yet announced the live version, by destination host: during the attempts, \
+         and after the last failed attempt.";
     NOTIFICATIONS = Counter "robotsd_notifications",
         "Notifications of [[notify]], by destination host and outcome: delivered or given-up.";
     CONNECTIONS = Gauge "robotsd_connections", "Open connections from clients, by listener.";
     CONNECTIONS_LIMIT = Gauge "robotsd_connections_limit", "Limit of connections from clients, over all listeners.";
     CONNECTION_ERRORS = Counter "robotsd_connection_errors",
-        "Connection errors of clients, by reason as in the log event problem.";
+        "Errors of client connections, by the reason that the log event problem contains.";
     QUESTIONS_UNDECIDED = Counter "robotsd_questions_undecided",
-        "Invalid questions from other proxies, by reason as in the event undecided of the log.";
+        "Invalid decision requests of other proxies, by the reason that the log event undecided contains.";
     CERTIFICATE_EXPIRY = Gauge "robotsd_tls_certificate_expiry_timestamp_seconds" ("seconds"),
-        "Expiry time of the certificate chain in a file, in Unix time.";
+        "Time when the certificate chain in a file expires, in Unix time.";
     CERTIFICATE_REJECTED = Gauge "robotsd_tls_certificate_rejected",
-        "Whether the files of a certificate cannot be used: 1 if the previous certificate stays in use and a restart \
-         would fail.";
+        "1 if the files of a certificate cannot be used: the previous certificate stays in use, but a restart would \
+         fail.";
     LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log lost because its reader or disk is too slow.";
     AGENT_CACHE_LOOKUPS = Counter "robotsd_agent_cache_lookups",
-        "Lookups of User-Agent fields in the cache of earlier fields: hit, or miss if the field had to be recognised.";
+        "Lookups of User-Agent fields in the cache of earlier fields: hit, or miss if the field had to be parsed.";
     REGISTRY_REJECTED = Gauge "robotsd_registry_rejected",
-        "Whether the registry of the config cannot be used, or is held until accepted: 1 if the previous one stays in \
-         force.";
+        "1 if the registry in the config cannot be used or is held until accepted, so that the previous registry \
+         stays in use.";
     IDENTITY_LISTS = Gauge "robotsd_identity_lists",
         "Published lists of crawlers' addresses, by state: confirmed (by their servers within a day) or unconfirmed \
          (so they refute no claims).";
     RATE_STORE_UP = Gauge "robotsd_rate_store_up",
-        "Whether the rate store answers: 0 if it does not, and each process counts crawlers for itself.";
+        "Whether the rate store answers: 0 if it does not, so that each process counts the requests of crawlers for \
+         itself.";
     RATE_STORE_CALLS = Counter "robotsd_rate_store_calls",
-        "Questions to the rate store, by result: answered, late (not within wait) or failed.";
+        "Queries to the rate store, by result: answered, late (not within the time `wait`) or failed.";
     RATE_STORE_REQUESTS = Counter "robotsd_rate_store_requests",
         "Requests of crawlers with a delay, by decision: allowed or denied by the rate store, known-denied because of \
          an earlier denial by the store, or alone (by this process, because the store did not answer).";
@@ -138,19 +141,22 @@ families! {
 
     DECISIONS = Counter "robotsd_decisions",
         "Requests of a site by outcome, without requests for /robots.txt. untouched: no group of the file applies to \
-         the agent; failed: passed because the decision ended in a bug of robotsd, also counted as untouched.";
+         the agent; failed: the request passed because of a bug of robotsd, and is also counted as untouched.";
     UPSTREAM_REQUESTS = Counter "robotsd_upstream_requests",
-        "Requests sent to the servers of a site. outcome is answered, or the reason why there was no answer.";
+        "Requests sent to the servers of a site. The label outcome is answered, or the reason why there was no \
+         answer.";
     QUESTIONS_WITHOUT_USER_AGENT = Counter "robotsd_questions_without_user_agent",
-        "Decision requests of other proxies without a User-Agent, by site. No crawler is recognised in them.";
+        "Decision requests of other proxies without a User-Agent, by site. No crawler can be recognised in such a \
+         request.";
     ROBOTS_TXT_REQUESTS = Counter "robotsd_robots_txt_requests",
-        "Requests for /robots.txt, by crawler and status code. crawler is none if the agent is not a crawler.";
+        "Requests for /robots.txt, by crawler and status code. The label crawler is none if the agent is not a \
+         crawler.";
     CRAWLER_REQUESTS = Counter "robotsd_crawler_requests",
-        "Requests of crawlers by outcome, without requests for /robots.txt. crawler is a name of the registry, or the \
-         class of an unregistered agent; after 256 combinations per site it is other.";
+        "Requests of crawlers by outcome, without requests for /robots.txt. The label crawler is a name of the \
+         registry, or the class of an unregistered agent; after 256 combinations per site it is other.";
     HTTP_REQUESTS = Counter "robotsd_http_requests",
-        "Responses by listener, site, status code and method; site is empty if the request was refused before a site \
-         was chosen.";
+        "Responses by listener, site, status code and method. The label site is empty if the request was refused \
+         before a site was chosen.";
     DECISION_DURATION = Histogram "robotsd_decision_duration_seconds" ("seconds"),
         "Time to decide about a request. Only one request in 64 is measured, so do not use the count as a request \
          rate.";

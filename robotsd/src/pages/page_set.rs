@@ -155,7 +155,7 @@ pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Resul
     }
     match (pages.found, pages.of_others) {
         (0, 0) => Err(format!("{}: the list contains no pages", path.display())),
-        (0, _) => Err(format!("{}: all of its pages are on other hosts", path.display())),
+        (0, _) => Err(format!("{}: all pages in this list are on other hosts", path.display())),
         _ => Ok(pages.into_pages()),
     }
 }
@@ -214,7 +214,7 @@ mod tests {
         let error = read("# none\n\n").unwrap_err();
         assert!(error.ends_with("urls.txt: the list contains no pages"), "{error}");
         let error = read("https://www.shop.test/\n").unwrap_err();
-        assert!(error.ends_with("urls.txt: all of its pages are on other hosts"), "{error}");
+        assert!(error.ends_with("urls.txt: all pages in this list are on other hosts"), "{error}");
     }
 
     #[test]

@@ -143,7 +143,12 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                 return Err(SitemapFault::of_document(&message));
             }
             Event::Eof if within.is_empty() => return Ok(()),
-            Event::Eof => return Err(SitemapFault::at(text.place, &"it is incomplete: elements are not closed")),
+            Event::Eof => {
+                return Err(SitemapFault::at(
+                    text.place,
+                    &"the sitemap is incomplete: some of its elements are not closed",
+                ));
+            }
             _ => {}
         }
     }
@@ -265,14 +270,17 @@ mod tests {
         let good = packed(b"<urlset><url><loc>https://a.example/</loc></url></urlset>");
         assert_eq!((listed(&good[..]).0.len(), listed(&good[..]).1), (1, Ok(())));
         let bomb = listed(&packed(&vec![b' '; MAX_BYTES + 1])[..]).1;
-        assert_eq!(bomb, Err("s.xml: it is larger than 50 MiB".to_owned()));
+        assert_eq!(bomb, Err("s.xml: the sitemap is larger than 50 MiB".to_owned()));
         assert_eq!(listed(io::repeat(b' ')).1, bomb, "plain");
         assert!(listed(&b"\x1f\x8bno"[..]).1.is_err());
         // The pages listed before the error are kept.
         for damaged in [&good[..good.len() - 4], &[&good[..], b"garbage"].concat()] {
             let (pages, read) = listed(damaged);
             let fault = read.expect_err("damaged");
-            assert!(fault.starts_with("s.xml: it cannot be decompressed: ") && pages.len() == 1, "{fault}, {pages:?}");
+            assert!(
+                fault.starts_with("s.xml: the sitemap cannot be decompressed: ") && pages.len() == 1,
+                "{fault}, {pages:?}"
+            );
         }
     }
 
@@ -285,8 +293,8 @@ mod tests {
             ),
             (b"{\"urls\": []}", "s.xml:1:1: this line is not a URL"),
             (b"https://a.example/\r\n\r\n/news/\n", "s.xml:3:1: this line is not a URL"),
-            (b"\xFF\xFE<\0u\0", "s.xml: the sitemap is UTF-16: write it as UTF-8"),
-            (b"\xFE\xFF\0<", "s.xml: the sitemap is UTF-16: write it as UTF-8"),
+            (b"\xFF\xFE<\0u\0", "s.xml: the sitemap is UTF-16: save it as UTF-8"),
+            (b"\xFE\xFF\0<", "s.xml: the sitemap is UTF-16: save it as UTF-8"),
             (b"<urlset>\n<url><loc>https://a.example/</loc>\n", "s.xml:3:1: it is incomplete"),
             (b"\xEF\xBB\xBF\n<urlset>\n <url></loc></urlset>", "s.xml:3:7: ill-formed document"),
             (b"<urlset>\n<url>\n<loc", "s.xml:3:1: syntax error"),
@@ -350,7 +358,7 @@ mod tests {
         assert!(listed(atom.as_bytes()).1.is_err_and(|fault| fault.contains("in the encoding \"koi8-r\"")));
         // These documents have no byte order mark.
         for wide in [&b"<\0?\0x\0"[..], b"\0<\0?\0x", b"h\0t\0"] {
-            assert_eq!(listed(wide).1, Err("s.xml: the sitemap is UTF-16: write it as UTF-8".to_owned()));
+            assert_eq!(listed(wide).1, Err("s.xml: the sitemap is UTF-16: save it as UTF-8".to_owned()));
         }
     }
 

@@ -50,7 +50,8 @@ impl<'a> SitemapText<'a> {
         let octets: Box<dyn Read + 'a> = match head[..] {
             [0x1F, 0x8B] => {
                 let octets = MultiGzDecoder::new(Cursor::new(head).chain(octets));
-                let named = |error| SitemapFault::of_document(&format_args!("it cannot be decompressed: {error}"));
+                let named =
+                    |error| SitemapFault::of_document(&format_args!("the sitemap cannot be decompressed: {error}"));
                 Box::new(AtMost::new(Unpacked { octets, named }, MAX_BYTES))
             }
             _ => Box::new(Cursor::new(head).chain(octets)),
@@ -61,7 +62,7 @@ impl<'a> SitemapText<'a> {
             // UTF-16 is recognized with or without a byte order mark: UTF-8 text contains no zero
             // byte.
             [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] | [0, ..] | [_, 0, ..] => {
-                return Err(SitemapFault::of_document(&"the sitemap is UTF-16: write it as UTF-8"));
+                return Err(SitemapFault::of_document(&"the sitemap is UTF-16: save it as UTF-8"));
             }
             _ => {}
         }
@@ -125,7 +126,8 @@ impl<'a> SitemapText<'a> {
 impl BufRead for SitemapText<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.of_part > MAX_PART_BYTES {
-            let message = format_args!("a tag, comment or text is longer than {} MiB", MAX_PART_BYTES >> 20);
+            let message =
+                format_args!("a tag, comment or text is longer than {limit} MiB", limit = MAX_PART_BYTES >> 20);
             return Err(io::Error::other(SitemapFault::at(self.part, &message)));
         }
         if self.consumed == self.text.len() {
@@ -196,7 +198,7 @@ const MAX_SHOWN_LENGTH: usize = 160;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SitemapFault {
     /// The sitemap is larger than allowed.
-    #[error("it is larger than {} MiB", MAX_BYTES >> 20)]
+    #[error("the sitemap is larger than {limit} MiB", limit = MAX_BYTES >> 20)]
     TooLarge,
     /// The document is broken, or is not a sitemap. `place` is `None` if the error concerns the
     /// whole document.

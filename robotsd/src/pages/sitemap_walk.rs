@@ -87,7 +87,7 @@ impl<'a> SitemapWalk<'a> {
                 continue;
             }
             if pages.found == before.0 && pages.of_others > before.1 {
-                self.problems.push(format!("{source}: all of its pages are on other hosts"));
+                self.problems.push(format!("{source}: all pages in this sitemap are on other hosts"));
             }
             self.read += 1;
         }
@@ -101,7 +101,10 @@ impl<'a> SitemapWalk<'a> {
             parts.push(format!("and {} more", self.problems.len() - NAMED));
         }
         if self.left_out > 0 {
-            parts.push(format!("only {MAX_SITEMAPS} of {} sitemaps are read", self.left_out + MAX_SITEMAPS));
+            parts.push(format!(
+                "only {MAX_SITEMAPS} of {count} sitemaps are read",
+                count = self.left_out + MAX_SITEMAPS
+            ));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -244,7 +247,7 @@ mod tests {
         });
         let problem = walk.problem().unwrap();
         assert!(problem.starts_with("https://a.example/broken.xml: the document is not a sitemap"), "{problem}");
-        assert!(problem.contains("other.xml: all of its pages are on other hosts; late"), "{problem}");
+        assert!(problem.contains("other.xml: all pages in this list are on other hosts; late"), "{problem}");
         assert_eq!(walk.into_pages(), [Page::new("/good")]);
     }
 

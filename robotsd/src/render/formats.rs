@@ -189,8 +189,7 @@ mod tests {
 
     #[test]
     fn what_ends_a_command_is_escaped() {
-        let want = "::error file=a%2Cb%3Ac\\n,line=2,col=11,title=path-without-slash::\"100%25\" begins with neither \
-                    \"/\" nor \"*\": it matches no path%0Ahelp: write \"/100%25\"%0Asee https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash\n";
+        let want = "::error file=a%2Cb%3Ac\\n,line=2,col=11,title=path-without-slash::\"100%25\" begins with neither \"/\" nor \"*\", so it matches no path%0Ahelp: write \"/100%25\"%0Asee https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash\n";
         assert_eq!(written(github, "a,b:c\n", b"User-agent: *\nDisallow: 100%\n"), want);
     }
 
@@ -209,7 +208,7 @@ mod tests {
     fn a_finding_is_an_object_on_one_line() {
         let want = concat!(
             r#"{"file":"a\nb","code":"path-without-slash","severity":"error","line":2,"column":11,"#,
-            r#""span":{"start":24,"end":26},"message":"\"a\\u{1b}\" begins with neither \"/\" nor \"*\": it matches "#,
+            r#""span":{"start":24,"end":26},"message":"\"a\\u{1b}\" begins with neither \"/\" nor \"*\", so it matches "#,
             r#"no path","help":"write \"/a\\u{1b}\"","#,
             r#""url":"https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash"}"#,
             "\n"
@@ -230,7 +229,7 @@ mod tests {
         let row = text.lines().nth(4).expect("a row");
         assert!(text.starts_with("`robots.txt`: 1 error\n\n| line | | finding |\n"), "{text}");
         let want = "| 2 | error [path-without-slash](https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash) \
-                    | `private/` begins with neither `/` nor `*`: it matches no path<br>help: write `/private/` |";
+                    | `private/` begins with neither `/` nor `*`, so it matches no path<br>help: write `/private/` |";
         assert_eq!(row, want);
         let expected = "`robots.txt`: nothing found\n\n";
         assert_eq!(written(markdown, "robots.txt", b"User-agent: *\nDisallow: /private/\n"), expected);

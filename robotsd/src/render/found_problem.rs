@@ -239,8 +239,9 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
     if names.len() < others.len() {
         names.push("…".to_owned());
     }
-    let same = (!others.is_empty())
-        .then(|| format!("{} more sites have the same problem: {}", others.len(), names.join(", ")));
+    let same = (!others.is_empty()).then(|| {
+        format!("{count} more sites have the same problem: {names}", count = others.len(), names = names.join(", "))
+    });
     match form {
         ProblemFormat::Json => write_json(out, &problem)?,
         ProblemFormat::Github => {

@@ -104,8 +104,8 @@ impl LineSnippet<'_> {
         let snippet = Snippet::source(excerpt).line_start(line).annotation(AnnotationKind::Primary.span(span));
         let fix = self.fix.map(|safety| {
             Level::HELP.with_name("fix").message(match safety {
-                Safety::Safe => "--fix corrects it without changing what any crawler that reads the line may fetch",
-                _ => "--fix --unsafe-fixes corrects it",
+                Safety::Safe => "--fix corrects the line, and changes nothing for crawlers that read the line",
+                _ => "--fix --unsafe-fixes corrects the line, and changes what some crawlers may fetch",
             })
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_finding_is_a_snippet_with_caret_and_help() {
-        let want = r#"error[path-without-slash]: "private/" begins with neither "/" nor "*": it matches no path
+        let want = r#"error[path-without-slash]: "private/" begins with neither "/" nor "*", so it matches no path
  --> robots.txt:2:12
   |
 2 | Disallow:  private/

@@ -92,7 +92,8 @@ impl AdminPlaces {
             // served even if it cannot be opened.
             Err(error) if settings.is_usual => {
                 let message = format!(
-                    "{error}; commands cannot reach this process: set socket in [admin], or set enabled = false"
+                    "{error}; so commands such as `robotsd status` cannot reach this process: set \"socket\" in \
+                     [admin], or switch the admin interface off with enabled = false"
                 );
                 self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
             }
@@ -130,7 +131,11 @@ impl AdminPlaces {
                 // The first file may be unwritable, for example because there is no runtime folder.
                 // In that case, commands look for the token in the state directory.
                 if file != *preferred {
-                    warn(format!("{}; therefore, the token for changes is in {}", failures.join("; "), file.display()));
+                    warn(format!(
+                        "{failures}; therefore, the token for changes is stored in {file}",
+                        failures = failures.join("; "),
+                        file = file.display()
+                    ));
                 }
                 self.token_files = files;
                 LocalToken::new(file, &token)

@@ -80,7 +80,7 @@ impl BoardKeeper {
         // A write in progress now stops after its current file.
         self.board.end();
         let written = timeout(LAST, self.hand_over(sites)).await;
-        self.report(written.unwrap_or_else(|_| Err("the board could not be written in time".to_owned())));
+        self.report(written.unwrap_or_else(|_| Err("the counts of the board could not be written in time".to_owned())));
     }
 
     fn report(&mut self, outcome: Result<(), String>) {

@@ -143,7 +143,8 @@ impl<'a> ControlLoop<'a> {
                     Signal::Reload => self.reload(),
                     Signal::Upgrade => self.upgrade.begin(&self.active, None),
                     Signal::Stop if self.is_stopped => {
-                        self.active.log.say(LogEvent::Stopped, "a second signal was received: requests in progress are aborted");
+                        self.active.log.say(LogEvent::Stopped, "a second signal was received, so requests in \
+                            progress are aborted");
                         return Ok(());
                     }
                     Signal::Stop => {
@@ -202,7 +203,8 @@ impl<'a> ControlLoop<'a> {
                     Some(Ok(())) => {}
                     Some(Err(error)) => {
                         let why = self.active.state.watchdog.last_panic().unwrap_or_else(|| error.to_string());
-                        return Err(format!("a worker has ended, so its connections would not be answered: {why}"));
+                        return Err(format!("a worker thread has ended, and nobody would answer its connections, so \
+                            robotsd stops: {why}"));
                     }
                 },
             }
@@ -257,7 +259,7 @@ impl<'a> ControlLoop<'a> {
 
     /// Closes the listeners. Requests in progress may finish.
     fn drain(&mut self) {
-        const DRAINING: &str = "new connections are not accepted any more; requests in progress are finished";
+        const DRAINING: &str = "robotsd accepts no new connections, and finishes the requests in progress";
         self.active.log.say(LogEvent::Stopping, DRAINING);
         self.active.state.enter(Phase::Draining);
         self.supervisor.stopping(DRAINING);

@@ -87,10 +87,11 @@ impl Descriptors {
         let left = limit.saturating_sub(self.used).saturating_sub(SPARE.saturating_add(admin));
         let idle = (idle as u64).min(left / IDLE_SHARE);
         let fit = (left - idle) / A_CONNECTION;
-        let open_files = format!("the limit of open files is {limit}, and {} are in use", self.used);
+        let open_files =
+            format!("the limit of open files is {limit}, and {used} files are open already", used = self.used);
         if fit < MIN_CONNECTIONS {
             return Err(format!(
-                "{open_files}, so no connections are possible: raise the limit (LimitNOFILE=, ulimit -n)"
+                "{open_files}, so robotsd could accept no connections: raise the limit (LimitNOFILE=, ulimit -n)"
             ));
         }
         let fit = usize::try_from(fit).unwrap_or(usize::MAX);

@@ -121,7 +121,8 @@ impl ListenerPlan {
             if sockets.is_empty() {
                 if any_passed {
                     let address = listener.address;
-                    let message = format!("{address}: no socket was passed for this listener, so robotsd opens it");
+                    let message =
+                        format!("{address}: the supervisor passed no socket for this listener, so robotsd opens it");
                     log.say(LogEvent::Supervisor, message);
                 }
                 sockets.push(bind(listener.address, workers).map_err(cannot)?);
@@ -156,7 +157,8 @@ impl Listeners {
             let bound = match take(&|opened| opened.settings.listener.address == address) {
                 Some(place) => {
                     let opened = &self.open[place];
-                    plan.changes.push(format!("the settings of listener {} have changed", opened.local));
+                    plan.changes
+                        .push(format!("the settings of listener {address} have changed", address = opened.local));
                     let again = opened.sockets.iter().map(|sockets| duplicates(sockets)).collect::<io::Result<_>>();
                     let again = again.map_err(|error| cannot_listen(address, &error))?;
                     OpenListener::bound(settings, again, &opened.report.socket)?

@@ -173,7 +173,7 @@ impl Stage {
     fn apply(&self) -> Result<ListenerPlan, String> {
         match self.enter(|| Ok(StageState::Applying))? {
             StageState::Bound(plan) => Ok(plan),
-            _ => Err("no sockets were bound".to_owned()),
+            _ => Err("the listeners could not be opened".to_owned()),
         }
     }
 
@@ -193,7 +193,7 @@ impl Stage {
     fn enter(&self, next: impl FnOnce() -> Result<StageState, String>) -> Result<StageState, String> {
         let mut state = self.0.lock();
         match *state {
-            StageState::Abandoned => Err("a newer reload has replaced this one".to_owned()),
+            StageState::Abandoned => Err("a newer reload has replaced this reload".to_owned()),
             _ => Ok(std::mem::replace(&mut *state, next()?)),
         }
     }
@@ -358,7 +358,7 @@ mod tests {
         preparation.stage.abandon();
         drop(writer);
         let error = preparation.end_within(None).await.unwrap().unwrap_err();
-        assert_eq!(error.why, "a newer reload has replaced this one");
+        assert_eq!(error.why, "a newer reload has replaced this reload");
     }
 
     #[tokio::test]

@@ -119,7 +119,8 @@ impl ActiveConfig {
             ChangeStep::Abandon => {
                 let (path, limit) = (self.path.display(), CONFIG_PATIENCE.as_secs());
                 let why = format!(
-                    "{path}: a file of the config was still being read after {limit} s, so the config is read again"
+                    "{path}: a file of the config could not be read within {limit} s, so robotsd reads the config \
+                     again"
                 );
                 Err(RejectedConfig { why, changes: None })
             }
@@ -133,7 +134,7 @@ impl ActiveConfig {
                     let path = self.path.display();
                     (
                         "unchanged",
-                        format!("{path}: the file is accepted again, and does not differ from the served config"),
+                        format!("{path}: the config is valid again, and does not differ from the config in use"),
                     )
                 }
                 swapped => swapped,
@@ -144,7 +145,7 @@ impl ActiveConfig {
                 // port.
                 self.change.again = Some(Instant::now() + AGAIN);
                 is_known = !self.state.config.reject(&why, changes);
-                ("kept", format!("{why}; the previous config stays in force"))
+                ("kept", format!("{why}; the previous config stays in use"))
             }
         };
         match outcome {
@@ -301,10 +302,10 @@ impl ActiveConfig {
         self.change.logged = unusable;
         let message = match &self.change.last {
             _ if !changes.is_empty() => changes.join("; "),
-            _ if is_deferred => "no change takes effect now".to_owned(),
+            _ if is_deferred => "no change takes effect before the next start".to_owned(),
             // The watcher may have applied the operator's change before the operator requested the
             // reload. For this reason, the last change is mentioned.
-            Some(last) => format!("the config has not changed; last change: {last}"),
+            Some(last) => format!("the config has not changed since it was last applied; last change: {last}"),
             None => "the config has not changed".to_owned(),
         };
         if outcome == "published" {
@@ -318,7 +319,10 @@ impl ActiveConfig {
         if !next_start.is_empty() {
             let mut tables: Vec<_> = next_start.iter().map(SettingChange::table).collect();
             tables.dedup();
-            message += &format!("; changes that need `robotsd upgrade` or a restart: {}", tables.join(", "));
+            message += &format!(
+                "; changes in these tables take effect only after `robotsd upgrade` or a restart: {tables}",
+                tables = tables.join(", ")
+            );
         }
         self.state.config.accept(outcome == "published", next_start, &self.config.included.refused);
         (outcome, message)
@@ -383,7 +387,7 @@ pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log:
     let (were, are) = (words(before), words(refused));
     are.iter().filter(|now| !were.contains(now)).for_each(|now| log.say(LogEvent::ConfigRejected, now));
     for file in before.iter().filter(|file| refused.iter().all(|now| now.path != file.path)) {
-        log.say(LogEvent::Config, format!("{}: the file is not rejected any more", file.path));
+        log.say(LogEvent::Config, format!("{}: the included file is valid again", file.path));
     }
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
@@ -428,7 +432,7 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let more = named.len().saturating_sub(NAMED);
     if more > 0 {
         named.truncate(NAMED);
-        named.push(format!("and {more} more settings, each on a line `config-changed`"));
+        named.push(format!("and {more} more settings (see the log lines `config-changed`)"));
     }
     named
 }

@@ -128,7 +128,7 @@ impl<B> Router<B> {
 
 /// Returns the response to a request for an unknown host (RFC 9110, section 15.5.20).
 fn nowhere() -> Response<Full<Bytes>> {
-    let text = "421 Misdirected Request: there is no site for this host\n";
+    let text = "421 Misdirected Request: this server has no site for this host\n";
     plain_answer(StatusCode::MISDIRECTED_REQUEST, text).map(Full::new)
 }
 

@@ -81,7 +81,9 @@ impl InheritedSockets {
             let (place, address) = match &socket {
                 InheritedSocket::Tcp(socket) => {
                     if socket2::SockRef::from(socket).peer_addr().is_ok() {
-                        return Err(format!("{what} is a connection, not a listening socket: write Accept=no"));
+                        return Err(format!(
+                            "{what} is a connection, not a listening socket: write Accept=no into the .socket unit"
+                        ));
                     }
                     let local = socket.local_addr().map_err(cannot)?;
                     (local.to_string(), Some(local))
@@ -171,9 +173,9 @@ impl InheritedSockets {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
         Err(format!(
-            "{}: the supervisor passed a socket for this address{called} but neither a [[listener]] nor [admin] has \
-             this address or name: add a listener, or remove the socket from the .socket unit",
-            socket.place
+            "{address}: the supervisor passed a socket for this address{called} but no [[listener]] and no [admin] \
+             address uses it: add a listener, or remove the socket from the .socket unit",
+            address = socket.place
         ))
     }
 }
@@ -242,7 +244,7 @@ mod tests {
         let (passed, places) = passed(&[Some("web")]);
         let message = passed.finish().unwrap_err();
         let start = format!(
-            "{}: the supervisor passed a socket for this address, called \"web\", but neither a [[listener]]",
+            "{}: the supervisor passed a socket for this address, called \"web\", but no [[listener]]",
             places[0]
         );
         assert!(message.starts_with(&start), "{message}");

@@ -32,15 +32,16 @@ use crate::sites::Sites;
 
 /// Warning about a clock whose time cannot be formatted as an HTTP date. hyper needs such a date
 /// for every HTTP/1 response.
-const CLOCK: &str = "the clock is before 1970 or after 9999, so responses have a wrong date or none, and \
-     the admin interface and some HTTP/1 requests (with a body, with `Connection: close`) get no answer: correct the clock";
+const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so responses have a wrong date or no \
+    date, and the admin interface and some HTTP/1 requests (with a body, or with `Connection: close`) get no answer: \
+    correct the clock";
 
 /// How long to wait for a killed process to disappear, because its admin socket accepts connections
 /// until then.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Message for a signal that ends the process before it serves.
-const STOPPED: &str = "a signal was received before anything was served";
+const STOPPED: &str = "robotsd was stopped by a signal before it served anything";
 
 /// What a start of the process needs.
 struct Start<'a> {
@@ -77,7 +78,7 @@ impl Start<'_> {
         admin.keep_token(&token_files);
 
         let mut workers = Workers::start(config.workers, &sites)
-            .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
+            .map_err(|error| format!("{count} workers cannot be started: {error}", count = config.workers))?;
         let loops = workers.event_loops().chain([("control".to_owned(), Handle::current())]);
         let watch =
             state.watchdog.watch(loops, log).map_err(|error| format!("the watchdog cannot be started: {error}"))?;
@@ -130,12 +131,13 @@ impl Start<'_> {
         let taken = tokio::task::spawn_blocking(move || asking.take());
         tokio::select! {
             taken = taken => if !taken.unwrap_or(false) {
-                let message = format!("process {}, which this process replaces, has already ended", predecessor.process);
+                let message = format!("process {process}, which this process was started to replace, has already \
+                    ended", process = predecessor.process);
                 self.log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
             },
             () = stop_signal(signals) => {
                 self.log.say(LogEvent::Stopped, STOPPED);
-                return Err("a signal ended the new process".to_owned());
+                return Err("the new process was stopped by a signal".to_owned());
             }
         }
         Ok(())

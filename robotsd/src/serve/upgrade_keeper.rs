@@ -127,9 +127,9 @@ impl UpgradeKeeper {
         let is_serving = active.state.phase() == Phase::Serving;
         let refused = match (&self.under_way, self.successor) {
             (Some(UpgradeUnderWay { successor, .. }), _) => {
-                Some(format!("an upgrade to process {} is already in progress; this process continues", successor.id()))
+                Some(format!("an upgrade to process {process} is already in progress", process = successor.id()))
             }
-            (None, Some(process)) => Some(format!("process {process} has replaced this one: try again")),
+            (None, Some(process)) => Some(format!("process {process} has replaced this process: try again")),
             (None, None) if !is_serving => Some("this process is ending".to_owned()),
             (None, None) => None,
         };
@@ -139,7 +139,8 @@ impl UpgradeKeeper {
         };
         match started {
             Ok(successor) => {
-                let message = format!("process {} was started to replace this one", successor.id());
+                let message =
+                    format!("process {process} was started to replace this process", process = successor.id());
                 active.log.say(LogEvent::Upgrade, message.clone());
                 active.state.note_upgrade(report("under-way", Some(successor.id()), &message));
                 let stage = UpgradeStage::Preparing;
@@ -228,7 +229,7 @@ impl UpgradeKeeper {
             }
         }));
         active.go_on();
-        let message = "no upgrade: this process is ending";
+        let message = "the upgrade was abandoned, because this process is ending";
         active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message);
         answer(waiter, report("failed", Some(successor.id()), message));
     }
@@ -248,7 +249,7 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
         upgrade.successor.reload();
     }
     let process = upgrade.successor.id();
-    let message = format!("process {process} has replaced this one: {summary}");
+    let message = format!("process {process} has replaced this process: {summary}");
     active.log.say(LogEvent::Upgrade, message.clone());
     let report = report("done", Some(process), &message);
     active.state.note_upgrade(report.clone());
@@ -262,7 +263,9 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
 fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active: &mut ActiveConfig) -> AfterStep {
     let process = upgrade.successor.id();
     let problem = taken.err().map(|problem| format!("{problem}; ")).unwrap_or_default();
-    let message = format!("process {process} does not replace this one: {why}; {problem}this process continues");
+    let message = format!(
+        "the upgrade failed: process {process} did not take over: {why}; {problem}this process continues to serve"
+    );
     active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
     let report = report("failed", Some(process), &message);
     active.state.note_upgrade(report.clone());
@@ -282,13 +285,13 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
         if let Some(board) = board {
             timeout(HOLD_UP, board)
                 .await
-                .unwrap_or_else(|_| Err("the board could not be written in time".to_owned()))?;
+                .unwrap_or_else(|_| Err("the counts of the board could not be written in time".to_owned()))?;
         }
         if let Some(state) = state {
             let handed = spawn_blocking(move || state.hand_over(HOLD_UP)).await;
             if !handed.map_err(|error| format!("internal error of robotsd: {error}"))? {
-                let why = "the live versions cannot be written to the state directory, so the new process \
-                           would not know them: see the problems in robotsd status";
+                let why = "the live versions cannot be written to the state directory, so the new process would not \
+                    know them: `robotsd status` shows the cause";
                 return Err(why.to_owned());
             }
         }

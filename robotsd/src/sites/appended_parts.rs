@@ -85,7 +85,8 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
                 problems.extend(left_out(&fragment).map(|what| format!("{}: {what}", part.source)));
                 fragments.push(fragment);
             }
-            Err(why) => problems.push(format!("the part {} cannot be appended: {why}", part.source)),
+            Err(why) => problems
+                .push(format!("the list {part} cannot be appended to the robots.txt: {why}", part = part.source)),
         }
     }
     (fragments, problems)
@@ -94,7 +95,10 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
 /// Returns a message if the part has rules that are not appended.
 fn left_out(fragment: &Fragment) -> Option<&'static str> {
     let is_left = fragment.robots.groups().any(|group| group.is_global() && group.rules().len() > 0);
-    is_left.then_some("the rules for User-agent: * in this list are not appended: write them into the site's own file")
+    is_left.then_some(
+        "the rules for \"User-agent: *\" in this list are not appended: if you want these rules, write \
+         them into the site's own robots.txt",
+    )
 }
 
 fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
@@ -104,10 +108,10 @@ fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
             let saved = FollowedDocument::<Fragment>::builder(url.clone(), &part.title).saved_in(folder).saved();
             saved
                 .map_err(|error| error.to_string())?
-                .ok_or_else(|| "it was not fetched by a running robotsd yet".to_owned())
+                .ok_or_else(|| "no running robotsd has fetched the list yet".to_owned())
         }
         AppendSource::Url(_) => {
-            Err("it must be fetched from its URL, because copies are only kept in a state_dir".to_owned())
+            Err("only a running robotsd fetches lists, and without a state_dir it saves no copy".to_owned())
         }
     }
 }
@@ -198,7 +202,7 @@ impl PartReader {
                 Ok(AppendedPart { reader: self, _watched: Some(watched), followed: None })
             }
             AppendSource::Url(DocumentSettings { url, ca, saved_in }) => {
-                let failed = |error: &dyn Display| format!("{url}: the part cannot be fetched: {error}");
+                let failed = |error: &dyn Display| format!("{url}: the list to append cannot be fetched: {error}");
                 let reader = self.clone();
                 let builder = FollowedDocument::<Fragment>::builder(url.clone(), &self.settings.title)
                     .fetcher(&fetcher_trusting(ca.as_ref(), fetcher).map_err(|error| failed(&error))?)
@@ -244,10 +248,16 @@ impl PartReader {
                     let names = plural(names.filter(|name| !name.is_star()).count(), "name");
                     let level = left_out.map_or(LogLevel::Info, |_| LogLevel::Warn);
                     let what = left_out.map(|what| format!("; {what}")).unwrap_or_default();
-                    self.say(level, &format!("version {} with {names} is appended{what}", hash.short()));
+                    self.say(
+                        level,
+                        &format!(
+                            "version {version} of the list, with {names}, is appended now{what}",
+                            version = hash.short()
+                        ),
+                    );
                     self.appendix.set(self.place, fragment, modified);
                 } else if was_wrong {
-                    self.say(LogLevel::Info, "the file can be read again, and has not changed");
+                    self.say(LogLevel::Info, "the list can be read again; its content has not changed");
                 }
             }
             Err(why) => {
@@ -255,7 +265,7 @@ impl PartReader {
                     let mut state = self.state.lock();
                     (state.problem.replace(why.clone()).as_ref() != Some(&why), state.hash.is_some())
                 };
-                let stays = if has_one { "the last good version stays in use" } else { NOT_AT_HAND };
+                let stays = if has_one { "the last good version of the list stays in use" } else { NOT_AT_HAND };
                 if is_new {
                     self.say(LogLevel::Error, &format!("{why}; {stays}"));
                 }
@@ -265,7 +275,7 @@ impl PartReader {
 
     fn recovered(&self) {
         if self.state.lock().problem.take().is_some() {
-            self.say(LogLevel::Info, "the part can be fetched again, and has not changed");
+            self.say(LogLevel::Info, "the list can be fetched again; its content has not changed");
         }
     }
 
@@ -277,7 +287,7 @@ impl PartReader {
         let state = self.state.lock();
         let (word, stays) = match (&state.hash, &state.problem) {
             (None, _) => ("missing", Some(NOT_AT_HAND)),
-            (Some(_), Some(_)) => ("last-good", Some("the last good version is appended")),
+            (Some(_), Some(_)) => ("last-good", Some("the last good version of the list is appended")),
             (Some(_), None) => ("appended", None),
         };
         let why = state.problem.iter().map(|why| format!("{why}; ")).collect::<String>();
@@ -293,19 +303,19 @@ impl PartReader {
 }
 
 /// Message about a part that this process has never read and that has no saved copy.
-const NOT_AT_HAND: &str = "this part is not available and not appended: crawlers that only this part disallows \
-    are allowed, unless the live version still contains the part";
+const NOT_AT_HAND: &str = "this list is not available, so it is not appended: crawlers that only this list disallows \
+    are allowed, unless the live version still contains the list";
 
 /// Reads a part from a regular file of at most 8 MiB.
 fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {
     let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::NotFound => "the file does not exist".to_owned(),
         std::io::ErrorKind::InvalidInput => error.to_string(),
         _ => format!("the file cannot be read: {error}"),
     };
     let (octets, found) = files::read_at_most(path, LiveRobots::MAX_FILE).map_err(failed)?;
     if octets.len() as u64 > LiveRobots::MAX_FILE {
-        return Err(format!("the file is larger than {} MiB", LiveRobots::MAX_FILE >> 20));
+        return Err(format!("the file is larger than {limit} MiB", limit = LiveRobots::MAX_FILE >> 20));
     }
     let fragment = Fragment::parse(title, octets).map_err(|error| error.to_string())?;
     Ok((fragment, found.modified().ok()))
@@ -330,7 +340,8 @@ impl FollowedRegistry {
         changed: Arc<Notify>,
         log: &Log,
     ) -> Result<Self, String> {
-        let failed = |error: &dyn Display| format!("{}: the registry cannot be fetched: {error}", settings.url);
+        let failed =
+            |error: &dyn Display| format!("{url}: the registry cannot be fetched: {error}", url = settings.url);
         let (of, to) = (settings.url.clone(), log.clone());
         let reading = settings.url.clone();
         let builder =
@@ -348,7 +359,10 @@ impl FollowedRegistry {
         let builder = settings.saved_in.iter().fold(builder, |builder, folder| builder.saved_in(folder));
         let (registry, problem) = builder.start().map_err(|error| failed(&error))?;
         if let Some(problem) = problem {
-            log.say(LogEvent::RegistryRejected, format!("{}: the saved copy cannot be used: {problem}", settings.url));
+            log.say(
+                LogEvent::RegistryRejected,
+                format!("{url}: the saved copy cannot be used: {problem}", url = settings.url),
+            );
         }
         Ok(Self(registry))
     }
@@ -385,7 +399,11 @@ impl FollowedRegistry {
             confirmed: status.confirmed.map(rfc3339),
             waiting: status.waiting.map(|(hash, changes)| WaitingRegistryReport {
                 hash: hash.to_string(),
-                why: format!("version {} waits to be accepted: {changes}; {}", hash.short(), how_to_accept(&hash)),
+                why: format!(
+                    "version {version} waits to be accepted: {changes}; {remedy}",
+                    version = hash.short(),
+                    remedy = how_to_accept(&hash)
+                ),
             }),
             problem: status.problem.map(|problem| problem.as_ref().to_owned()),
         }
@@ -393,5 +411,5 @@ impl FollowedRegistry {
 }
 
 fn how_to_accept(hash: &VersionHash) -> String {
-    format!("to use it, write registry_accept = [\"{}\"] in [agents]", hash.short())
+    format!("to use this version, write registry_accept = [\"{version}\"] in [agents]", version = hash.short())
 }

@@ -83,9 +83,9 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_problem() {
-        Some(problem) => Err(format!("{problem}, so nothing would be enforced for any site")),
+        Some(problem) => Err(format!("{problem}, so robotsd would enforce nothing for any site")),
         None => Ok(format!(
-            "{}: enforcement is switched off for every site: `robotsd enforce on` turns it on",
+            "{}: enforcement is switched off for every site: to switch it on, run `robotsd enforce on`",
             directory.path().display()
         )),
     })
@@ -157,19 +157,20 @@ impl DrySite<'_> {
     /// because a CI machine cannot reach the upstreams.
     fn read_for_gate(&self, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
         if !settings.is_on() {
-            return vec![self.warning("its gate is off, so every version goes live")];
+            return vec![self.warning("the gate of this site is off, so every version would go live")];
         }
         let mut found = Vec::new();
         match (settings.baseline_path(), settings.pages.note_about(NoteAbout::Baseline)) {
             (None, _) => found.push(self.warning(
-                "it has no baseline to compare with, so only the conditions for a first version apply: write baseline = \
-                 \"robots.accepted.txt\" in [site.robots]",
+                "this site has no baseline, so the gate compares the new version with nothing and applies only its \
+                 conditions for a first version: write baseline = \"robots.accepted.txt\" in [site.robots]",
             )),
             // This is an error. If it were a warning, a misspelled path could disable the gate
             // unnoticed.
             (Some(path), Some(_)) => found.push(self.error(format!(
-                "the baseline cannot be read: copy the accepted version to {}, and commit it",
-                path.display()
+                "the baseline (the accepted version) cannot be read: copy the accepted version to {path}, and commit \
+                 this file",
+                path = path.display()
             ))),
             (Some(_), None) => {}
         }
@@ -178,13 +179,14 @@ impl DrySite<'_> {
         let (mut retriever, make) = (None, || Retriever::new(&RetrievalSettings::default()));
         walk.walk(sitemaps.iter().cloned(), |source| open_sitemap(source, &mut retriever, make).map(Some));
         if let Some(problem) = walk.problem() {
-            found.push(self.error(format!("sitemaps not read: {problem}")));
+            found.push(self.error(format!("the sitemaps cannot be read: {problem}")));
         }
         let listed = walk.listed();
         settings.pages.set_sitemaps(walk.into_pages(), listed);
         if settings.pages.count() == 0 {
-            let advice = "give one with --sitemap, or a list of URLs as urls in [gate]";
-            let fault = "its gate does not detect lost pages, because it has no sitemap or list of URLs";
+            let advice = "give a sitemap with --sitemap, or a list of URLs as \"urls\" in [gate]";
+            let fault = "the gate of this site cannot detect that search engines lose pages, because it has neither \
+                a sitemap nor a list of URLs";
             found.push(self.warning(format!("{fault}: {advice}")));
         }
         found
@@ -197,7 +199,7 @@ impl DrySite<'_> {
         let (report, places) = (content.report(), content.places.as_deref());
         let objections = gate.examine(content.robots(), report, None, places, &self.opener.registry);
         let mut texts = objections.iter().map(ToString::to_string);
-        let first = format!("the gate would hold the version: {}", texts.next()?);
+        let first = format!("the gate would hold the version: {objection}", objection = texts.next()?);
         Some(Problem::Waits(self.at(&live.name, first), texts.collect()))
     }
 
@@ -209,11 +211,11 @@ impl DrySite<'_> {
         }
         Some(match status.state_problem(ProblemKind::UnreadSwitch) {
             Some(problem) => {
-                let message = of_site(name, format!("{problem}, so nothing would be enforced"));
+                let message = of_site(name, format!("{problem}, so robotsd would enforce nothing for this site"));
                 Problem::Unenforced((self.diagnostic)(&self.config.state_dir_span, &message))
             }
             None => {
-                let on = format!("`robotsd enforce on --site {}` turns it on", shell_word(name));
+                let on = format!("to switch it on, run `robotsd enforce on --site {site}`", site = shell_word(name));
                 let message = format!("enforcement is switched off: {on}");
                 Problem::Found(FoundProblem::new(Severity::Warning, message).of_site(name))
             }
@@ -239,7 +241,7 @@ impl DrySite<'_> {
         // With `AtGate`, no state is read, so no version has a grace period.
         let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
         let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
-            let why = "grace begins when robotsd first sees a rule";
+            let why = "the grace period of a rule begins when robotsd first reads the rule";
             let text = format!("{}: {why}", young_rules(status.grace_rules, &rfc3339(end)));
             let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
             Problem::Found(note.of_site(&live.name))

@@ -79,7 +79,7 @@ impl GateSettings {
 
     /// Adds a note that the new expectations cannot be used, so that the previous ones stay in use.
     pub(super) fn reject_expectations(&self, why: &str) {
-        self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the previous expectations stay in use")));
+        self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the gate still uses the previous expectations")));
     }
 
     /// Returns the files among `changed` that the gate reads.
@@ -141,11 +141,11 @@ impl GateSettings {
             }
             Err(why) => {
                 let instead = if held.is_some() {
-                    "the last one that could be read"
+                    "the last baseline that could be read"
                 } else {
                     "the version that was accepted last"
                 };
-                let note = format!("baseline not read: {why}; versions are compared with {instead}");
+                let note = format!("the baseline cannot be read: {why}; the gate compares new versions with {instead}");
                 self.pages.note(NoteAbout::Baseline, Some(note));
             }
         }
@@ -158,7 +158,7 @@ impl GateSettings {
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {
-        RejectionKind::Missing => format!("the file {} does not exist", path.display()),
+        RejectionKind::Missing => format!("the file {path} does not exist", path = path.display()),
         _ => rejection.to_string(),
     })?;
     let content = live.with(|snapshot| snapshot.content.as_ref().map(|content| content.robots().clone()));

@@ -140,19 +140,20 @@ impl Inheritance {
         let of_hosts =
             lives.iter().any(|live| live.name.strip_prefix(name).is_some_and(|file| self.was_off(name, file)));
         let was = if of_hosts {
-            "it was off for these hosts before"
+            "it was switched off for these hosts before"
         } else {
-            "it was off for an earlier site with this name"
+            "it was switched off for an earlier site with this name"
         };
-        let off = || format!("; enforcement is off, because {was}: `robotsd enforce on --site {word}` turns it on");
+        let off =
+            || format!("; enforcement is off, because {was}: to switch it on, run `robotsd enforce on --site {word}`");
         let off = made.is_off().then(off).unwrap_or_default();
         let has_versions = lives.iter().any(|live| self.robots(name, &live.name).is_some());
         let begins = if has_versions {
-            "continues from its versions"
+            "continues with the versions of that site"
         } else {
-            "starts without versions, because the previous site had no such file"
+            "starts without versions, because that site had no file for these hosts"
         };
-        format!("site {name:?} is new, has hosts of {from:?} and {begins}{off}")
+        format!("site {name:?} is new. It has hosts of the site {from:?}, and {begins}{off}")
     }
 }
 

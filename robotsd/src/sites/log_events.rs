@@ -282,7 +282,8 @@ pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
 /// Logs that a site's switch is off, when the site is opened.
 pub(super) fn switched_off(log: &Log, site: &str) {
     let word = shell_word(site);
-    let message = format!("OFF for site {site:?}: `robotsd enforce on --site {word}` turns it on");
+    let message =
+        format!("enforcement is OFF for site {site:?}: to switch it on, run `robotsd enforce on --site {word}`");
     log.say_of(site, LogLevel::Warn, LogEvent::Enforcement, message);
 }
 
@@ -290,7 +291,7 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 pub(crate) type SiteName = Arc<str>;
 
 /// Message about an expired override, for the log and for `config check`.
-const ENDED: &str = "this override has expired: it has no effect any more; remove it, or write a later day";
+const ENDED: &str = "this override has expired and has no effect any more; remove this entry, or write a later day";
 
 /// Returns the next steps for an operator, the most urgent one first. Returns none if the site
 /// needs no attention.
@@ -304,7 +305,9 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
         steps.push(NextStep::command("to enforce again", command));
     }
     if let ReloadOutcome::Kept { rejection, .. } = &reload.outcome {
-        steps.push(NextStep::say(format!("correct its source ({rejection}); it then goes live automatically")));
+        steps.push(NextStep::say(format!(
+            "correct the source of the robots.txt ({rejection}); the new version then goes live automatically"
+        )));
     }
     if let Some(pending) = status.pending.as_ref() {
         let is_back = pending.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack);
@@ -316,24 +319,25 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
             ("if the change is intended", "if not, correct", "a version")
         };
         steps.push(NextStep::command(take, command(&["accept", name, &hash], of_decision)));
-        steps.push(NextStep::say(format!("{leave} {source}; {which} that passes the gate goes live automatically")));
+        steps.push(NextStep::say(format!("{leave} {source}: {which} that passes the gate goes live automatically")));
     }
     let has_ended = |over: &&Override| over.until.is_some_and(|end| end <= SystemTime::now());
     let ended = snapshot.policy.overrides.iter().filter(has_ended);
     steps.extend(ended.map(|over| NextStep::say(format!("{over}: {ENDED}"))));
     let errors = snapshot.content.as_ref().map_or(0, |content| content.report().count(Severity::Error));
     if let (Some(path), true) = (&file, errors > 0) {
-        steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));
+        steps.push(NextStep::command("to see the errors in the robots.txt", ["robotsd", "check", path]));
     }
     let is_wrong = |kind| status.state_problem(kind).is_some();
     if [ProblemKind::Save, ProblemKind::Switch, ProblemKind::History].into_iter().any(is_wrong) {
-        let repair = "repair the state directory, or free space on its disk: pending changes are then written";
+        let repair = "repair the state directory, or free space on its disk: unsaved changes are then written \
+            automatically";
         steps.push(NextStep::say(repair));
     } else if !status.state_problems.is_empty() && !is_wrong(ProblemKind::Behind) {
-        steps.push(NextStep::say("repair the state directory: damaged files in it are ignored"));
+        steps.push(NextStep::say("repair the state directory: robotsd ignores the damaged files in it"));
     }
     if status.faults + status.callback_faults > 0 {
-        steps.push(NextStep::say("report the panic printed on stderr: it is a bug in robotsd"));
+        steps.push(NextStep::say("report the panic that was printed on stderr, because it is a bug in robotsd"));
     }
     steps
 }
@@ -370,16 +374,16 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
         // The source cannot be copied, because it lacks the appended parts that the served version
         // contains.
         Some(_) if has_parts => vec![NextStep::say(format!(
-            "to accept it in version control too, save /robots.txt as it is served now, with the appended parts, as {shown} and \
-             commit that: versions are compared with it"
+            "to accept this version in version control, too, download /robots.txt as it is served now (with the \
+             appended lists), save it as {shown}, and commit that file: later versions are compared with it"
         ))],
         Some(source) => vec![
-            NextStep::command("to accept it in version control too", ["cp", &source, &shown]),
-            NextStep::say(format!("and commit {shown}: versions are compared with it")),
+            NextStep::command("to accept this version in version control, too", ["cp", &source, &shown]),
+            NextStep::say(format!("then commit {shown}: later versions are compared with it")),
         ],
         None => vec![NextStep::say(format!(
-            "to accept it in version control too, save version {hash} as {shown} and commit that: versions are compared \
-             with it"
+            "to accept this version in version control, too, save version {hash} as {shown}, and commit that file: \
+             later versions are compared with it"
         ))],
     }
 }

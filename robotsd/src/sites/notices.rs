@@ -104,7 +104,10 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
     }
     for (replica, at) in fleet.missing() {
         let since = rfc3339(UNIX_EPOCH + Duration::from_secs(at));
-        let message = format!("replica {replica:?} of the fleet {of:?} is missing: silent since {since}");
+        let message = format!(
+            "replica {replica:?} of the fleet {of:?} is missing: the other replicas have not heard \
+             from it since {since}"
+        );
         let notice = notice(NotifyEvent::ReplicaMissing, &replica, "", &message, &["robotsd", "status", "--fleet"]);
         notices.push(Notice { mark: since, ..notice });
     }
@@ -136,9 +139,9 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica:
 
 /// Returns notices about a rejected config, and about rejected included files.
 fn rejected(config: &ConfigReport) -> impl Iterator<Item = Notice> {
-    let served = "the config is rejected, and the previous one is served";
+    let served = "the new config is rejected, so the previous config stays in use";
     let whole = config.rejected.iter().map(move |rejected| (&config.path, &rejected.why, served));
-    let files = config.refused.iter().map(|file| (&file.path, &file.why, "a file is rejected"));
+    let files = config.refused.iter().map(|file| (&file.path, &file.why, "an included file of the config is rejected"));
     whole.chain(files).map(|(path, why, what)| {
         let next = ["robotsd", "config", "check", &config.path];
         let notice = notice(NotifyEvent::ConfigRejected, path, "", &format!("{what}: {why}"), &next);

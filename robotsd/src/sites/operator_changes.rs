@@ -59,11 +59,14 @@ impl Sites {
         let (_, LiveSite { name, robots, .. }) = self.named(site)?;
         let found = robots.rollback_effect();
         let (before, effect) = found.map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
-        let message =
-            format!("site {name:?}: a rollback would make version {} live again{}", before.short(), changes(effect));
+        let message = format!(
+            "site {name:?}: a rollback would make version {version} live again{changes}",
+            version = before.short(),
+            changes = changes(effect)
+        );
         let command = log_events::command(&["rollback", &name], self.fleet_flags()[0]);
         Ok(ChangeReport {
-            next: vec![NextStep::command("to roll back to it", command)],
+            next: vec![NextStep::command("to roll back to this version", command)],
             site: Some(name),
             hash: robots.status().live.map(|hash| hash.to_string()),
             before: Some(before.to_string()),
@@ -122,8 +125,8 @@ impl Sites {
             return Ok(());
         }
         Err(format!(
-            "enforcement was switched off, but is NOT off: rules are still enforced for {}",
-            quoted_list(enforced)
+            "enforcement was switched off, but is NOT off: robotsd still enforces rules for {sites}",
+            sites = quoted_list(enforced)
         ))
     }
 
@@ -155,7 +158,7 @@ impl Sites {
     pub(crate) fn advice(&self) -> Vec<NextStep> {
         let (fleet, [_, of_switch]) = (self.state.fleet.as_deref(), self.fleet_flags());
         let is_off = self.state.switch() == Enforcement::Off;
-        let by_fleet = "off for the whole fleet; to enforce again on every replica";
+        let by_fleet = "enforcement is off for the whole fleet; to enforce again on every replica";
         let on = |what, flags| NextStep::command(what, log_events::command(&["enforce", "on"], flags));
         let steps = [
             is_off.then(|| on("to enforce again", of_switch)),
@@ -177,7 +180,7 @@ impl Sites {
     /// Returns the message about an unknown site name.
     pub(crate) fn unknown(&self, name: &str) -> String {
         match self.site_of_host(name) {
-            Some(site) => format!("there is no site {name:?}; it is a host of the site {site:?}"),
+            Some(site) => format!("there is no site {name:?}, but the site {site:?} serves a host of this name"),
             None => unknown(name, self.lives().map(|live| live.name)),
         }
     }
@@ -196,23 +199,34 @@ impl Sites {
         let fleet = self.state.fleet.as_deref();
         match site {
             Some(_) if self.state.switch() == Enforcement::Off => {
-                message
-                    .push_str("; the switch of every site is still off, so nothing is enforced: `robotsd enforce on`");
+                message.push_str(
+                    "; enforcement is still switched off for every site: to switch it on, run `robotsd enforce on`",
+                );
             }
             _ if fleet.is_some_and(|fleet| fleet.is_off()) => {
-                message.push_str("; still off for the whole fleet: `robotsd enforce on --fleet`");
+                message.push_str(
+                    "; enforcement is still off for the whole fleet: to switch it on, run `robotsd \
+                     enforce on --fleet`",
+                );
             }
             Some(live) if fleet.is_some_and(|fleet| fleet.unknown().is_none()) && is_off(live) => {
-                message.push_str("; still off for the whole fleet: `robotsd fleet status` shows the switch");
+                message.push_str(
+                    "; the fleet has still switched enforcement off for this site: `robotsd fleet \
+                     status` shows the switch",
+                );
             }
             Some(_) => {}
             None => {
                 let off = self.switched_off();
                 if !off.is_empty() {
-                    let of_fleet =
-                        ", or by the fleet (`robotsd fleet status`; `robotsd enforce on --site SITE --fleet`)";
+                    let of_fleet = ", or by an off switch of the fleet (see `robotsd fleet status`; to switch on, \
+                        run `robotsd enforce on --site SITE --fleet`)";
                     let or = fleet.map_or("", |_| of_fleet);
-                    let _ = write!(message, "; still off by a switch of their own{or}: {}", quoted_list(off));
+                    let _ = write!(
+                        message,
+                        "; these sites are still off, by their own switch{or}: {sites}",
+                        sites = quoted_list(off)
+                    );
                 }
             }
         }
@@ -260,7 +274,7 @@ pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -
 
 /// Returns the message about an unknown site name, with the known names.
 pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
-    format!("there is no site {name:?}; there is {}", quoted_list(known))
+    format!("there is no site {name:?}: the sites are {known}", known = quoted_list(known))
 }
 
 fn accept(
@@ -271,7 +285,8 @@ fn accept(
 ) -> Result<ChangeReport, ChangeError> {
     let before = live.status();
     let reload = live.accept_by(hash, by).map_err(|error| ChangeError::Conflict(refused(name, &error, &before)))?;
-    let why = before.pending.as_ref().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
+    let why =
+        before.pending.as_ref().map(|pending| format!("; the gate had held it because: {pending}")).unwrap_or_default();
     let hash = reload.outcome.hash().map(|hash| hash.short()).unwrap_or_default();
     Ok(changed(name, live, &before, format!("site {name:?}: version {hash} is live{why}")))
 }
@@ -282,16 +297,22 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
     let ReloadOutcome::Published { hash, .. } = reload.outcome else {
         return Err(ChangeError::Conflict(format!("site {name:?}: {reload}")));
     };
-    let mut message = format!("site {name:?}: version {} is live again", hash.short());
+    let mut message = format!("site {name:?}: version {version} is live again", version = hash.short());
     if let Some(pending) = live.status().pending.as_ref() {
-        let _ = write!(message, "; version {} is pending and does not go live automatically", pending.hash().short());
+        let _ = write!(
+            message,
+            "; version {version} is held now: it goes live only if you accept it",
+            version = pending.hash().short()
+        );
     }
     if let Some(dropped) = before.pending.as_ref() {
         let hash = dropped.hash().short();
         let is_back = dropped.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack);
         message += &match is_back {
-            true => format!("; version {hash}, which was rolled back before, does not go live automatically either"),
-            false => format!("; version {hash}, which was pending, is compared again when its source is read next"),
+            true => format!("; version {hash}, which was rolled back before, also goes live only if you accept it"),
+            false => {
+                format!("; the gate compares version {hash}, which was pending, again when its source is next read")
+            }
         };
     }
     message += &changes(live.history().pop().and_then(|entry| entry.effect));
@@ -320,7 +341,7 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
 fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
     match status.live {
         Some(live) if status.pending.as_ref().is_none() => {
-            format!("site {name:?}: {error}; version {} is live", live.short())
+            format!("site {name:?}: {error}; version {version} is live", version = live.short())
         }
         _ => format!("site {name:?}: {error}"),
     }

@@ -60,7 +60,10 @@ impl Sites {
         let mut reload = Arc::clone(self).reload_registry().await?;
         if let Some(why) = why {
             reload.outcome = "kept".to_owned();
-            reload.message = format!("{}; the version at its URL is not used: {why}", reload.message);
+            reload.message = format!(
+                "{outcome}; the version at the URL of the registry is not used: {why}",
+                outcome = reload.message
+            );
         }
         Some(reload)
     }
@@ -79,7 +82,11 @@ impl Sites {
             let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
             if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
                 for path in site.gate.read_of(changed).into_iter().filter(|path| site.gate.has_read(path)) {
-                    let message = format!("{}: the gate uses the new content of {}", site.name, path.display());
+                    let message = format!(
+                        "{site}: the gate uses the new content of {path}",
+                        site = site.name,
+                        path = path.display()
+                    );
                     this.log.say_of(&site.name, LogLevel::Info, LogEvent::Gate, message);
                 }
             }
@@ -107,7 +114,7 @@ impl Sites {
         let is_prepared = prepared.await.is_some();
         let Some(site) = self.iter().nth(number) else { return Vec::new() };
         if !is_prepared {
-            let message = format!("its files or lists are {}", late());
+            let message = format!("the files and lists of the site are {late}", late = late());
             let (name, outcome) = (site.name.to_string(), "kept".to_owned());
             return vec![SiteReload { name, outcome, message, ..SiteReload::default() }];
         }
@@ -156,10 +163,10 @@ impl Sites {
                     sites.renew_registry(&registry).await;
                     next = sites.successor_with_registry();
                 }
-                (LogEvent::Registry, "published", format!("{sources}: the registry is in force"))
+                (LogEvent::Registry, "published", format!("{sources}: this registry is used now"))
             }
             Err(message) => {
-                let message = format!("{message}; the one before stays in force");
+                let message = format!("{message}; the previous registry stays in use");
                 let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
                     *sites.registry_problem.lock() = Some(message.clone());
@@ -214,7 +221,7 @@ impl Sites {
 }
 
 fn late() -> String {
-    format!("still being read after {} s", PATIENCE.as_secs())
+    format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
 /// Reads a robots.txt again. If another read holds the lock `order`, waits for its end first.
@@ -231,7 +238,7 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     let (grace_end, grace_rules) = (status.grace_end.map(rfc3339), status.grace_rules);
     let (outcome, message) = match reload {
         Ok(Ok(reload)) => (reload.outcome.kind().as_str(), reload.to_string()),
-        Ok(Err(_)) | Err(_) => ("kept", late() + "; the outcome is logged"),
+        Ok(Err(_)) | Err(_) => ("kept", late() + ": see the log for the outcome"),
     };
     let (name, outcome) = (live.name, outcome.to_owned());
     SiteReload { name, grace_end, grace_rules, outcome, hash, message, append: Vec::new() }

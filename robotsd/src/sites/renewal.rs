@@ -52,7 +52,7 @@ pub(crate) struct Renewal {
 
 /// A new source that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
-#[display("site {site:?}: {why}; its previous source stays in use")]
+#[display("site {site:?}: {why}; the site keeps its previous source")]
 pub(crate) struct UnusableSource {
     pub(crate) site: String,
     why: String,
@@ -271,7 +271,8 @@ impl Renewal {
 /// Describes a removed site. If its kill switch was off, the switch stays off in the state
 /// directory, but has no effect any more.
 fn departure(gone: &ServedSite) -> String {
-    let switch = if gone.is_off() { ", and with it its kill switch, which was off" } else { "" };
+    let switch =
+        if gone.is_off() { "; its enforcement was switched off, and this switch has no effect any more" } else { "" };
     format!("site {:?} is removed{switch}", &*gone.name)
 }
 
@@ -434,13 +435,15 @@ mod tests {
             served.enforce(Some("shop"), Enforcement::Off).unwrap();
             let renamed = served.renew(&of("store", "shop.test")).unwrap();
             assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
-            let want = "site \"store\" is new, has hosts of \"shop\" and continues from its versions; enforcement is \
-                        off, because it was off for these hosts before: `robotsd enforce on --site store` turns it on";
+            let want = "site \"store\" is new. It has hosts of the site \"shop\", and continues with the versions of that site; enforcement is \
+                        off, because it was switched off for these hosts before: to switch it on, run `robotsd enforce on --site store`";
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
             assert_eq!(switches(&other.sites), [Enforcement::On]);
-            let want =
-                ["site \"other\" is new", "site \"shop\" is removed, and with it its kill switch, which was off"];
+            let want = [
+                "site \"other\" is new",
+                "site \"shop\" is removed; its enforcement was switched off, and this switch has no effect any more",
+            ];
             assert_eq!(other.come_and_gone, want);
         }
     }
@@ -489,7 +492,9 @@ mod tests {
             for (name, hosts) in renamed {
                 let was = served.iter().next().unwrap().name.to_string();
                 let renewal = served.renew(&of(name, hosts)).unwrap();
-                let want = format!("site {name:?} is new, has hosts of {was:?} and continues from its versions");
+                let want = format!(
+                    "site {name:?} is new. It has hosts of the site {was:?}, and continues with the versions of that site"
+                );
                 assert_eq!(renewal.come_and_gone[0], want);
                 known = is_as_before(&renewal.sites, &known);
                 served = renewal.sites;
@@ -552,8 +557,8 @@ mod tests {
             ]);
             let renewal = served.renew(&moved).unwrap();
             let want = [
-                "site \"mixed\" is new, has hosts of \"one\" and continues from its versions; enforcement is off, \
-                 because it was off for these hosts before: `robotsd enforce on --site mixed` turns it on",
+                "site \"mixed\" is new. It has hosts of the site \"one\", and continues with the versions of that site; enforcement is off, \
+                 because it was switched off for these hosts before: to switch it on, run `robotsd enforce on --site mixed`",
                 "site \"third\" is new",
             ];
             assert_eq!(renewal.come_and_gone, want);
@@ -598,8 +603,10 @@ mod tests {
             let (own, other) = ("hosts = [\"own.a.test\"]\n", "hosts = [\"other.a.test\"]\n");
             let parted = of(&[("wide", wide, "one"), ("own", own, "one"), ("other", other, "two")]);
             let renewal = served.renew(&parted).unwrap();
-            let want =
-                ["site \"own\" is new, has hosts of \"wide\" and continues from its versions", "site \"other\" is new"];
+            let want = [
+                "site \"own\" is new. It has hosts of the site \"wide\", and continues with the versions of that site",
+                "site \"other\" is new",
+            ];
             assert_eq!(renewal.come_and_gone, want);
             for name in ["wide", "own"] {
                 assert_eq!(stands(&renewal.sites, name), (Some(OPEN.to_owned()), true), "{name}");

@@ -79,7 +79,11 @@ impl RobotsOpener {
         let live = builder.open().map_err(|rejection| match &rejection.pending {
             // The library's own message is not used, because it addresses developers.
             Some(pending) => {
-                format!("{}: version {} waits to be accepted: {pending}", rejection.origin, pending.hash().short())
+                format!(
+                    "{origin}: version {version} waits to be accepted: {pending}",
+                    origin = rejection.origin,
+                    version = pending.hash().short()
+                )
             }
             None => rejection.to_string(),
         })?;
@@ -315,7 +319,7 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
     opener.state.directory.iter().for_each(|state| inheritance::settle(state, site));
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);
-    live.ok_or_else(|| "its folder does not contain such a file".to_owned())
+    live.ok_or_else(|| "the folder of the site contains no file for this host".to_owned())
 }
 
 /// Version in notices about a robots.txt that was removed.
@@ -373,7 +377,7 @@ impl PublishListener {
         };
         let version = snapshot.content.as_ref().map_or_else(|| NONE.to_owned(), |content| content.hash().to_string());
         let notice = Notice::new(None, name, &version);
-        let message = format!("site {name:?}: version {} is live", notice.short());
+        let message = format!("site {name:?}: version {version} is live", version = notice.short());
         Notice { site: site.to_owned(), hosts, replica: self.hooks.replica.clone(), message, ..notice }
     }
 }

@@ -207,7 +207,10 @@ fn left_until(end: Instant) -> io::Result<Duration> {
 fn late() -> io::Error {
     io::Error::new(
         ErrorKind::TimedOut,
-        format!("not read within the {} s for all documents of the site", WITHIN.as_secs()),
+        format!(
+            "the document was not read in time: all documents of the site together must be read within {limit} s",
+            limit = WITHIN.as_secs()
+        ),
     )
 }
 
@@ -312,18 +315,18 @@ impl Sites {
             }
             pages.set_sitemaps(read, listed);
         } else if problem.is_none() {
-            problem = Some("the hosts of the site have no sitemap any more".to_owned());
+            problem = Some("the site no longer has a sitemap".to_owned());
         }
         let kept = match pages.of_sitemaps() {
             0 => String::new(),
-            count => format!("; the gate watches the {count} known pages"),
+            count => format!("; the gate continues to watch the {count} pages that it knows"),
         };
         let unsaved = unsaved.map(|error| {
             format!(
                 "the pages of the sitemaps were not saved, so a restart forgets them until they are read again: {error}"
             )
         });
-        let unread = problem.map(|why| format!("sitemaps not read: {why}{kept}"));
+        let unread = problem.map(|why| format!("the sitemaps cannot be read: {why}{kept}"));
         pages.note(NoteAbout::Sitemaps, unread.or(unsaved));
     }
 

@@ -82,7 +82,7 @@ impl Sites {
         if opener.state.switch() == Enforcement::Off {
             let why = opener.state.directory.as_ref().and_then(StateDir::switch_problem);
             let why = why.map(|why| format!(" because the kill switch could not be read ({why})")).unwrap_or_default();
-            let message = format!("OFF for every site{why}: `robotsd enforce on` turns it on");
+            let message = format!("enforcement is OFF for every site{why}: to switch it on, run `robotsd enforce on`");
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, message);
         }
         for name in opener.state.switches_of_others(config, &inheritance) {
@@ -335,8 +335,8 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
 /// no such site.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
-        "{name:?} is switched off in the state directory, but no site has this name, so this has no effect (if the \
-         site was renamed, switch it off with `robotsd enforce off --site NAME`)"
+        "the state directory contains an off switch for {name:?}, but no site has this name, so the switch has no \
+         effect (if the site was renamed, switch it off with `robotsd enforce off --site NAME`)"
     )
 }
 
@@ -388,8 +388,10 @@ pub(super) fn renewed_rate_store(
 fn store_message(report: &StoreReport) -> Option<String> {
     let (place, why) = (&report.place, report.problem.as_ref().map(|(_, why)| why));
     Some(match report.usage {
-        StoreUsage::Used => format!("{place} responds, and counts crawlers for all processes"),
-        StoreUsage::Out => format!("{place} is not used: {}; each process counts crawlers for itself", why?),
+        StoreUsage::Used => format!("{place} responds: requests of crawlers are counted there for all processes"),
+        StoreUsage::Out => {
+            format!("{place} is not used: {why}; each process counts the requests of crawlers for itself", why = why?)
+        }
     })
 }
 

@@ -161,8 +161,8 @@ impl SitePages {
         let note = is_lost.then(|| {
             let count = plural(count, "page");
             format!(
-                "the list of pages {of} has only {count} instead of {had}, so the gate does not watch the missing \
-                 pages: if this is intended, run `robotsd reload`"
+                "the list of pages {of} contains only {count} (before: {had}), so the gate does not watch the \
+                 missing pages: if they were removed on purpose, run `robotsd reload`"
             )
         });
         drop(whole);

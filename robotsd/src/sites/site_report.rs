@@ -90,7 +90,7 @@ impl Sites {
             let name = site.name.clone();
             missing
                 .into_iter()
-                .map(move |title| format!("site {name:?}: the part {title:?} is not available and not appended"))
+                .map(move |title| format!("site {name:?}: the list {title:?} is not available, so it is not appended"))
         };
         self.iter().flat_map(missing).collect()
     }
@@ -135,7 +135,7 @@ impl ServedSite {
         let (count, last) = origins.unanswered().filter(|(count, _)| *count >= 3)?;
         let is_up = origins.status().iter().any(|server| server.outage.is_none());
         let last = format!("{}: {}", last.kind.as_str(), last.detail);
-        is_up.then(|| format!("none of the last {count} requests to an upstream was answered; the last error: {last}"))
+        is_up.then(|| format!("the upstreams answered none of the last {count} requests; the last error: {last}"))
     }
 
     fn traffic(&self) -> SiteTraffic {
@@ -242,7 +242,13 @@ fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
-    let held = || format!("{} contains version {} instead of the pending one{effect}", read.origin, hash.short());
+    let held = || {
+        format!(
+            "{origin} now contains version {version}, not the pending version{effect}",
+            origin = read.origin,
+            version = hash.short()
+        )
+    };
     (hash != pending.hash()).then(held)
 }
 
@@ -268,10 +274,10 @@ fn hook_problem(hook: &PublishHookReport) -> Option<String> {
     let why = hook.problem.as_ref()?;
     Some(match &*hook.state {
         "delivered" => {
-            format!("on_publish {}: the request will be sent again after a restart, because {why}", hook.target)
+            format!("on_publish {url}: a restart sends this request again, because {why}", url = hook.target)
         }
-        "failed" => format!("on_publish {}: {why}; a cache may keep its copy until it expires", hook.target),
-        _ => format!("on_publish {}: {why}; it is tried again", hook.target),
+        "failed" => format!("on_publish {url}: {why}; a cache may keep its copy until it expires", url = hook.target),
+        _ => format!("on_publish {url}: {why}; robotsd will send the request again", url = hook.target),
     })
 }
 
@@ -332,10 +338,10 @@ fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a 
     let engines = engines.iter().zip(is_spared).filter(|(_, is_spared)| *is_spared);
     let names: Vec<_> = engines.map(|((engine, _), _)| engine.name.as_str()).collect();
     Some(format!(
-        "tagged, not refused, because a refused page leaves the index: {}; \"index\" in [site.modes] changes that; \
-         sites: {}",
-        names.join(", "),
-        quoted_list(sites)
+        "these search engines are only tagged, because search engines remove refused pages from their index: \
+         {crawlers}. To refuse them, write \"index\" = \"refuse\" in [site.modes]. Sites: {sites}",
+        crawlers = names.join(", "),
+        sites = quoted_list(sites)
     ))
 }
 
@@ -353,7 +359,7 @@ mod tests {
         let few = refusing().with_override(Override::category(Category::Search, Mode::Refuse)).build();
         let line = |sites: &[(&'static str, &Policy)]| spared(Registry::builtin(), sites.iter().copied());
         let all = line(&[("a", &plain), ("b", &none)]).expect("a line");
-        assert!(all.starts_with("tagged, not refused, because a refused page leaves the index: Googlebot, "), "{all}");
+        assert!(all.starts_with("these search engines are only tagged, because search engines remove refused pages from their index: Googlebot, "), "{all}");
         assert!(all.contains(", bingbot, ") && !all.contains("Wotbox") && all.ends_with("; sites: \"a\""), "{all}");
         let testers = line(&[("a", &few)]).expect("a line");
         assert!(testers.contains("Google-InspectionTool") && !testers.contains("Googlebot"), "{testers}");

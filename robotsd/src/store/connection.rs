@@ -61,7 +61,7 @@ impl StoreConnection {
         // If a server has answered before, the URL does not lack `rediss://`, so the message does
         // not suggest TLS.
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
-        let hint = if is_new { ": it may require TLS, which is \"rediss://\"" } else { "" };
+        let hint = if is_new { ": if the server requires TLS, write the URL with \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
             let (settings, info, probe) = (settings.clone(), info.clone(), probe.clone());
             let tried = async move {
@@ -97,7 +97,8 @@ impl StoreConnection {
         hint: &str,
     ) -> Result<Self, String> {
         let most = 2 * connect_time(settings);
-        let late = |_| Err(format!("no connection within {} ms", most.as_millis()));
+        let late =
+            |_| Err(format!("no connection to the server could be opened within {limit} ms", limit = most.as_millis()));
         timeout(most, Self::opening(settings, servers, address, hint)).await.unwrap_or_else(late)
     }
 
@@ -281,7 +282,7 @@ impl StoreAddresses {
             Ok(Err(_)) => Err("the resolver failed".to_owned()),
             Err(_) => {
                 self.under_way = Some(looking);
-                Err(format!("the resolver did not answer within {} ms", RESOLVE.as_millis()))
+                Err(format!("the resolver did not answer within {limit} ms", limit = RESOLVE.as_millis()))
             }
         };
         let why = match found {
@@ -292,7 +293,7 @@ impl StoreAddresses {
                 self.known = found;
                 return Ok(self.known.clone());
             }
-            Ok(_) => "it has no address".to_owned(),
+            Ok(_) => "the name has no address".to_owned(),
             Err(why) => why,
         };
         if self.known.is_empty() {
@@ -343,7 +344,7 @@ pub(crate) enum StoreProblem {
 impl StoreProblem {
     /// Returns the problem for an answer that the script cannot have given.
     pub(crate) fn garbage() -> Self {
-        Self::Broken("its answer is not a result of the script: another service answers at this address".to_owned())
+        Self::Broken("the answer is not from a store: another service answers at this address".to_owned())
     }
 
     pub(crate) fn of(error: &RedisError, settings: &StoreSettings) -> Self {
@@ -353,7 +354,7 @@ impl StoreProblem {
     /// Returns the description for the status and the log.
     pub(crate) fn message(self, settings: &StoreSettings) -> String {
         match self {
-            Self::Late => format!("no answer within {} ms", settings.deadline.as_millis()),
+            Self::Late => format!("the server did not answer within {limit} ms", limit = settings.deadline.as_millis()),
             Self::Broken(why) => why,
         }
     }
@@ -366,44 +367,59 @@ const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes 
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],
-        "the login is refused: check the user of the URL, and the password there or in password_file",
+        "the server refuses the login: check the user in the URL, and the password in the URL or in password_file",
     ),
     (
         &["NOAUTH", "unauthenticated"],
-        "it requires a password: set password_file to the file with it, and write the user, if any, into the URL",
+        "the server requires a password: set password_file to the path of a file with the password, and write the \
+         user, if any, into the URL",
     ),
     (
         &["NOPERM", "NoPerm"],
-        "its user lacks permissions: allow EVAL, EVALSHA, TIME, GET and SET for keys with the prefix",
+        "the user of the server lacks permissions: allow EVAL, EVALSHA, TIME, GET and SET for keys that begin with \
+         the prefix",
     ),
     (
         &["READONLY", "ReadOnly"],
-        "it is a replica and accepts no writes: write the address of the primary, or a name that follows it",
+        "the server is a replica and accepts no writes: write the address of the primary, or a name that always \
+         leads to the primary",
     ),
-    (&["cluster support disabled"], "it is not a node of a cluster: leave out cluster = true"),
+    (&["cluster support disabled"], "the server is not a node of a cluster: leave out cluster = true"),
     (&["CLUSTERDOWN", "ClusterDown", "MASTERDOWN", "MasterDown"], NODE_OUT),
-    (&["MOVED", "Moved", "CROSSSLOT", "CrossSlot"], "it is a node of a cluster: set cluster = true"),
-    (&["LOADING", "BusyLoading"], "it is loading its data, and will be used after that"),
-    (&["OOM"], "its memory is full: raise its maxmemory, or let it evict keys that expire"),
-    (&["MISCONF"], "it accepts no writes because it cannot save its data: see its log"),
-    (&["BUSY"], "a script of another client keeps it busy"),
-    (&["UnknownIssuer"], "its certificate is from an untrusted authority: add that authority's certificate with ca"),
+    (&["MOVED", "Moved", "CROSSSLOT", "CrossSlot"], "the server is a node of a cluster: set cluster = true"),
+    (&["LOADING", "BusyLoading"], "the server is still loading its data, and will be used as soon as it is ready"),
+    (
+        &["OOM"],
+        "the memory of the server is full: raise its maxmemory, or let it remove keys that expire (maxmemory-policy)",
+    ),
+    (&["MISCONF"], "the server accepts no writes, because it cannot save its data: see the log of the server"),
+    (&["BUSY"], "a script of another client keeps the server busy"),
+    (
+        &["UnknownIssuer"],
+        "the certificate of the server is from an untrusted authority: add the certificate of that \
+         authority with \"ca\"",
+    ),
     (
         &["NotValidForName", "not valid for name"],
-        "its certificate is for another name: write a host name into the URL that the certificate contains",
+        "the certificate of the server is for another name: write a host name that the certificate contains into the \
+         URL",
     ),
     (
         &["Expired", "NotValidYet", "certificate expired", "not valid yet"],
-        "its certificate is not valid today: renew it, or set the clock",
+        "the certificate of the server is not valid today: renew it, or correct the clock",
     ),
     (
         &["CaUsedAsEndEntity"],
-        "its certificate is a CA certificate: create a server certificate with basicConstraints=CA:FALSE",
+        "the certificate of the server is that of a certificate authority: create a server certificate with \
+         basicConstraints=CA:FALSE",
     ),
-    (&["invalid peer certificate"], "its certificate cannot be trusted"),
-    (&["InvalidContentType", "corrupt message"], "it does not speak TLS at this port: write the URL with \"redis://\""),
-    (&["Connection refused"], "nothing listens there"),
-    (&["unknown command", "max number of clients"], "it does not serve this client"),
+    (&["invalid peer certificate"], "the certificate of the server cannot be trusted"),
+    (
+        &["InvalidContentType", "corrupt message"],
+        "the server does not use TLS at this port: write the URL with \"redis://\"",
+    ),
+    (&["Connection refused"], "no server listens at this address"),
+    (&["unknown command", "max number of clients"], "the server refuses this client"),
 ];
 
 /// Describes an error in one line: an explanation if there is one, and the message of the library
@@ -415,8 +431,8 @@ fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     let is_stray = settings.nodes == StoreNodes::Cluster && text.contains("Moved");
     let known = || MEANINGS.iter().find(|(marks, _)| marks.iter().any(|mark| text.contains(mark)));
     let found = if is_stray { Some(NODE_OUT) } else { known().map(|(_, meaning)| *meaning) };
-    let late = || error.is_timeout().then_some("no answer in time while connecting");
-    let closed = || error.is_connection_dropped().then_some("it closed the connection");
+    let late = || error.is_timeout().then_some("the server did not answer in time while connecting");
+    let closed = || error.is_connection_dropped().then_some("the server closed the connection");
     let garbage = || (error.kind() == ErrorKind::Parse).then_some("the server is not Valkey or Redis");
     match found.or_else(late).or_else(garbage).or_else(closed) {
         Some(meaning) => format!("{meaning} ({text})"),
@@ -501,11 +517,15 @@ mod tests {
                 // On a busy machine, the time to connect may expire first.
                 let said = loop {
                     let said = StoreConnection::connect(&settings, &mut addresses, probe).await.err().unwrap();
-                    if said.starts_with("it closed the connection (") {
+                    if said.starts_with("the server closed the connection (") {
                         break said;
                     }
                 };
-                assert_eq!(said.ends_with("it may require TLS, which is \"rediss://\""), is_hinted, "{said}");
+                assert_eq!(
+                    said.ends_with("if the server requires TLS, write the URL with \"rediss://\""),
+                    is_hinted,
+                    "{said}"
+                );
             }
         });
         soon(async {
@@ -538,7 +558,7 @@ mod tests {
         }
         let refused =
             RedisError::from(io::Error::new(io::ErrorKind::ConnectionRefused, "Connection refused (os error 111)"));
-        let want = "nothing listens there (Connection refused (os error 111))";
+        let want = "no server listens at this address (Connection refused (os error 111))";
         assert_eq!(describe(&refused, &settings("redis://cache")), want);
     }
 

@@ -42,7 +42,7 @@ pub struct StoreUrl(String);
 
 /// End of the messages about an invalid URL, with examples of valid ones.
 const RIGHT: &str =
-    "write one such as \"redis://10.0.0.5:6379\", or \"rediss://robotsd@cache.internal:6380\" with a user and TLS";
+    "write a URL such as \"redis://10.0.0.5:6379\", or with a user and TLS \"rediss://robotsd@cache.internal:6380\"";
 
 impl StoreUrl {
     /// Parses a URL.

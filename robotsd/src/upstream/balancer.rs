@@ -160,7 +160,10 @@ impl UpstreamState {
                 }
             };
             if !parking.park(free).await {
-                return Err(UpstreamFailure::new(FailureKind::Busy, "all allowed connections are in use"));
+                return Err(UpstreamFailure::new(
+                    FailureKind::Busy,
+                    "all connections that robotsd may open to this server are in use",
+                ));
             }
             parking.review(servers());
         }

@@ -75,7 +75,7 @@ impl Endpoint {
             let address = EndpointAddress::Server(ServerAddress::Unix(folder.join(path)));
             return Ok(Self { address, scheme: Scheme::HTTP });
         }
-        let Ok(uri) = url.parse::<Uri>() else { return wrong("it is not a URL") };
+        let Ok(uri) = url.parse::<Uri>() else { return wrong("this is not a URL") };
         let (scheme, usual_port) = match uri.scheme_str() {
             Some("http") => (Scheme::HTTP, 80),
             Some("https") => (Scheme::HTTPS, 443),
@@ -84,16 +84,16 @@ impl Endpoint {
                     "the scheme must be http, https or unix; HTTP/2 without TLS needs http2 = true in [site.upstream]",
                 );
             }
-            None => return wrong("it has no scheme"),
+            None => return wrong("the URL has no scheme"),
         };
-        let Some(authority) = uri.authority() else { return wrong("it has no host") };
+        let Some(authority) = uri.authority() else { return wrong("the URL has no host") };
         if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
-            return wrong("it has a path, but request targets are forwarded unchanged");
+            return wrong("the URL has a path, but robotsd forwards the paths of requests unchanged");
         }
         let host = authority.host();
         let authority = Authority::split(authority.as_str().as_bytes());
         if authority.userinfo.is_some() {
-            return wrong("it has a user name");
+            return wrong("the URL contains a user name");
         }
         let port = match authority.port {
             Port::Absent => usual_port,
@@ -101,7 +101,7 @@ impl Endpoint {
             _ => return wrong("the port must be a number from 1 to 65535"),
         };
         if host.is_empty() {
-            return wrong("it has no host");
+            return wrong("the URL has no host");
         }
         let literal = std::str::from_utf8(authority.bare_host()).unwrap_or(host);
         let address = match literal.parse::<IpAddr>() {
@@ -271,7 +271,7 @@ mod tests {
         for (url, why) in [
             ("127.0.0.1:3000", "scheme"),
             ("ftp://a", "the scheme must be http"),
-            ("http://a/b", "it has a path"),
+            ("http://a/b", "the URL has a path"),
             ("http://u@a", "a user"),
             ("http://a:0", "the port"),
             ("http://a:99999", "the port"),

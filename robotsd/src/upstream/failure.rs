@@ -125,9 +125,11 @@ impl UpstreamReporter {
 
     /// Reports that a server is out of service for a while.
     pub(super) fn ejected(&self, server: &dyn fmt::Display, span: Duration, why: &dyn fmt::Display, are_all_out: bool) {
-        let rest = if are_all_out { "; no other server is left, so it still gets requests" } else { "" };
-        let detail =
-            format!("{server}: out of service for about {} after {why}{rest}", humantime::format_duration(span));
+        let rest = if are_all_out { "; because no other server is left, this one still gets requests" } else { "" };
+        let detail = format!(
+            "{server}: gets no requests for about {time}, because of: {why}{rest}",
+            time = humantime::format_duration(span)
+        );
         self.tell(UpstreamEventKind::Ejected, detail);
     }
 
@@ -136,8 +138,8 @@ impl UpstreamReporter {
         if let Some(count) = self.given_up.count(self.start) {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
             let detail = format!(
-                "{server}: all allowed connections are in use, so one was taken from a client that had stalled for \
-                 {stalled}"
+                "{server}: all connections that robotsd may open are in use, so the transfer of a client that had \
+                 stalled for {stalled} was aborted to free one"
             );
             (self.tell)(&UpstreamEvent { kind: UpstreamEventKind::GaveUp, detail, count });
         }

@@ -134,7 +134,7 @@ pub(crate) enum ResponseBodyError {
     /// No data arrived for too long.
     #[error("the upstream stopped sending its response body")]
     Idle,
-    #[error("the client did not continue its request, and the connection was needed for others")]
+    #[error("the client stopped sending its request, and other requests needed the connection")]
     GivenUp,
     /// The connection broke, or the framing is invalid.
     #[error("the upstream's response body is broken")]

@@ -182,11 +182,11 @@ impl FailedExchange {
             }
             (Broken(_), Some(copy)) if state.nothing_received => Ok(copy),
             (Timeout, _) => {
-                let detail = format_args!("{lease}: no response in time");
+                let detail = format_args!("{lease}: the server did not respond in time");
                 Err(UpstreamFailure::new(FailureKind::ResponseTimeout, detail))
             }
             (GivenUp, _) => {
-                let detail = "the client did not continue its request, and the connection was needed for others";
+                let detail = "the client stopped sending its request, and other requests needed the connection";
                 Err(UpstreamFailure::new(FailureKind::RequestTimeout, format_args!("{lease}: {detail}")))
             }
             (Unsent(_, error) | Unanswered(_, error) | Broken(error), _) => Err(failure(lease, state, &error)),
@@ -200,7 +200,7 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
     if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {
         return Err(UpstreamFailure::new(
             FailureKind::Invalid,
-            format_args!("{lease}: switched protocols without being asked"),
+            format_args!("{lease}: the server switched protocols although the request did not ask for it"),
         ));
     }
     let (head, _) = response.into_parts();

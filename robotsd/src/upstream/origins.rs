@@ -304,9 +304,9 @@ impl OriginsState {
             }
             Err(error) => {
                 let rest = if known.servers.is_empty() {
-                    "it has no address yet"
+                    "so its requests get 502"
                 } else {
-                    "its last known addresses are used"
+                    "so its last known addresses are used"
                 };
                 let report =
                     (UpstreamEventKind::Unresolved, format!("{} cannot be resolved, {rest}: {error}", named.host));

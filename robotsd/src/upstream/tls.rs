@@ -54,7 +54,8 @@ pub(super) enum Unreachable {
 impl TlsSettings {
     /// Builds the rustls configuration. Errors are worded for operators.
     pub(super) fn client(&self, system: &SystemTrust) -> Result<Arc<ClientConfig>, String> {
-        let roots = || system_roots().map_err(|why| format!("{why}, or add a file with ca"));
+        let roots =
+            || system_roots().map_err(|why| format!("{why}, or name a file with certificate authorities as \"ca\""));
         match &self.trust {
             Some(authorities) => client_config(Arc::clone(&authorities.roots)),
             None => system.0.get_or_init(|| client_config(Arc::new(roots()?))).clone(),
@@ -122,11 +123,13 @@ impl TlsClient {
         };
         let message = match fault {
             Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-                "its certificate is from an untrusted authority: add that authority with ca".to_owned()
+                "the certificate of the server is from an untrusted authority: add the certificate of that authority \
+                 with \"ca\""
+                    .to_owned()
             }
             Error::InvalidCertificate(fault) => certificate_fault(fault),
             Error::AlertReceived(AlertDescription::NoApplicationProtocol) => return self.no_agreement(offered),
-            Error::InvalidMessage(_) => format!("it does not speak TLS ({fault})"),
+            Error::InvalidMessage(_) => format!("the server does not use TLS at this port ({fault})"),
             fault => format!("the TLS handshake failed ({fault})"),
         };
         Unreachable::Tls(io::Error::new(io::ErrorKind::InvalidData, message))
@@ -136,15 +139,16 @@ impl TlsClient {
     fn no_agreement(&self, offered: HttpVersions) -> Unreachable {
         let message = match (offered, self.versions) {
             (HttpVersions::Http2, _) => {
-                "it does not offer HTTP/2, which http2 = true requires: enable it there, or remove http2"
+                "the server does not offer HTTP/2, which http2 = true requires: enable HTTP/2 there, or remove http2"
             }
             (HttpVersions::Http1, HttpVersions::Http1) => {
-                "it does not offer HTTP/1.1, and http2 = false allows nothing else: enable it there, or remove http2"
+                "the server does not offer HTTP/1.1, and http2 = false allows no other version: enable HTTP/1.1 \
+                 there, or remove http2"
             }
             (HttpVersions::Http1, _) => {
-                "it does not offer HTTP/1.1, which WebSockets need: enable it there to use WebSockets"
+                "the server does not offer HTTP/1.1, which WebSockets need: to use WebSockets, enable HTTP/1.1 there"
             }
-            (HttpVersions::Negotiated, _) => "it offers neither HTTP/2 nor HTTP/1.1: enable one of them there",
+            (HttpVersions::Negotiated, _) => "the server offers neither HTTP/2 nor HTTP/1.1: enable one of them there",
         };
         Unreachable::Versions(io::Error::new(io::ErrorKind::InvalidData, message))
     }

@@ -40,7 +40,10 @@ pub(super) async fn attempt(
     match timeout(hook.timeout, send(hook, notice, admin, permits)).await {
         Ok(Ok(status)) => Attempt::of(status),
         Ok(Err(outcome)) => outcome,
-        Err(_) => Attempt::Unanswered(format!("the receiver did not answer within {} s", hook.timeout.as_secs_f64())),
+        Err(_) => Attempt::Unanswered(format!(
+            "the receiver did not answer within {limit} s",
+            limit = hook.timeout.as_secs_f64()
+        )),
     }
 }
 
@@ -140,8 +143,8 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     let key = secret.as_bytes().strip_prefix(b"whsec_").and_then(|text| STANDARD.decode(text).ok());
     key.filter(|key| (24..=64).contains(&key.len())).ok_or_else(|| {
         format!(
-            "{}: the file does not contain a valid secret for signatures: write whsec_ and 24 to 64 random bytes as Base64 into \
-             it, as `echo whsec_$(openssl rand -base64 32)` does",
+            "{}: the file does not contain a valid secret for signatures: write \"whsec_\" followed by 24 to 64 \
+             random bytes in Base64, for example the output of `echo whsec_$(openssl rand -base64 32)`",
             path.display()
         )
     })
@@ -202,7 +205,9 @@ impl Attempt {
             status if status.is_success() => Self::Delivered(status),
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Self::Failed(text),
             status if status.is_server_error() => Self::Failed(text),
-            status if status.is_redirection() => Self::Refused(format!("{text}, and redirects are not followed")),
+            status if status.is_redirection() => {
+                Self::Refused(format!("{text}, but robotsd does not follow redirects"))
+            }
             _ => Self::Refused(text),
         }
     }

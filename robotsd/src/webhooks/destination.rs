@@ -70,8 +70,8 @@ impl FromStr for HookHost {
         match named.as_ref().map(|authority| (authority.host(), port(authority))) {
             Some((host, Some(port))) => Ok(Self { host: ListedHost::Name(plain(host)), port }),
             _ => Err(format!(
-                "{text:?} is not a host for hooks: write a name, an address or a network, with a port or without, \
-                 such as \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
+                "{text:?} is not a valid host for hooks: write a name, an address or a network, with or without a \
+                 port, such as \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
             )),
         }
     }
@@ -157,7 +157,8 @@ impl HookScope {
             // interface.
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
-                    "{host} port {port} may be the admin interface {of}, which cannot be resolved: {error}"
+                    "{host} port {port} may be the admin interface {of}, but this cannot be checked, because that \
+                     name cannot be resolved: {error}"
                 ))
             };
             places.extend(look_up(of, port).map_err(unknown)?);
@@ -194,7 +195,7 @@ impl HookScope {
 }
 
 fn is_admin(place: &str) -> String {
-    format!("{place} is an admin interface of robotsd, and hooks must not send requests there: write another url")
+    format!("{place} is an admin interface of robotsd, and hooks must not send requests to it: write another url")
 }
 
 /// Reports whether a connection to the address `to` may be accepted by the listener.

@@ -127,7 +127,8 @@ impl Lane {
         let times = breaker.unanswered;
         let seconds = left.as_secs() + 1;
         Some(format!(
-            "not sent: the receiver did not answer the last {times} requests, so it gets no requests for {seconds} more seconds"
+            "the request was not sent: the receiver did not answer the last {times} requests, so robotsd waits \
+             {seconds} more seconds before it sends another one"
         ))
     }
 

@@ -273,7 +273,8 @@ impl PublishHooks {
                 // This robots.txt is for a pattern of hosts. It has no single URL, so there is no
                 // copy of it that caches could drop.
                 job.status.begin(&hook, notice);
-                let why = "nothing is sent: the body contains a host, but this robots.txt is for a host pattern";
+                let why = "no request is sent: the body contains a placeholder for the host, but this robots.txt is \
+                    for a pattern of hosts";
                 job.status.rest("idle", Some(why.to_owned()));
                 return;
             }
@@ -404,13 +405,13 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
                     job.status.rest("delivered", unrecorded.clone());
                     job.status.counts.0 += 1;
                 });
-                let mut what = format!("the request was answered with {}", status.as_u16());
+                let mut what = format!("the receiver answered with status {status}", status = status.as_u16());
                 if number > 1 {
                     what += &format!(" at attempt {number}");
                 }
                 let mut kind = HookEventKind::Delivered;
                 if let Some(why) = unrecorded {
-                    what += &format!("; this cannot be recorded, so a restart sends it again: {why}");
+                    what += &format!("; robotsd cannot record this, so a restart sends the request again: {why}");
                     kind = HookEventKind::Repeated;
                 }
                 shared.report(hook, notice, kind, Some(status.as_u16()), &what);

@@ -107,19 +107,20 @@ impl HookTarget {
     /// not valid.
     pub(crate) fn new(uri: Uri) -> Result<Self, &'static str> {
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
-            return Err("it begins neither with \"https://\" nor with \"http://\"");
+            return Err("the URL must begin with \"https://\" or \"http://\"");
         }
-        let authority = uri.authority().ok_or("it has no host")?;
+        let authority = uri.authority().ok_or("the URL has no host")?;
         if authority.as_str().contains('@') {
-            return Err("it contains a user name or a password: put them in the header Authorization, from a file");
+            return Err("the URL contains a user name or a password: write them into a file, and use this file for \
+                the header Authorization");
         }
         let host = authority.host();
         if host.is_empty() {
-            return Err("it has no host");
+            return Err("the URL has no host");
         }
         let has_port = authority.as_str().strip_prefix(host).is_some_and(|port| !port.is_empty());
         if has_port && authority.port_u16().is_none_or(|port| port == 0) {
-            return Err("its port is not valid");
+            return Err("the port in the URL is not valid");
         }
         Ok(Self(uri))
     }
@@ -290,7 +291,7 @@ impl BodyTemplate {
     /// that an error is found before a version goes live.
     pub(crate) fn parse(text: &str, format: Option<BodyFormat>) -> Result<Self, String> {
         if text.len() > MAX_TEMPLATE_BYTES {
-            return Err(format!("the body is too long: it may have up to {} KiB", MAX_TEMPLATE_BYTES / 1024));
+            return Err(format!("the body is longer than {limit} KiB", limit = MAX_TEMPLATE_BYTES / 1024));
         }
         let start = text.trim_start();
         let begins_as_json = start.starts_with(['{', '[']) && !start.starts_with("{{");
@@ -386,11 +387,17 @@ fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<S
             continue;
         }
         let Some((name, after)) = after.split_once("}}") else {
-            return Err("a placeholder has no end: write }} after its name, or {{{{ for two braces".to_owned());
+            return Err(
+                "the end of a placeholder is missing: write }} after its name, or {{{{ for two braces".to_owned()
+            );
         };
         let Some(value) = value(name.trim()) else {
             let name: String = name.chars().take(40).collect();
-            return Err(format!("there is no placeholder {:?}: write one of {}", name.trim(), PLACEHOLDERS.join(", ")));
+            return Err(format!(
+                "there is no placeholder {name:?}: write one of {known}",
+                name = name.trim(),
+                known = PLACEHOLDERS.join(", ")
+            ));
         };
         filled.push_str(&value);
         rest = after;
@@ -458,7 +465,7 @@ mod tests {
                 "{{hosst}}",
                 "there is no placeholder \"hosst\": write one of site, host, version, url, urls, event, id, ",
             ),
-            ("{{host", "a placeholder has no end"),
+            ("{{host", "the end of a placeholder is missing"),
             (
                 "{\"version\": {{version}}}",
                 "the body begins like JSON, but is not valid JSON with its values filled in: ",

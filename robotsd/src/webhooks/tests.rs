@@ -182,7 +182,7 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     assert!(server.requests()[1].contains("\r\nauthorization: Bearer other\r\n"));
     let shown = format!("{:?} {:?} {hooks:?}", said.lock(), hooks.status("shop", "shop"));
     assert!(!shown.contains("s3cr3t") && !shown.contains("p4th"), "{shown}");
-    assert!(shown.contains("version 0123456789abcdef: the request was answered with 200"), "{shown}");
+    assert!(shown.contains("version 0123456789abcdef: the receiver answered with status 200"), "{shown}");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(server.requests().len(), 2, "{:?}", said.lock());
     let status = &hooks.status("shop", "shop/*.shop.test")[0].report;
-    assert!(status.problem.as_ref().is_some_and(|problem| problem.contains("for a host pattern")), "{status:?}");
+    assert!(status.problem.as_ref().is_some_and(|problem| problem.contains("for a pattern of hosts")), "{status:?}");
 }
 
 #[test]

@@ -77,15 +77,15 @@ fn reload_waits_and_reports_the_outcome() {
     folder.remove("robots.txt");
     let answer = outcome("/reload");
     assert_part(&answer, &json!({"outcome": "kept", "hash": good}));
-    assert_has(message(&answer), &["there is no such file"]);
+    assert_has(message(&answer), &["the file does not exist"]);
     let failed = running.wait_for_event("audit", |line| line["action"] == "reload" && line["result"] == "failed");
-    assert_has(message(&failed), &["there is no such file"]);
+    assert_has(message(&failed), &["the file does not exist"]);
     let status = json(&running.ask_admin("GET /status"));
     assert_part(&status["sites"][0], &json!({"state": "last-good", "hash": good}));
     assert_eq!(running.ask_admin("GET /readyz").status, 200);
     let unknown = running.ask_admin("POST /reload?site=b");
     assert_eq!(unknown.status, 404);
-    assert_eq!(json(&unknown)["error"], "there is no site \"b\"; there is \"a site\"");
+    assert_eq!(json(&unknown)["error"], "there is no site \"b\": the sites are \"a site\"");
     assert_eq!(running.ask_admin("POST /reload?sites=a").status, 400);
     running.wait_for_event("audit", |line| {
         (&line["action"], &line["site"], &line["result"]) == (&json!("reload"), &json!("a site"), &json!("done"))
@@ -213,7 +213,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     folder.remove("robots.txt");
     assert_eq!(command(&["reload", "--json"]).ends_with(1).json()["sites"][0]["outcome"], "kept");
     let error = command(&["reload", "--site", "b"]).failed(2);
-    assert_eq!(error, "robotsd: robotsd answered 404: there is no site \"b\"; there is \"a site\"\n");
+    assert_eq!(error, "robotsd: robotsd answered 404: there is no site \"b\": the sites are \"a site\"\n");
     // The same with `--admin` instead of the config.
     let text = run(robotsd().args(["status", "--admin"]).arg(&socket)).ends_with(1).out;
     assert_has(text, &["site a site (site.test): last-good\n", "  not taken:  "]);
@@ -230,7 +230,7 @@ fn a_command_names_the_address_that_it_cannot_reach() {
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
     // This server is not robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
-    assert_has(error, &["the response is not from robotsd"]);
+    assert_has(error, &["this response does not come from robotsd"]);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     assert_eq!(fetching.get("/robots.txt", GPTBOT).status, 404);
     let refused = ask(admin, "GET /status", &format!("Host: {admin}\r\nUser-Agent: robotsd/0.1.0\r\n"));
     assert_eq!(refused.status, 403);
-    assert_has(refused.body, &["robotsd's own fetcher requested a robots.txt from the admin interface"]);
+    assert_has(refused.body, &["robotsd itself requested a robots.txt from its admin interface"]);
 }
 
 /// HTTP/1.0 requires no `Host`, and a relay that uses it drops the field. This must not give a web
@@ -296,8 +296,7 @@ fn a_read_only_listener_answers_queries_and_changes_nothing() {
     for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {
         assert_eq!(status_of(reading, &format!("GET {path}")), 200, "{path}");
     }
-    let message = "this admin listener is read-only: use the socket or another address of [admin]; commands find them \
-                   with --config FILE";
+    let message = "this admin listener is read-only: use the socket or another address of [admin], which commands find with --config FILE";
     for path in ["/enforce?to=off", "/reload", "/rollback?site=a%20site", "/accept?site=a%20site&hash=sha256:00000000"]
     {
         let refused = admin_answer(reading, &format!("POST {path}"));
@@ -334,7 +333,7 @@ fn tokens_are_required_once_the_config_has_one() {
     // If the config now names another address, the previous one must not be open to everyone.
     folder.configure(of("").replace("[admin]\naddress = \"127.0.0.1:0\"", "[admin]\nsocket = \"admin.sock\""));
     running.wait_for_message("config", "admin.token[a]");
-    running.wait_for_message("config", "changes that need `robotsd upgrade` or a restart: admin");
+    running.wait_for_message("config", "take effect only after `robotsd upgrade` or a restart: admin");
     assert_eq!(with(""), [401; 2]);
     assert_eq!(status_of(further, "GET /status"), 401);
 }

@@ -45,10 +45,13 @@ fn index_matches_engines_not_refused_by_default_and_no_names() {
 #[test]
 fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
     let text = out(&["mojeekbot"]);
-    assert_has(&text, &["; checked 2026-", "1 (100 %) checked against their operators' pages, the last on 2026-"]);
+    assert_has(
+        &text,
+        &["; checked 2026-", "1 (100 %) were checked against the pages of their operators, the last on 2026-"],
+    );
     let text = out(&["bravebot"]);
     assert!(!text.contains("; checked"), "{text}");
-    assert!(text.ends_with("0 (0 %) checked against their operators' pages\n"), "{text}");
+    assert!(text.ends_with("0 (0 %) were checked against the pages of their operators\n"), "{text}");
     let rows = rows(&[]);
     let checked = |name: &str| rows.iter().find(|row| row["name"] == name).map(|row| row["checked"].clone());
     assert_eq!((checked("MojeekBot"), checked("Bravebot")), (Some("2026-11-22".into()), Some(Value::Null)));
@@ -111,6 +114,9 @@ fn a_custom_registry_is_read_at_start_and_on_sighup() {
     running.signal("HUP");
     let rejected = running.event("registry-rejected");
     let message = message(&rejected);
-    assert!(message.contains("crawlers.toml:1:1: ") && message.ends_with("the one before stays in force"), "{message}");
+    assert!(
+        message.contains("crawlers.toml:1:1: ") && message.ends_with("the previous registry stays in use"),
+        "{message}"
+    );
     assert_eq!(status(), 404);
 }

@@ -342,7 +342,7 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
     let answer = scene.ask(Way::Token, operator, "POST /reload?site=shop", "");
     assert_eq!(answer.status, 403);
     assert_has(&answer.body, &["the access of operator has expired"]);
-    scene.running.wait_for_message("config-warning", "this token has expired: it has no effect any more");
+    scene.running.wait_for_message("config-warning", "this token has expired and has no effect any more");
     scene.folder.configure(text.replace(hash, &format!("hash = \"sha256:{}\"", "0".repeat(64))));
     scene.running.wait_for_message("config", "admin.token[operator].hash: …");
     assert_eq!(asked(), 401);
@@ -479,7 +479,7 @@ fn commands_use_tls_with_a_token_and_known_authorities() {
             "robotsd answered 403: this request needs the role operate for every site, but reader has read",
         ),
         ("", "ca.pem", "robotsd answered 401: the request has no token"),
-        (&operator[1..], "ca.pem", "ROBOTSD_TOKEN: the value is not a token of robotsd, or is truncated"),
+        (&operator[1..], "ca.pem", "ROBOTSD_TOKEN: the value is not a complete token of robotsd"),
         (operator, "a.pem", "certificate"),
         (operator, "", "certificate"),
     ] {
@@ -517,7 +517,7 @@ fn a_client_without_existing_sites_is_told_so() {
     scene.folder.configure(scene.folder.read("robotsd.toml").replace("sites = [\"shop\"]", "sites = [\"shpo\"]"));
     wait_until("the config", || command(1, &["status"]).code == Some(1));
     let status = command(1, &["status", "--problems"]).ends_with(1).out;
-    assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", but there is no such site"]);
+    assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", but none of these sites exists"]);
     command(1, &["status", "--ready"]).succeeded();
     // If all sites of the client are off, it must not be shown as the switch for all sites.
     for site in ["shop", "blog-1"] {
@@ -562,7 +562,10 @@ fn users_of_the_socket_are_identified_by_uid() {
     assert_has(as_user(4001, 4001, &["enforce", "off"]).failed(2), &parts);
     as_user(4002, 4100, &["status"]).succeeded();
     assert_has(as_user(4002, 4100, &["enforce", "off", "--site", "shop"]).failed(2), &["uid 4002 has read"]);
-    assert_has(as_user(4003, 4003, &["status"]).failed(2), &["no [[admin.user]] has uid = 4003 or group = 4003"]);
+    assert_has(
+        as_user(4003, 4003, &["status"]).failed(2),
+        &["the user with uid 4003 and group 4003 may not use this socket"],
+    );
     let refused = running.wait_for_event("audit", |line| line["who"] == "uid 4002");
     assert_part(&refused, &json!({"how": "socket", "result": "refused"}));
     // If no users are configured any more, only the owner of the socket may use it.
@@ -586,7 +589,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
         disk.fill();
         running.command(&["enforce", "off"]).succeeded();
         assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off");
-        running.wait_for_message("admin", "the audit cannot be written");
+        running.wait_for_message("admin", "the audit file cannot be written");
         for change in [
             &["enforce", "on"][..],
             &["enforce", "on", "--site", "shop"],
@@ -598,14 +601,15 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
                 &error,
                 &[
                     "robotsd answered 507",
-                    "the audit cannot be written: No space left on device",
+                    "the audit file cannot be written: No space left on device",
                     "nothing was changed",
                 ],
             );
         }
         assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off still");
         let problems = || unfolded(&running.command(&["status", "--problems"]).out);
-        let parts = ["problem: ", "; accept, rollback and `enforce on` are refused until the audit can be written"];
+        let parts =
+            ["problem: ", "; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"];
         assert_has(problems(), &parts);
         running.command(&["reload"]).succeeded();
         running.command(&["enforce", "off", "--site", "shop"]).succeeded();
@@ -615,7 +619,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
             let lines = folder.with_config(&["audit", "--json"]).ends_with(0).json_lines();
             lines.last().is_some_and(|line| line["result"] == "done")
         });
-        assert_lacks(problems(), &["the audit cannot be written"]);
+        assert_lacks(problems(), &["the audit file cannot be written"]);
     });
 }
 
@@ -628,7 +632,7 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
     };
     let folder = config("refuse", "").folder();
     let audit = |arguments: &[&str]| folder.with_config(&[&["audit"], arguments].concat());
-    assert_has(audit(&[]).ends_with(0).error, &["neither a command nor a config has changed anything yet"]);
+    assert_has(audit(&[]).ends_with(0).error, &["because no command or config has changed anything"]);
     let mut running = folder.start();
     let of_site = "enforcement.mode = \"tag\"";
     for (lines, mode, of_site) in [(1, "off", ""), (2, "off", of_site)] {
@@ -643,7 +647,7 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
     assert_part(&lines[1], &json!({"how": "file", "site": "shop", "before": "off", "after": "tag"}));
     let of_shop = audit(&["--site", "shop"]).succeeded();
     assert_has(of_shop, &["done: mode * (refuse → off), by the config (file) on ", "done: mode shop (off → tag), by "]);
-    assert_has(audit(&["--site", "shpo"]).failed(2), &["there is no site \"shpo\"; there is \"shop\""]);
+    assert_has(audit(&["--site", "shpo"]).failed(2), &["there is no site \"shpo\": the sites are \"shop\""]);
     // The process must not end before its audit line is written.
     folder.configure(config("tag", of_site));
     running.wait_for_event("config-changed", |line| line["setting"] == "mode" && line["after"] == "tag");
@@ -674,7 +678,7 @@ fn decisions_while_nothing_runs_are_in_the_audit_too() {
     fs::remove_file(folder.at("state/audit.jsonl")).unwrap();
     fs::create_dir(folder.at("state/audit.jsonl")).unwrap();
     let ended = folder.with_config(&["enforce", "off", "--site", "shop"]).ends_with(0);
-    assert_has(&ended.error, &["the audit cannot be written"]);
-    let parts = ["the audit cannot be written", "nothing was changed"];
+    assert_has(&ended.error, &["the audit file cannot be written"]);
+    let parts = ["the audit file cannot be written", "nothing was changed"];
     assert_has(folder.with_config(&["enforce", "on"]).failed(2), &parts);
 }

@@ -210,7 +210,7 @@ fn behind_a_cache_no_crawler_is_accused() {
             return;
         }
         assert_eq!((&row["word"], &row["judged"]["undecided"]), (&Value::Null, &1.into()), "{row}");
-        assert!(row["no_word"].as_str().unwrap().starts_with("fetches of robots.txt may be missing here"), "{row}");
+        assert!(row["no_word"].as_str().unwrap().starts_with("this report may lack fetches of robots.txt"), "{row}");
         assert!(!running.ask_admin("GET /board").body.contains(">ignores</em>"));
     };
     std::thread::scope(|scope| {

@@ -110,7 +110,7 @@ fn several_files_are_shown_as_lines_and_a_table() {
     let shown = checked(site.path(), &["clean.txt", "bad.txt", "noisy.txt"]).out;
     assert_lacks(&shown, &["-->"]);
     let first =
-        "bad.txt:2:11: error: \"x/\" begins with neither \"/\" nor \"*\": it matches no path [path-without-slash]\n";
+        "bad.txt:2:11: error: \"x/\" begins with neither \"/\" nor \"*\", so it matches no path [path-without-slash]\n";
     assert!(shown.starts_with(first), "{shown}");
     let parts = [
         "[path-without-slash; 4 more, in lines 433, 434, 435, 436]\n",
@@ -178,7 +178,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let refused = ["out/robots.txt", "git/robots.txt", "settings/robots.txt", "../secret", "http://127.0.0.1:9/x"];
     for path in refused {
         let output = checked(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"]).ends_with(2);
-        assert_has(&output.error, &["but --within . allows only that folder: name a file in it"]);
+        assert_has(&output.error, &["but --within allows only files in .: name a file in that folder"]);
         assert_lacks(output.error, &["hunter2", "connection"]);
         // Only the other file may be checked.
         assert!(output.out.starts_with("in/robots.txt:2:11: error: "), "{path}: {}", output.out);
@@ -187,7 +187,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let output = checked(&site, &["--within", "..", "--format", "concise", "out/robots.txt"]);
     assert!(output.out.starts_with("out/robots.txt:1:"), "it is read: {}", output.out);
     let error = checked(&site, &["--within", ".", "--config", "../secret", "plain.txt"]).failed(2);
-    assert_has(error, &["../secret: this path leads out of the folder"]);
+    assert_has(error, &["../secret: this path leads to another folder"]);
     let output = checked(&site, &["--within", "missing", "plain.txt"]);
     assert_has(output.error, &["--within missing: No such file"]);
 }

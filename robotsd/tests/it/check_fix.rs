@@ -34,7 +34,7 @@ fn unsafe_fixes_print_their_effect() {
     let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: /b\r\n";
     assert_eq!(folder.read("robots.txt"), want);
     assert_has(&out, &["fixed 4 of 4 findings\n"]);
-    assert!(error.starts_with("the effect of the fixes in robots.txt:\n"), "{error}");
+    assert!(error.starts_with("what the fixes in robots.txt change for crawlers:\n"), "{error}");
     assert_has(&error, &["- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"]);
     // In a regular expression, `^` at the beginning corresponds to the slash of a path.
     folder.replace("robots.txt", "User-agent: *\nDisallow: ^/y\n");
@@ -85,8 +85,8 @@ fn every_format_says_what_can_be_fixed() {
     let of = |format: &str| run(&folder, &["--format", format, "robots.txt"], "").out;
     let text = of("text");
     let parts = [
-        "= fix: --fix corrects it without changing what any crawler that reads the line may fetch\n",
-        "= fix: --fix --unsafe-fixes corrects it\n",
+        "= fix: --fix corrects the line, and changes nothing for crawlers that read the line\n",
+        "= fix: --fix --unsafe-fixes corrects the line, and changes what some crawlers may fetch\n",
         "--fix corrects 1 of them, with --unsafe-fixes 1 more\n",
     ];
     assert_has(&text, &parts);
@@ -111,8 +111,8 @@ fn excluded_findings_are_not_corrected() {
     fs::hard_link(path("site/en/robots.txt"), path("linked.txt")).expect("a link");
     let Ended { out, error, .. } = run(&folder, &["--fix", "site"], "").ends_with(2);
     let parts = [
-        "site/de/robots.txt: this link leads out of site, so it is not corrected",
-        "site/en/robots.txt: it has another name (a hard link)",
+        "site/de/robots.txt: this link leads out of site, so its target is not corrected",
+        "site/en/robots.txt: the file has a second name (a hard link)",
     ];
     assert_has(&error, &parts);
     assert!(is_left("other.txt") && is_left("site/en/robots.txt") && !is_left("site/robots.txt"));
@@ -148,8 +148,8 @@ fn a_possible_loss_of_rules_is_an_error_that_no_fix_hides() {
     let half = "User-agent: *\nDisallow: /one\\nDisallow: /two\n".to_owned();
     let several = joined.into_iter().chain([half]).map(|file| (file, "one line contains several directives"));
     let others = [
-        ("User-agent: *\n", "no rule is in force"),
-        ("User-agent: *\nUser-agent: GPTBot", "no rule is in force"),
+        ("User-agent: *\n", "so it contains no rules"),
+        ("User-agent: *\nUser-agent: GPTBot", "so it contains no rules"),
         ("User-agent: *\nDisallow: /x\nDisal", "the file ends within a field"),
         ("User-agent: *\nDisallow: /x\nDisallow", "end the file with a line break"),
     ];

@@ -55,10 +55,10 @@ fn a_state_directory_that_cannot_be_created_is_an_error() {
     let nowhere = files.at("leads-nowhere/state");
     let circle = files.at("circle");
     for (state_dir, why) in [
-        ("/proc/nope", "/proc is on a kernel file system"),
-        ("/proc/self/a/b", "/proc/self is on a kernel file system"),
-        ("/proc/self", "/proc/self is on a kernel file system"),
-        ("/sys/kernel/nope", "/sys/kernel is on a kernel file system"),
+        ("/proc/nope", "/proc is on a file system of the kernel"),
+        ("/proc/self/a/b", "/proc/self is on a file system of the kernel"),
+        ("/proc/self", "/proc/self is on a file system of the kernel"),
+        ("/sys/kernel/nope", "/sys/kernel is on a file system of the kernel"),
         (&too_long, "File name too long"),
         (nowhere.to_str().unwrap(), "leads-nowhere is a symbolic link whose target does not exist"),
         (circle.to_str().unwrap(), "Too many levels of symbolic links"),
@@ -79,7 +79,7 @@ fn a_state_directory_that_cannot_be_created_is_an_error() {
 #[test]
 fn an_unwritable_audit_file_is_a_warning() {
     for (audit, why) in [
-        ("/proc/nope/audit.jsonl", "/proc is on a kernel file system"),
+        ("/proc/nope/audit.jsonl", "/proc is on a file system of the kernel"),
         ("robots.txt/audit.jsonl", "this user cannot create a file in "),
         (".", "it is a folder"),
         ("audit.jsonl", ""),
@@ -89,7 +89,7 @@ fn an_unwritable_audit_file_is_a_warning() {
         let (code, _, error) = said("check", &format!("{CONFIG}[admin]\naudit = {audit:?}\n"), "# open\n");
         let is_warned = !why.is_empty();
         assert_eq!((code, error.contains("warning: ")), (Some(0), is_warned), "{audit}{error}");
-        assert_eq!(error.contains(": the audit cannot be written: ") && error.contains(why), is_warned, "{error}");
+        assert_eq!(error.contains(": the audit file cannot be written: ") && error.contains(why), is_warned, "{error}");
     }
 }
 
@@ -106,12 +106,12 @@ fn a_switch_of_an_unknown_site_is_a_warning() {
     ];
     let folder = folder(&files);
     let Ended { code, error, .. } = folder.configured(["config", "check"]);
-    let want = "robotsd: \"old shop\" is switched off in the state directory, but no site has this name";
+    let want = "robotsd: the state directory contains an off switch for \"old shop\", but no site has this name";
     assert!(error.starts_with(want), "{error}");
     assert_eq!((code, error.lines().count()), (Some(0), 1), "{error}");
     let running = folder.start();
     let line = running.event("enforcement");
-    assert!(message(&line).starts_with("\"old shop\" is switched off"), "{line}");
+    assert!(message(&line).starts_with("the state directory contains an off switch for \"old shop\""), "{line}");
 }
 
 /// After a syntax error, the rest of the file may mean something else than the author intended.

@@ -140,7 +140,7 @@ fn serve_decide_upgrade_and_restart(folder: &Path) {
     source = "c";
     folder.replace("robots.txt", robots(source));
     running = folder.start();
-    let line = |line: &Value| message(line).ends_with(": the registry is in force");
+    let line = |line: &Value| message(line).ends_with(": this registry is used now");
     running.wait_for_event("registry", line);
     counted(2);
     over(source, &["board"], &[]);
@@ -261,7 +261,7 @@ fn go_on(call: &str, error: &str) {
     }
     assert_eq!(running.count("panic", |_| true), 0, "{fault}");
     let lines = folder.read("access.log").lines().count();
-    let has_lost = running.has_event("access-log", |line| message(line).contains("lines are lost"));
+    let has_lost = running.has_event("access-log", |line| message(line).contains("are lost"));
     assert!(lines == asked.into_inner() || has_lost && call == "write", "{fault}: {lines} lines");
 
     let _running = folder.start();

@@ -61,7 +61,8 @@ fn the_client_is_the_one_that_the_proxy_names_or_unknown() {
 
 #[test]
 fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
-    for (listener, status, done) in [("", 200, "passed without a decision"), ("on_error = \"refuse\"", 403, "refused")]
+    for (listener, status, done) in
+        [("", 200, "let through without a decision"), ("on_error = \"refuse\"", 403, "refused")]
     {
         let began = Instant::now();
         let (_folder, running) = start(listener, "");
@@ -94,7 +95,10 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
         for (reason, want) in [
             ("missing", "nginx: X-Original-URI is missing: "),
             ("repeated", "nginx: X-Original-URI is repeated: "),
-            ("unreadable", "nginx: X-Original-URI is malformed: decided by the strictest interpretation ("),
+            (
+                "unreadable",
+                "nginx: X-Original-URI is malformed: decided with the strictest interpretation of the decision request (",
+            ),
             ("unknown-site", "the question contains an unknown site: write the name of a [[site]], as in "),
             ("unknown-preset", "the path contains an unknown preset: write /-/auth/ and one of "),
         ] {
@@ -102,7 +106,7 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
             assert!(message(&event).starts_with(want), "{event}");
         }
         // Errors of the proxy's config are problems; those that clients can cause are counted.
-        let missing = format!("were {done} within the last hour (missing, 4 since the start)");
+        let missing = format!("were {done} (missing, 4 since the start)");
         assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
         let metrics = running.ask_admin("GET /metrics").body;
@@ -294,7 +298,7 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     assert_part(&report["totals"], &json!({"crawler_requests": 2, "disallowed": 2}));
     let text = unfolded(&folder.run(["replay", "access.jsonl", "--robots", "robots.txt"]).out);
     assert_has(&text, &["left out 1 request of a proxy for refusal pages"]);
-    assert_lacks(&text, &["with a proxy's question"]);
+    assert_lacks(&text, &["with a decision request of a proxy"]);
 }
 
 /// In the combined format, a line does not contain the host, but ends with the site.
@@ -321,7 +325,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
         let replay = |format| folder.with_config(&["replay", "access.log", "--site", site, "--format", format]);
         assert_eq!(replay("json").json()["requests"], requests, "{}", lines());
         let text = unfolded(&replay("text").out);
-        assert_has(&text, &[&format!("{other} for hosts other than those of the site {site:?}")]);
+        assert_has(&text, &[&format!("{other} for other hosts than those of the site {site:?}")]);
         assert_lacks(&text, &["no request in the log has a host", "without a host"]);
     }
     // Three such values in a log of another server must not be mistaken for robotsd's.
@@ -360,7 +364,7 @@ fn the_status_says_where_a_pending_version_is_already_served() {
     running.event("gated");
     let file = folder.at("robots.txt");
     let want = format!(
-        "while robotsd does not answer, the proxy serves its own file: this version, if that file is {}",
+        "while robotsd does not answer, the proxy serves its own copy of robots.txt, which is this version if the proxy reads {}",
         file.display()
     );
     for command in [&["status"][..], &["accept", "shop"]] {
@@ -374,7 +378,7 @@ fn a_file_with_another_version_than_the_pending_one_is_reported() {
     let (folder, running) =
         Config::deciding().site("shop", "robots.path = \"robots.txt\"").admin().robots(ROBOTS).start();
     let file = folder.at("robots.txt").display().to_string();
-    let own = "while robotsd does not answer, the proxy serves its own file";
+    let own = "while robotsd does not answer, the proxy serves its own copy of robots.txt";
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /second/\n"));
     running.wait_for_event("published", |line| line["reason"] != "start");
     folder.replace("robots.txt", "User-agent: Googlebot\nDisallow: /\n");
@@ -388,13 +392,13 @@ fn a_file_with_another_version_than_the_pending_one_is_reported() {
         }
     };
     let (this, that) = (
-        format!("{own}: this version, if that file is {file}"),
-        format!("{own}: not this version, if that file is {file}"),
+        format!("{own}, which is this version if the proxy reads {file}"),
+        format!("{own}, which is not this version if the proxy reads {file}"),
     );
     running.command(&["rollback", "shop"]).succeeded();
-    says(&[&this], &["instead of the pending one"]);
+    says(&[&this], &["not the pending version"]);
     running.command(&["rollback", "shop"]).succeeded();
-    says(&[&format!("{file} contains version {third} instead of the pending one: "), "Googlebot", &that], &[&this]);
+    says(&[&format!("{file} now contains version {third}, not the pending version: "), "Googlebot", &that], &[&this]);
     folder.replace("robots.txt", "<!DOCTYPE html><html><body>Not found</body></html>\n");
     running.event("rejected");
     says(&["is an HTML page, not a robots.txt; ", &that], &[&this]);

@@ -44,7 +44,12 @@ fn a_crawler_that_keeps_its_access_through_another_group_is_reported() {
     let parts = ["\"spared\":[[{\"name\":\"Googlebot\""];
     assert_has(folder.run(["diff", "open", "shut", "--format", "json"]).succeeded(), &parts);
     let error = folder.run(["diff", "HEAD:robots.txt", "shut"]).failed(2);
-    assert_has(error, &["for a version in git, pipe `git show HEAD:robots.txt` in, and write \"-\" instead"]);
+    assert_has(
+        error,
+        &[
+            "to read a version in git, run `git show HEAD:robots.txt`, pipe its output into this command, and write \"-\" as the file",
+        ],
+    );
 }
 
 fn crawlers_of_the_registry() -> usize {

@@ -25,8 +25,8 @@ fn a_category_is_blocked_and_the_second_run_reports_that() {
     let after = folder.read("robots.txt");
     assert!(after.starts_with(&SHOP.replace("User-agent: GPTBot\r\n", "")), "{after}");
     assert_eq!(after.matches("\r\n").count(), after.matches('\n').count());
-    assert_has(&out, &["\nno search engine is affected\ntokens that never occur in requests, so a server cannot"]);
-    let left = "not selected, although others use their data for ai-training: \"CCBot\"\n";
+    assert_has(&out, &["\nno search engine is affected\nthese tokens never occur in requests, so a server cannot"]);
+    let left = "not selected, although other companies use their data for ai-training: \"CCBot\"\n";
     assert_has(&out, &["\"Google-Extended\"", left]);
     let again = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
     let want = "robots.txt: nothing to edit: every selected crawler is already treated as requested\n";
@@ -45,7 +45,10 @@ fn a_category_is_blocked_and_the_second_run_reports_that() {
 fn a_crawler_that_obeyed_another_group_keeps_its_rules_and_is_named() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();
-    assert_has(&out, &["named, to keep their previous rules: \"Applebot\", \"Google-InspectionTool\", "]);
+    assert_has(
+        &out,
+        &["named in the file, so that their rules do not change: \"Applebot\", \"Google-InspectionTool\", "],
+    );
     assert_has(folder.read("robots.txt"), &["User-agent: Applebot\n", "\n\nUser-agent: Googlebot\nDisallow: /\n"]);
 }
 

@@ -150,7 +150,7 @@ fn a_site_must_be_named_if_a_config_has_several() {
     folder.write("hosts/b.pages.test.txt", "User-agent: *\nDisallow: /b/\n");
     let explain =
         |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
-    let several = "robotsd.toml: the config has 2 sites; choose one with --site: \"shop\", \"pages\"";
+    let several = "robotsd.toml: the config has 2 sites: choose one with --site: \"shop\", \"pages\"";
     assert_has(explain(&[], "/").failed(2), &[several]);
     // A URL contains the host, which determines the site. With a folder, also the file.
     assert_has(explain(&[], "https://shop.test/drafts/").succeeded(), &["AcmeBot may not fetch "]);
@@ -168,7 +168,7 @@ fn a_site_must_be_named_if_a_config_has_several() {
     for command in files.iter().chain(&[&["edit", "--diff", "robots.txt", "--disallow", "AcmeBot"][..]]) {
         let ended = run(folder.robotsd().args(*command).env("ROBOTSD_CONFIG", "robotsd.toml"));
         assert!(
-            ended.code != Some(2) && ended.error.contains("the config is not used, because it has several sites"),
+            ended.code != Some(2) && ended.error.contains("the config is ignored, because it has several sites"),
             "{command:?}: {}",
             ended.error
         );
@@ -193,7 +193,7 @@ fn a_site_must_be_named_if_a_config_has_several() {
     let hosts = "--site: \"pages/a.pages.test\", \"pages/b.pages.test\"";
     assert_has(explain(&["--site", "pages"], "/a/").failed(2), &[hosts]);
     let blog = explain(&["--site", "blog"], "/").error;
-    assert_has(blog, &["there is no site \"blog\"; there is \"shop\", \"pages\""]);
+    assert_has(blog, &["there is no site \"blog\": the sites are \"shop\", \"pages\""]);
 }
 
 /// Returns the `User-Agent` lines of a generated request. They consist of names as clients send

@@ -13,8 +13,8 @@ fn expectations_cannot_name_files_outside_the_folder() {
     for (robots, fault) in [
         ("robots.txt", None),
         ("../site/robots.txt", None),
-        ("../secret", Some("this path leads out of the folder")),
-        (absolute.to_str().unwrap(), Some("this path leads out of the folder")),
+        ("../secret", Some("this path leads to another folder")),
+        (absolute.to_str().unwrap(), Some("this path leads to another folder")),
         ("http://127.0.0.1:9/latest/meta-data", Some("this is a URL")),
     ] {
         std::fs::write(site.join("robots.test.toml"), met(robots)).unwrap();
@@ -24,5 +24,5 @@ fn expectations_cannot_name_files_outside_the_folder() {
         assert!(said.contains(fault.unwrap_or_default()) && !said.contains("connection"), "{robots}: {said}");
     }
     let said = run(robotsd().current_dir(&site).args(["test", "--within", ".", "../secret"])).error;
-    assert!(said.contains("../secret: this path leads out of the folder") && !said.contains("hunter2"), "{said}");
+    assert!(said.contains("../secret: this path leads to another folder") && !said.contains("hunter2"), "{said}");
 }

@@ -123,7 +123,7 @@ fn many_crawlers_and_urls_are_a_table() {
         folder.run(fixed.into_iter().chain(agents.split(' ')))
     };
     let headers = "--user-agent GPTBot --user-agent Googlebot";
-    let want = "GPTBot     Googlebot  URL\nno (3)     yes        /drafts/x\nyes        no (6)     /a,b\nno (N): line N of f disallows it\n";
+    let want = "GPTBot     Googlebot  URL\nno (3)     yes        /drafts/x\nyes        no (6)     /a,b\nno (N): line N of f disallows the URL\n";
     assert_eq!(table("matrix", headers).succeeded(), want);
     let both = table("csv", &format!("{headers} --token =cmd"));
     assert_eq!((both.code, &*both.out), (Some(2), ""), "crawlers are named by headers or by tokens");
@@ -184,7 +184,7 @@ fn every_command_reports_that_a_file_is_not_text() {
             assert_eq!(output.out, "", "{arguments:?}");
             assert_has(output.error, &["robots.txt: the file is ", kind]);
         }
-        assert_has(folder.run(["check", "robots.txt"]).ends_with(1).out, &["crawlers find no rule in it"]);
+        assert_has(folder.run(["check", "robots.txt"]).ends_with(1).out, &["crawlers find no rules in it"]);
         let question = json!({"id": 1, "robots": folder.at("robots.txt"), "token": "x", "url": "/"});
         assert_has(batch(&question.to_string(), 2)[0]["error"].as_str().unwrap(), &[kind]);
     }
@@ -230,7 +230,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
         |more: &[&str]| folder.with_config(&[&["explain", "--user-agent", GPTBOT, "/new"], more].concat()).out;
     let policy = |text: &str| text.lines().last().unwrap().to_owned();
     assert_eq!(running.request("GET", "/new", &agent).status, 404);
-    let grace = format!("2 rules only observe until {end} at the latest");
+    let grace = format!("2 rules are only observed until {end} at the latest");
     let want = format!("  policy: let pass, and record (the rule is new, and in its grace period: {grace})");
     assert_eq!(policy(&explain(&[])), want);
     let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
@@ -256,7 +256,8 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     std::fs::remove_file(&switch).unwrap();
     std::fs::create_dir(&switch).unwrap();
     let unread = folder.with_config(&["explain", "--user-agent", GPTBOT, "/new"]);
-    let parts = ["a server with the same problem enforces nothing; this answer ignores the switch and grace periods"];
+    let parts =
+        ["a server that cannot read its kill switch enforces nothing; the answers below assume that enforcement is on"];
     assert_has(&unread.error, &parts);
     assert_eq!(policy(&unread.out), "  policy: refuse");
 }
@@ -291,7 +292,7 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
         assert_lacks(&out, &["live:"]);
         assert_eq!(error, "", "nothing is said about the file");
     }
-    let parts = ["no version of the site that this user can read", " 0123456789ab\n"];
+    let parts = ["the state_dir of the config contains no version of the site", " 0123456789ab\n"];
     assert_has(explain(&["--version", "0123456789ab"]).failed(2), &parts);
     // The files that a process leaves must give the same answer, until the version is rolled back.
     running.end();

@@ -110,7 +110,10 @@ fn a_replica_that_refuses_or_has_another_token_is_no_confirmation() {
         run(operator.robotsd().args(arguments).env("ROBOTSD_TOKEN", &mine))
     };
     let said = fleet(&["enforce", "off", "--reason", "an outage"]).ends_with(2).out;
-    assert_has(&said, &[": REFUSED: no [[admin.token]] has this token\n", "1 of 3 replicas confirmed\n"]);
+    assert_has(
+        &said,
+        &[": REFUSED: the token in the request belongs to no [[admin.token]]\n", "1 of 3 replicas confirmed\n"],
+    );
     assert_eq!(said.matches(": REFUSED: ").count(), 2, "{said}");
     assert_eq!((page(&full.1), page(&other.1), page(&read.1)), (404, 403, 403));
     let audit = full.0.with_config(&["audit", "--json"]).out;
@@ -133,13 +136,13 @@ fn accept_and_rollback_reach_every_replica_or_name_the_others() {
     let hash = waiting(&first).trim_start_matches("sha256:").to_owned();
     waiting(&second);
     assert_has(fleet(&operator, &["status"]).ends_with(1).out, &["is pending", "0 of 2 replicas confirmed"]);
-    assert_has(fleet(&operator, &["accept", "shop"]).failed(2), &["--fleet needs the hash of a version"]);
+    assert_has(fleet(&operator, &["accept", "shop"]).failed(2), &["--fleet needs the hash of the version to accept"]);
     // A replica that already serves the version must confirm it.
     first.1.command(&["accept", "shop", &hash[..16]]).succeeded();
     let status = fleet(&operator, &["status"]).ends_with(1).out;
     assert_has(unfolded(&status), &["site \"shop\": replicas serve different versions: "]);
     let said = fleet(&operator, &["rollback", "shop"]).failed(2);
-    let parts = ["replicas serve different versions: ", "no replica is rolled back: roll back only the replicas"];
+    let parts = ["replicas serve different versions: ", "which version is unwanted: roll back each replica"];
     assert_has(said, &parts);
     let said = fleet(&operator, &["accept", "shop", &hash[..16]]).succeeded();
     assert_has(said, &["is already live\n", "2 of 2 replicas confirmed\n"]);
@@ -192,9 +195,12 @@ fn the_next_steps_cover_every_replica_that_the_config_names() {
 #[test]
 fn without_replicas_the_missing_setting_is_named() {
     let folder = folder(&[("robotsd.toml", "mode = \"tag\"\n")]);
-    assert_has(fleet(&folder, &["status"]).failed(2), &["[fleet] lists no replicas"]);
+    assert_has(
+        fleet(&folder, &["status"]).failed(2),
+        &["\"replicas\" in [fleet] is empty, so the command cannot find the replicas of the fleet"],
+    );
     folder.configure("[fleet]\nreplicas = [\"127.0.0.1:1\", \"http://web\"]\n");
-    assert_has(fleet(&folder, &["enforce", "off"]).failed(2), &["robotsd.toml:2:28: \"http://web\" is not an address"]);
+    assert_has(fleet(&folder, &["enforce", "off"]).failed(2), &["robotsd.toml:2:28: \"http://web\" is not the place"]);
     folder.configure("[fleet]\nreplicas = [\"no-such-name.invalid:9145\"]\n");
     let said = fleet(&folder, &["enforce", "off"]).ends_with(2).out;
     assert_has(said, &["no-such-name.invalid:9145: NOT REACHED: ", "0 of 1 replica confirmed"]);
@@ -252,7 +258,10 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     // A replica must not forward the question of another replica.
     let of_second = asked(&second, "/board?fleet=1", "");
     assert_eq!(of_second.status, 409, "{of_second:?}");
-    assert_has(of_second.body, &["[fleet] lists no replicas"]);
+    assert_has(
+        of_second.body,
+        &["\"replicas\" in [fleet] is empty, so the command cannot find the replicas of the fleet"],
+    );
 
     // One replica is frozen and one is killed. After two seconds, the page names both.
     second.freeze();
@@ -280,7 +289,7 @@ fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
             "1 disallowed",
             "Counted: 1 of 4 replicas.",
             &format!("Not counted: {}: REFUSED: there is nothing here.", earlier.address),
-            &format!("Not counted: {}: NOT REACHED: the response is not from robotsd: ", later.address),
+            &format!("Not counted: {}: NOT REACHED: this response does not come from robotsd: ", later.address),
             &format!("Not counted: {}: NOT REACHED: no answer: the body exceeds the size limit.", large.address),
         ],
     );

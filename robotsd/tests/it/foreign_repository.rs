@@ -80,7 +80,8 @@ fn a_foreign_git_config_does_not_choose_what_replay_runs() {
         for path in [format!("{}:{path}", folder.at("older").display()), path] {
             let said = run(folder.robotsd().env("PATH", &path).args(replay)).failed(2);
             assert!(!folder.at("ran").exists(), "{what}: {}", folder.read("ran"));
-            let parts = ["the repository lacks the version of commit ", "a partial clone (robotsd fetches nothing"];
+            let parts =
+                ["the repository does not contain the file of commit ", "a partial clone (robotsd fetches nothing"];
             assert_has(said, &parts);
         }
     }

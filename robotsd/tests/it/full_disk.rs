@@ -70,7 +70,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         wait_for_robots(&running, THIRD);
         assert!(problems(&running).is_empty(), "{:?}", problems(&running));
         running.wait_for_event("rejected", |line| {
-            message(line).ends_with(" and was live before, as far as the state directory shows")
+            message(line).ends_with("and according to the state directory, it was live before the restart")
         });
         wait_until("what was left to be removed", || !left.iter().any(|path| path.exists()));
 
@@ -82,7 +82,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         site.replace("robots.txt", "{\"error\": \"not found\"}\n");
         let running = site.start();
         wait_for_robots(&running, THIRD);
-        let older = "is older than the version before the restart: ";
+        let older = "is older than the version before the restart (";
         let behind = wait_for("what is behind", || problems(&running).into_iter().find(|text| text.contains(older)));
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
         running.wait_for_message("rejected", older);
@@ -160,7 +160,7 @@ fn lost_access_log_lines_are_a_problem_until_it_is_writable() {
             running.get("/robots.txt", FIREFOX);
             told
         };
-        let want = "access.log cannot be written: No space left on device (os error 28); lines are lost";
+        let want = "access.log cannot be written, so lines of the log are lost: No space left on device (os error 28)";
         wait_until("a problem", || asked(told().contains(want)));
         assert_has(running.command(&["status", "--problems"]).ends_with(1).out, &["problem:"]);
         disk.free();
@@ -186,7 +186,8 @@ fn events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_writt
             folder.with_config(&["enforce", "on"]);
             folder.with_config(&["status", "--json"]).json()["problems"].to_string()
         };
-        let want = "standard output cannot be written: No space left on device (os error 28); lines are lost";
+        let want =
+            "standard output cannot be written, so lines of the log are lost: No space left on device (os error 28)";
         wait_until("a problem", || told().contains(want));
         assert_has(unfolded(&folder.with_config(&["status", "--problems"]).ends_with(1).out), &[want]);
         disk.free();

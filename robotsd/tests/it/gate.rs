@@ -101,7 +101,10 @@ fn a_host_moved_to_a_new_site_keeps_its_file_until_the_new_one_is_accepted() {
     let (folder, running) = config("hosts = [\"a.test\", \"b.test\"]").robots(OPEN).file("b.txt", SHUT).start();
     let new = "hosts = [\"b.test\"]\nroot = \".\"\nrobots.path = \"b.txt\"";
     folder.configure(config("hosts = [\"a.test\"]").site("b", new));
-    running.wait_for_message("config", "site \"b\" is new, has hosts of \"shop\" and continues from its versions");
+    running.wait_for_message(
+        "config",
+        "site \"b\" is new. It has hosts of the site \"shop\", and continues with the versions of that site",
+    );
     running.wait_for_event("gated", |line| line["site"] == "b");
     for host in ["a.test", "b.test"] {
         running.request("GET", "/robots.txt", &[("Host", host)]).comes_with(200, OPEN);
@@ -126,11 +129,10 @@ fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
     drop(running);
     folder.configure(named("store"));
     let checked = folder.configured(["config", "check"]).error;
-    assert_has(&checked, &["enforcement is switched off: `robotsd enforce on --site store` turns it on"]);
+    assert_has(&checked, &["enforcement is switched off: to switch it on, run `robotsd enforce on --site store`"]);
     assert_lacks(&checked, &["no site has this name"]);
     let running = folder.start();
-    let want = "site \"store\" is new, has hosts of \"shop\" and continues from its versions; enforcement is off, because it \
-         was off for these hosts before";
+    let want = "site \"store\" is new. It has hosts of the site \"shop\", and continues with the versions of that site; enforcement is off, because it was switched off for these hosts before";
     running.wait_for_message("config", want);
     running.request("GET", "/robots.txt", &[("Host", "a.test")]).comes_with(200, OPEN);
     assert_eq!(running.request("GET", "/drafts/x.html", &draft).status, 200);
@@ -170,8 +172,9 @@ fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
         assert_eq!(running.get("/robots.txt", GPTBOT).body, good);
     }
     let said = running.all("gated").iter().map(|line| message(line).to_owned()).collect::<Vec<_>>();
-    assert_has(&said[0], &["no rule is in force any more (before: 2): line 1 contains several directives"]);
-    let parts = ["no rule is in force any more (before: 2)", "write \"User-agent: *\" with an empty \"Disallow:\""];
+    assert_has(&said[0], &["the file no longer contains any rule (before: 2): line 1 contains several directives"]);
+    let parts =
+        ["the file no longer contains any rule (before: 2)", "write \"User-agent: *\" with an empty \"Disallow:\""];
     assert_has(&said[1], &parts);
     let open = "User-agent: *\nDisallow:\n";
     folder.replace("robots.txt", open);
@@ -232,7 +235,7 @@ fn new_rules_only_observe_while_they_are_new() {
     wait_until("the new version", || running.get("/robots.txt", FIREFOX).body == longer);
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
     let first = running.wait_for_event("observed", |line| line["reason"] == "grace");
-    let said = format!("2 rules only observe until {} at the latest", first["grace_end"].as_str().unwrap());
+    let said = format!("2 rules are only observed until {} at the latest", first["grace_end"].as_str().unwrap());
     assert_eq!(message(&first), said);
     // The message about the new rules must not be logged again, whichever worker is next.
     for _ in 0..8 {

@@ -65,7 +65,7 @@ fn goes_live(folder: &Folder, running: &Running, text: &str) {
 /// Waits until a version is pending, and returns the message about it.
 fn waits(running: &Running) -> String {
     let event = running.event("gated");
-    assert_eq!(live(running), OPEN, "the version before stays");
+    assert_eq!(live(running), OPEN, "the previous version stays");
     message(&event).to_owned()
 }
 
@@ -125,9 +125,12 @@ fn unreadable_sitemaps_hold_nothing_and_known_ones_still_count() {
     watches(&running, "of the sitemaps", 30);
     running.command(&["reload"]).succeeded();
     let note = warning(&running);
-    assert_has(&note, &["shop: sitemaps not read: https://shop.test/sitemap.xml: "]);
-    assert!(note.ends_with("the gate watches the 30 known pages"), "{note}");
-    assert_has(running.command(&["status"]).out, &["gate: sitemaps not read", "watches 30 pages of the sitemaps"]);
+    assert_has(&note, &["shop: the sitemaps cannot be read: https://shop.test/sitemap.xml: "]);
+    assert!(note.ends_with("the gate continues to watch the 30 pages that it knows"), "{note}");
+    assert_has(
+        running.command(&["status"]).out,
+        &["gate: the sitemaps cannot be read", "watches 30 pages of the sitemaps"],
+    );
     goes_live(&folder, &running, EDIT);
     goes_live(&folder, &running, OPEN);
     folder.replace("robots.txt", ACCIDENT);
@@ -145,7 +148,7 @@ fn broken_sitemaps_are_named_and_delay_nothing() {
     let running = folder.start();
     running.command(&["reload"]).succeeded();
     let note = running.event("gate");
-    let parts = ["own.xml: all of its pages are on other hosts", "sitemap.xml: the document is not a sitemap"];
+    let parts = ["own.xml: all pages in this list are on other hosts", "sitemap.xml: the document is not a sitemap"];
     assert_has(message(&note), &parts);
     goes_live(&folder, &running, ACCIDENT);
 }
@@ -207,7 +210,7 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     let of_urls = lost("of urls.txt", "7 pages", 16);
     assert_has(warning(&running), &[&format!("shop: {of_urls}")]);
     watches(&running, "of urls.txt", 7);
-    let said = format!("problem: gate: {of_urls}: if this is intended, run `robotsd reload`");
+    let said = format!("problem: gate: {of_urls}: if they were removed on purpose, run `robotsd reload`");
     wait_until(&said, || unfolded(&running.command(&["status"]).out).contains(&said));
     // A growing list must be compared with its content when it was last complete.
     folder.replace("urls.txt", urls(8));
@@ -295,7 +298,7 @@ fn the_file_to_commit_is_the_served_one_if_a_list_is_appended() {
     waits(&running);
     let waiting = status(&running)["pending"]["hash"].as_str().unwrap().to_owned();
     let said = unfolded(&running.command(&["accept", "shop", &waiting]).succeeded());
-    assert_has(&said, &["save /robots.txt as it is served now"]);
+    assert_has(&said, &["download /robots.txt as it is served now"]);
     assert_lacks(&said, &["cp "]);
     let served = live(&running);
     assert_has(&served, &["# From ai.txt"]);
@@ -309,7 +312,8 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     folder.write("urls.txt", "/\n/news/1\n/news/2\n");
     folder.write("sitemap.xml", urlset((0..400).map(|number| format!("https://shop.test/2026/{number}"))));
     let check = |more: &[&str]| folder.with_config(&[&["config", "check", "--gate"], more].concat());
-    let lacks_baseline = || assert_has(check(&[]).failed(1), &["the baseline cannot be read: copy"]);
+    let lacks_baseline =
+        || assert_has(check(&[]).failed(1), &["the baseline (the accepted version) cannot be read: copy"]);
     lacks_baseline();
     folder.write("robots.accepted.txt", "<html>");
     lacks_baseline();
@@ -320,7 +324,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
 
     folder.replace("robots.txt", ACCIDENT);
     let waits = check(&[]).ends_with(1);
-    assert_has(waits.out, &["has versions that the gate would hold"]);
+    assert_has(waits.out, &["can be served, but the gate would hold new versions of a robots.txt"]);
     let parts = [
         "the gate would hold the version:",
         "lose 2 of 3 pages of urls.txt",
@@ -330,7 +334,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     assert_has(waits.error, &parts);
     let sitemap = ["--sitemap", "sitemap.xml"];
     assert_has(check(&sitemap).error, &["lose 400 of 400 pages of the sitemaps (100 %)", "and 390 more of them"]);
-    assert_has(check(&["--sitemap", "/none.xml"]).failed(1), &["sitemaps not read: /none.xml"]);
+    assert_has(check(&["--sitemap", "/none.xml"]).failed(1), &["the sitemaps cannot be read: /none.xml"]);
     // The operator accepts the version by committing it.
     folder.write("robots.accepted.txt", ACCIDENT);
     check(&sitemap).succeeded();

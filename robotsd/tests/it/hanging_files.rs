@@ -207,7 +207,7 @@ fn an_access_log_pipe_without_a_reader_is_an_error_at_the_start() {
     fifo(&folder.at("fifo"));
     let served = folder.configured(["serve", "--config"]);
     assert_ne!(served.code, Some(0));
-    assert_has(served.said(), &["a pipe without a reader"]);
+    assert_has(served.said(), &["a pipe that no program reads"]);
 }
 
 /// The access log may be a pipe that another program reads. No line may be lost.

@@ -308,7 +308,8 @@ fn dripping_sitemaps_do_not_exceed_the_total_timeout() {
         let before = origin.requests().len();
         let shown = run(robotsd().args(["check", "--sitemap", "--timeout", "500ms", "--notes", &url])).out;
         // On a busy machine, fetching robots.txt alone may exceed the timeout.
-        let is_over = shown.contains("after 2s, this sitemap and the following ones were not fetched");
+        let is_over =
+            shown.contains("the time limit of 2s was reached, so this sitemap and the following ones were not fetched");
         is_over.then(|| origin.requests().len() - before - 1)
     });
     // Each sitemap takes half a second, so all of them together would take ten seconds.

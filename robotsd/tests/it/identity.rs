@@ -340,14 +340,14 @@ fn a_claim_can_be_checked_manually_step_by_step() {
         folder.with_config(&["agents", "--verify", address, "--user-agent", agent]).ends_with(code).out
     };
     let text = verify(REAL, BOT, 0);
-    let want = "8.8.4.1 as ExampleBot: verified(rdns)\n  DNS names of ExampleBot's addresses: .bot.example\n  \
+    let want = "8.8.4.1 as ExampleBot: verified(rdns)\n  the addresses of ExampleBot have DNS names such as .bot.example\n  \
                 DNS names of 8.8.4.1: crawl-1.bot.example.\n  addresses of crawl-1.bot.example";
     assert!(text.starts_with(want), "{text}");
 
     // A single check cannot show that the resolver works on this path.
     let text = verify(IMPOSTOR, "ExampleBot", 3);
-    let want = "9.9.9.9 as ExampleBot: undecided(unproven-resolver)\n  neither proved nor disproved by the evidence \
-     that was checked\n";
+    let want = "9.9.9.9 as ExampleBot: undecided(unproven-resolver)\n  the evidence that was checked neither proves nor \
+     disproves the claim\n";
     assert!(text.starts_with(want), "{text}");
     assert_has(verify("10.0.0.1", "ExampleBot", 3), &["so it proves nothing about the client"]);
     assert_has(verify(REAL, FIREFOX, 3), &["the request names no crawler"]);

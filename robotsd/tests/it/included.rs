@@ -88,21 +88,21 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
             file("a").replace("private/a", &format!("private/a{}", place.len() + why.len())),
         );
         let said = reload(&running, 1);
-        assert_has(&said, &["config: partly: ", place, why, "its last good copy stays in force"]);
+        assert_has(&said, &["config: partly: ", place, why, "the last good copy of this file is used instead"]);
         assert!(is_of(&running, "b.example", "b"), "{broken}");
         assert!(is_of(&running, "a.example", &format!("a{}", place.len() + why.len())), "{broken}");
         // All reports must have the same text.
         let reports = refused(&folder);
         let report = row(&reports, "path", folder.at("sites.d/b.toml").to_str().unwrap());
         let said = report["why"].as_str().unwrap();
-        assert_has(said, &[place, why, "its last good copy stays in force"]);
+        assert_has(said, &[place, why, "the last good copy of this file is used instead"]);
         assert_eq!(report["is_kept"], true);
         running.wait_for_event("config-rejected", |line| message(line) == said);
-        assert_has(ready(&running, "").1, &["a file is rejected since 20", place]);
+        assert_has(ready(&running, "").1, &["an included file of the config is rejected since 20", place]);
         assert_eq!(ready(&running, "?require=sites,config").0, 200);
         assert_has(unfolded(&folder.with_config(&["status"]).ends_with(1).out), &["FILE REFUSED since 20", place]);
         let checked = folder.configured(["config", "check"]).ends_with(2);
-        assert_has(&checked.error, &[place, why, "its last good copy stays in force"]);
+        assert_has(&checked.error, &[place, why, "the last good copy of this file is used instead"]);
         assert_has(&checked.out, &["can be served, but without the changes in 1 file", "sites: 2"]);
     }
     assert_has(running.ask_admin("GET /metrics").body, &["\nrobotsd_config_refused_files 1\n"]);
@@ -114,7 +114,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
     assert_eq!(ready(&running, "?require=sites").0, 200);
     running.wait_for_message("config-rejected", "b.toml:1:");
     folder.replace("sites.d/b.toml", file("b").replace("private/b", "private/mended"));
-    running.wait_for_message("config", "b.toml: the file is not rejected any more");
+    running.wait_for_message("config", "b.toml: the included file is valid again");
     wait_until("the mended file", || is_of(&running, "b.example", "mended"));
     wait_until("that all is well", || folder.with_config(&["status"]).code == Some(0));
 }
@@ -137,7 +137,16 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
     assert_eq!(ready(&running, "").0, 200);
     let (status, body) = ready(&running, "?require=sites");
     assert_eq!(status, 503);
-    assert_has(&body, &["b.toml:2:8", "c.toml:11:10", "d.toml:11:10", "its sites are not served", "both are refused"]);
+    assert_has(
+        &body,
+        &[
+            "b.toml:2:8",
+            "c.toml:11:10",
+            "d.toml:11:10",
+            "the sites in this file are not served",
+            "so both files are rejected",
+        ],
+    );
     assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
     // One file gives the host up.
     folder.replace("sites.d/d.toml", file("d"));
@@ -211,7 +220,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
         for newcomer in ["sites.d/a.toml", "sites.d/z.toml"] {
             folder.write(newcomer, site("thief", claimed));
             let checked = folder.configured(["config", "check"]).ends_with(2);
-            let owner = format!("/{owner} as {owned:?}, which had it first");
+            let owner = format!("/{owner} as {owned:?}, which contained it first");
             let claim = format!("the host {claimed:?} belongs to ");
             let place = format!("{newcomer}:3:10");
             assert_has(unfolded(&checked.error), &[&place, &claim, &owner]);
@@ -230,7 +239,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
     // Two new files with the same host must be rejected, even if they name different ports.
     folder.write("sites.d/x.toml", site("x", "new.example:8080"));
     folder.write("sites.d/y.toml", site("y", "new.example:9090"));
-    let parts = ["x.toml:3:10", "y.toml as \"new.example:9090\", too", "y.toml:3:10", "both are refused"];
+    let parts = ["x.toml:3:10", "y.toml as \"new.example:9090\", too", "y.toml:3:10", "so both files are rejected"];
     assert_has(reload(&running, 1), &parts);
     assert_eq!(served(&running, "new.example:8080"), None);
 }
@@ -239,7 +248,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
 #[test]
 fn an_ambiguous_site_name_is_refused_in_every_file() {
     let (folder, running) = serving(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);
-    for (name, why) in [("shop-*", "stand for every site"), ("sh\u{7f}op", "invisible character")] {
+    for (name, why) in [("shop-*", "mean every site"), ("sh\u{7f}op", "invisible character")] {
         // A string in JSON has the same notation as in TOML.
         let named = site("x", "x.example").replacen("\"x\"", &json!(name).to_string(), 1).replace("\u{7f}", "\\u007f");
         folder.write("sites.d/x.toml", &named);
@@ -338,8 +347,7 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
         assert!(is_refused(name), "{name}: {said:?}");
     }
     assert!(!is_refused("ok"));
-    let of_link =
-        |line: &&Value| line["message"].as_str().unwrap().contains("whole.toml: this link does not lead to a file in");
+    let of_link = |line: &&Value| line["message"].as_str().unwrap().contains("whole.toml: this link leads out of");
     assert_eq!(said.iter().filter(of_link).count(), 1, "{said:?}");
     let running = folder.start();
     assert!(is_of(&running, "ok.example", "ok") && is_of(&running, "d.example", "inside"));
@@ -368,14 +376,21 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
         file(name, root);
     }
     folder.configure(HEAD);
-    let refused_by = |checked: &str, name: &str| checked.contains(&format!("{name}.toml: the file is refused"));
+    let refused_by =
+        |checked: &str, name: &str| checked.contains(&format!("{name}.toml: the included file is rejected"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
     assert!(refused_by(&checked, "shop") && refused_by(&checked, "out"), "{checked}");
-    assert_has(&checked, &["write a path in the folder of this file or in \"include_roots\" (with links resolved)"]);
+    assert_has(
+        &checked,
+        &["an included file may only use files in its own folder and in \"include_roots\" (after links are followed)"],
+    );
 
     folder.configure(format!("include_roots = [\"www\", \".\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(0).error;
-    assert_has(&checked, &["robotsd.toml:1:25", "contains this config, so every included file could use its secrets"]);
+    assert_has(
+        &checked,
+        &["robotsd.toml:1:25", "contains this config, so every included file could use the secrets of the config"],
+    );
 
     folder.configure(format!("include_roots = [\"www\", \"gone\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
@@ -413,9 +428,11 @@ fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
     folder.replace("sites.d/f5.toml", text(5, "").replacen("root = \".\"", "root = \"..\"", 1));
     folder.replace("sites.d/f6.toml", text(6, "").replace("/private/", "/private/new-"));
     let said = reload(&running, 1);
-    let cases = [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which had it first"), ("f5.toml", " is outside ")];
+    let cases =
+        [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which contained it first"), ("f5.toml", " is outside ")];
     for (file, why) in cases {
-        let start = format!("config: partly: {}: the file is refused", folder.at("sites.d").join(file).display());
+        let start =
+            format!("config: partly: {}: the included file is rejected", folder.at("sites.d").join(file).display());
         let line = said.lines().find(|line| line.starts_with(&start));
         assert_has(line.unwrap_or_else(|| panic!("{said}")), &[why]);
     }
@@ -445,5 +462,5 @@ fn without_a_server_the_switch_knows_included_sites() {
     let folder = folder(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);
     folder.run(["enforce", "off", "--site", "a", "--config", "robotsd.toml"]).succeeded();
     let said = folder.run(["enforce", "off", "--site", "b", "--config", "robotsd.toml"]).failed(2);
-    assert_has(said, &["there is no site \"b\"; there is \"a\""]);
+    assert_has(said, &["there is no site \"b\": the sites are \"a\""]);
 }

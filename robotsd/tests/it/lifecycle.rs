@@ -82,8 +82,8 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     let extra = config().folder();
     let error = ended(&mut passing(&socket, "web", &extra.at("robotsd.toml")), b"").failed(2);
     let want = format!(
-        "robotsd: {address}: the supervisor passed a socket for this address, called \"web\", but neither a \
-         [[listener]] nor [admin] has"
+        "robotsd: {address}: the supervisor passed a socket for this address, called \"web\", but no \
+         [[listener]] and no [admin] address"
     );
     assert!(error.starts_with(&want), "{error}");
     // If no socket is passed for a listener, robotsd opens one.
@@ -92,7 +92,7 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     missing.configure(config().to_string().replace("[[listener]]", &first));
     let running = Running::spawn(&mut passing(&socket, "web", &missing.at("robotsd.toml")));
     running.wait_for_event("supervisor", |line| {
-        line["message"] == "127.0.0.1:0: no socket was passed for this listener, so robotsd opens it"
+        line["message"] == "127.0.0.1:0: the supervisor passed no socket for this listener, so robotsd opens it"
     });
     wait_until("both", || running.events("listening") == 2);
     drop(running);
@@ -101,7 +101,7 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(connection)));
     let error = ended(&mut command, b"").failed(2);
-    assert_has(error, &["(\"web\") is a connection, not a listening socket: write Accept=no"]);
+    assert_has(error, &["(\"web\") is a connection, not a listening socket: write Accept=no into the .socket unit"]);
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(UnixDatagram::unbound().unwrap())));
     assert_has(ended(&mut command, b"").failed(2), &["(\"web\") is not a stream socket"]);
@@ -142,7 +142,7 @@ fn a_supervisor_is_notified_of_the_state() {
     }
     running.signal("TERM");
     let stopping = hears_but_pulse();
-    let want = "STOPPING=1\nSTATUS=new connections are not accepted any more; requests in progress are finished\n";
+    let want = "STOPPING=1\nSTATUS=robotsd accepts no new connections, and finishes the requests in progress\n";
     assert_eq!(stopping, want);
     assert!(running.wait_for_end().success());
 }

@@ -69,7 +69,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         fs::File::create(&path).unwrap();
         running.wait_for_message("rejected", "the file is empty");
         fs::remove_file(&path).unwrap();
-        running.wait_for_message("rejected", "there is no such file");
+        running.wait_for_message("rejected", "the file does not exist");
         serves("v3").unwrap();
         // The file is restored.
         replace_file(&path, version("v4"));

@@ -55,7 +55,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
             for fields in [format!("Authorization: Bearer {none}\r\n"), "Authorization: Bearer\r\n".to_owned()] {
                 let answer = admin_answer_with(address, &format!("POST {path}"), &fields);
                 assert_eq!(answer.status, 401, "{path} {fields}");
-                assert_has(answer.json()["error"].as_str().unwrap(), &["the token is not the one in "]);
+                assert_has(answer.json()["error"].as_str().unwrap(), &["the token in the request is not the one in "]);
             }
         }
     }
@@ -149,10 +149,10 @@ fn a_token_that_others_may_know_is_replaced() {
     let damages: [(&str, &dyn Fn()); 5] = [
         ("the mode of the file is 640 instead of 600, so others may know the token", &|| mode(&path, 0o640)),
         ("the mode of the file is 604", &|| mode(&path, 0o604)),
-        ("not a token of robotsd, or is truncated", &|| fs::write(&path, &token(&path)[..75]).unwrap()),
-        ("not a token of robotsd, or is truncated", &|| fs::write(&path, "").unwrap()),
+        ("the file does not contain a complete token of robotsd", &|| fs::write(&path, &token(&path)[..75]).unwrap()),
+        ("the file does not contain a complete token of robotsd", &|| fs::write(&path, "").unwrap()),
         // Only root can try this case.
-        ("the file belongs to user 1, but must belong to the user of robotsd, 0", &|| {
+        ("the file belongs to the user with uid 1, but must belong to the user of robotsd (uid 0)", &|| {
             drop(chown(&path, Some(1), None))
         }),
     ];
@@ -260,8 +260,8 @@ fn config_check_shows_which_listeners_accept_changes() {
     let wants = [
         format!("changes: over the socket {}\n", folder.at("admin.sock").display()),
         format!("changes: over 127.0.0.1:0 with the token in {}\n", folder.at("state/admin.token").display()),
-        "changes: none over 127.0.0.1:9146, which is read-only\n".to_owned(),
-        "changes: over 127.0.0.1:9147 by anyone who can connect, without a token\n".to_owned(),
+        "changes: no changes over 127.0.0.1:9146, which is read-only\n".to_owned(),
+        "changes: over 127.0.0.1:9147, by anyone who can connect, without a token\n".to_owned(),
     ];
     assert_has(check(), &wants.each_ref().map(|want| &**want));
     let token = format!("[[admin.token]]\nname = \"a\"\nhash = \"sha256:{}\"\nrole = \"admin\"\n", "0".repeat(64));

@@ -42,7 +42,9 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
         assert_eq!(output.json()["pid"], running.id());
     }
     if !Path::new("/etc/robotsd/robotsd.toml").exists() {
-        let wants = ["/etc/robotsd/robotsd.toml: no running robotsd uses this config: give its config with --config"];
+        let wants = [
+            "/etc/robotsd/robotsd.toml: no running robotsd uses this config: give the config of a running robotsd with --config",
+        ];
         assert_has(status(&[]).failed(2), &wants);
     }
     // After `su`, root has another user's runtime folder, which is not trusted. Only root can try.
@@ -119,7 +121,7 @@ fn commands_use_the_default_socket_even_if_the_config_is_broken() {
     wait_until("the files that say where its admin interface is", has_left_places);
     remove_places();
     let said = run(&mut of_user(&["enforce", "off"])).failed(2);
-    assert_has(&said, &["its admin interface with --admin PLACE; ", "has the state directory open"]);
+    assert_has(&said, &["its admin interface with --admin PLACE. ", "has the state directory open"]);
     running.kill();
 }
 
@@ -170,7 +172,7 @@ fn the_admin_interface_is_named_by_option_by_the_config_or_by_the_environment() 
         assert_eq!(status.json()["pid"], want.id(), "{arguments:?} {environment:?}");
     }
     let said = run(robotsd().arg("status").env("ROBOTSD_ADMIN", "no place")).failed(2);
-    assert_has(&said, &["ROBOTSD_ADMIN: \"no place\" is not an address of an admin interface"]);
+    assert_has(&said, &["ROBOTSD_ADMIN: \"no place\" is not the place of an admin interface"]);
 }
 
 #[test]
@@ -190,13 +192,13 @@ fn a_config_is_found_by_option_location_or_environment() {
     let quiet = run(robotsd().arg("check").arg(&robots));
     assert!(!quiet.error.contains("using the settings"));
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
-    let want = format!("using the settings of {}, which is ROBOTSD_CONFIG", path.display());
+    let want = format!("using the settings of {} (ROBOTSD_CONFIG)", path.display());
     assert!(said.error.contains(&want));
     // The site determines the file. Its config is found as the help of `--site` describes.
     let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));
     assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
     let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);
-    assert_has(&missing, &["there is no site \"other\"; there is \"a\""]);
+    assert_has(&missing, &["there is no site \"other\": the sites are \"a\""]);
     // A site that is not in the config is an error. Otherwise, another robots.txt would be edited.
     for command in [&["edit", "--disallow", "GPTBot"][..], &["explain", "--user-agent", "GPTBot", "/"], &["check"]] {
         run(folder.robotsd().args(command).args(["--site", "other"])).failed(2);
@@ -232,11 +234,11 @@ fn unintended_settings_cause_a_warning_with_their_line() {
     let said = folder.configured(["config", "check"]).ends_with(0).error;
     let said = said.replace(&format!("{}/", folder.path().display()), "");
     let wants = [
-        "note: the site \"a\" refuses without grace: ",
-        "warning: no crawler is called \"GTPBot\", so this has no effect\n  --> robotsd.toml:10:1\n",
+        "note: the site \"a\" refuses requests without a grace period: ",
+        "warning: no crawler is called \"GTPBot\", so this entry has no effect\n  --> robotsd.toml:10:1\n",
         "= help: did you mean \"GPTBot\"?",
-        "warning: this override has expired: it has no effect any more\n  --> robotsd.toml:10:42\n",
-        "warning: no crawler is called \"Gogglebot\", so this has no effect\n  --> robotsd.toml:12:11\n",
+        "warning: this override has expired and has no effect any more\n  --> robotsd.toml:10:42\n",
+        "warning: no crawler is called \"Gogglebot\", so this entry has no effect\n  --> robotsd.toml:12:11\n",
         "= help: did you mean \"Googlebot\"?",
     ];
     assert_has(&said, &wants);
@@ -259,12 +261,12 @@ fn ineffective_evidence_is_a_warning() {
         (
             &config,
             &[
-                "so its copy has no effect",
+                "so this copy of the list has no effect",
                 "= help: did you mean \"https://",
                 "= help: `robotsd status --json` shows the URL",
             ][..],
         ),
-        (&none, &["warning: nothing can refute a claim: "][..]),
+        (&none, &["warning: impostors cannot be recognised: "][..]),
     ] {
         let files =
             [("robotsd.toml", &**config), ("robots.txt", OPEN), ("crawlers.toml", &super::identity::crawlers())];
@@ -272,7 +274,7 @@ fn ineffective_evidence_is_a_warning() {
         folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#);
         let said = folder.configured(["config", "check"]).error;
         assert!(wants.iter().all(|want| said.contains(want)), "{said}");
-        let copies = said.matches("so its copy has no effect").count();
+        let copies = said.matches("so this copy of the list has no effect").count();
         assert_eq!(copies, if wants.len() > 1 { 2 } else { 0 }, "{said}");
     }
 }

@@ -86,7 +86,7 @@ const TABLE: &[Row] = &[
         later: served((1, " is not used: "), (&["robotsd_rate_store_up"], "0"), ("rate-store", " is not used: ")),
         mended: well(
             (&["robotsd_rate_store_up"], "1"),
-            ("rate-store", " responds, and counts crawlers for all processes"),
+            ("rate-store", " responds: requests of crawlers are counted there for all processes"),
         ),
     },
     Row {
@@ -101,9 +101,9 @@ const TABLE: &[Row] = &[
         later: Cells {
             config_check: (2, "the key does not match the first certificate"),
             ..served(
-                (1, "; the previous certificate stays in force, but a restart would fail"),
+                (1, "; the previous certificate stays in use, but a restart would fail"),
                 (REJECTED_PAIR, "1"),
-                ("certificate-rejected", "; the previous certificate stays in force, but a restart would fail"),
+                ("certificate-rejected", "; the previous certificate stays in use, but a restart would fail"),
             )
         },
         mended: well((REJECTED_PAIR, "0"), ("certificate", "in force")),
@@ -113,42 +113,50 @@ const TABLE: &[Row] = &[
         at_start: Cells {
             config_check: (0, NOT_APPENDED),
             problems: (1, NOT_APPENDED),
-            ready: "is not available and not appended",
+            ready: "is not available, so it is not appended",
             metric: (&["robotsd_append_part_state{", "\"missing\""], "1"),
-            log: ("append", "there is no such file; this part is not available"),
+            log: ("append", "the file does not exist; this list is not available"),
         },
         later: Cells {
             config_check: (
                 1,
-                "the part \"ai.txt\" to be appended was not read yet; without it, crawlers named in it would pass",
+                "the appended list \"ai.txt\" has not been read yet; without the list, the crawlers that it names would be allowed",
             ),
             ..served(
-                (1, "this is an HTML page, not a robots.txt; the last good version is appended"),
+                (1, "this is an HTML page, not a robots.txt; the last good version of the list is appended"),
                 (&["robotsd_append_part_state{", "\"last-good\""], "1"),
-                ("append", "this is an HTML page, not a robots.txt; the last good version stays in use"),
+                ("append", "this is an HTML page, not a robots.txt; the last good version of the list stays in use"),
             )
         },
         mended: well((&["robotsd_append_part_state{", "\"appended\""], "1"), ("append", "with 1 name is appended")),
     },
     Row {
         key: "on_publish",
-        at_start: served((1, "it is tried again"), (PENDING_HOOK, "1"), ("on-publish", "; next attempt in ")),
-        later: served((1, "it is tried again"), (PENDING_HOOK, "1"), ("on-publish", "; next attempt in ")),
-        mended: well((PENDING_HOOK, "0"), ("on-publish", "the request was answered with 200")),
+        at_start: served(
+            (1, "robotsd will send the request again"),
+            (PENDING_HOOK, "1"),
+            ("on-publish", "; next attempt in "),
+        ),
+        later: served(
+            (1, "robotsd will send the request again"),
+            (PENDING_HOOK, "1"),
+            ("on-publish", "; next attempt in "),
+        ),
+        mended: well((PENDING_HOOK, "0"), ("on-publish", "the receiver answered with status 200")),
     },
     Row {
         key: "gate.sitemaps",
         at_start: served(
-            (1, "gate: sitemaps not read: https://shop.test/sitemap.xml: "),
+            (1, "gate: the sitemaps cannot be read: https://shop.test/sitemap.xml: "),
             (UNREAD, "1"),
-            ("gate", "shop: sitemaps not read: https://shop.test/sitemap.xml: "),
+            ("gate", "shop: the sitemaps cannot be read: https://shop.test/sitemap.xml: "),
         ),
         later: served(
-            (1, "; the gate watches the 1 known pages"),
+            (1, "; the gate continues to watch the 1 pages that it knows"),
             (UNREAD, "1"),
-            ("gate", "; the gate watches the 1 known pages"),
+            ("gate", "; the gate continues to watch the 1 pages that it knows"),
         ),
-        mended: well((UNREAD, "0"), ("gate", "shop: resolved: sitemaps not read: ")),
+        mended: well((UNREAD, "0"), ("gate", "shop: resolved: the sitemaps cannot be read: ")),
     },
     Row {
         key: "registry_url",
@@ -162,7 +170,7 @@ const TABLE: &[Row] = &[
             (&["robotsd_registry_rejected"], "1"),
             ("registry-rejected", "the answer is 503"),
         ),
-        mended: well((&["robotsd_registry_rejected"], "0"), ("registry", "/crawlers.toml: the registry is in force")),
+        mended: well((&["robotsd_registry_rejected"], "0"), ("registry", "/crawlers.toml: this registry is used now")),
     },
     Row {
         key: "fleet",
@@ -171,7 +179,7 @@ const TABLE: &[Row] = &[
             ..served(
                 (1, "fleet: shop is unknown"),
                 (&["robotsd_fleet_store_up{"], "0"),
-                ("fleet", "the last document stays in force"),
+                ("fleet", "the replica keeps using the document that it read last"),
             )
         },
         later: served(

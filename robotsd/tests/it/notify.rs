@@ -82,7 +82,7 @@ fn each_event_is_reported_once_and_signed() {
     let says = "enforcement is OFF for every site: every request passes";
     assert_has(switch["data"]["message"].as_str().unwrap(), &[says]);
     let rejected = told_of(&receiver, 1, "config-rejected");
-    assert_has(rejected["data"]["message"].as_str().unwrap(), &["the config is rejected", "robotsd.toml:"]);
+    assert_has(rejected["data"]["message"].as_str().unwrap(), &["the new config is rejected", "robotsd.toml:"]);
     assert_has(rejected["data"]["next"].as_str().unwrap(), &["robotsd config check "]);
     delivered(&receiver, &running, 4, 4);
 

@@ -134,7 +134,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
 
     operated.0.kill();
     let operated = Operated::start(&folder);
-    let want = "OFF for every site: `robotsd enforce on` turns it on";
+    let want = "enforcement is OFF for every site: to switch it on, run `robotsd enforce on`";
     assert_eq!(operated.event("enforcement")["message"], want);
     assert_eq!(operated.pages(), [200, 200]);
     let history = operated.json(&["history", "the blog"]);
@@ -160,12 +160,12 @@ fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     assert_lacks(&status, &["EVERY SITE"]);
     operated.out(&["enforce", "off"]);
     let said = operated.said(&["enforce", "on", "--site", "the blog"]);
-    let want = "the switch of every site is still off, so nothing is enforced: `robotsd enforce on`";
+    let want = "enforcement is still switched off for every site: to switch it on, run `robotsd enforce on`";
     assert!(said.ends_with(want), "{said}");
     assert_eq!(operated.page("blog.test"), 200);
     operated.out(&["enforce", "off", "--site", "the blog"]);
     let said = operated.said(&["enforce", "on"]);
-    assert!(said.ends_with("; still off by a switch of their own: \"the blog\""), "{said}");
+    assert!(said.ends_with("; these sites are still off, by their own switch: \"the blog\""), "{said}");
     assert_eq!(operated.pages(), [403, 200]);
     // The command that the status suggests must work as printed.
     type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
@@ -180,7 +180,10 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     folder.configure(&config);
     let operated = Operated::start(&folder);
     let said = operated.out(&["enforce", "off"]);
-    assert!(said.ends_with("\nit is in effect until robotsd ends: its config has no state_dir\n"), "{said}");
+    assert!(
+        said.ends_with("\nthe change is in effect only until robotsd ends: the config has no state_dir\n"),
+        "{said}"
+    );
     assert_eq!(operated.pages(), [200, 200]);
     assert_eq!(operated.json(&["status"])["next"][0]["command"], json!(["robotsd", "enforce", "on"]));
     // A site that is added later must be off, too.
@@ -196,7 +199,10 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     };
     configure(&config, "site \"news\" is new");
     assert_eq!(operated.page("news.test"), 200);
-    assert_has(operated.said(&["enforce", "on", "--site", "shop"]), &["the switch of every site is still off"]);
+    assert_has(
+        operated.said(&["enforce", "on", "--site", "shop"]),
+        &["enforcement is still switched off for every site"],
+    );
     assert_part(&operated.json(&["enforce", "on"]), &json!({"kept": false, "running": true}));
     assert_eq!(["shop.test", "blog.test", "news.test"].map(|host| operated.page(host)), [403; 3]);
     // If a source replaces another one, the site must keep its switch, whether off or on.
@@ -222,7 +228,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
     folder.write("state", "a file");
     for arguments in [&["enforce", "off"][..], &["enforce", "off", "--site", "shop"]] {
         let output = operated.command(arguments).ends_with(1);
-        assert_has(unfolded(&output.out), &["it is in effect until robotsd ends: ", "Not a directory"]);
+        assert_has(unfolded(&output.out), &["the change is in effect only until robotsd ends: ", "Not a directory"]);
         assert_eq!(operated.page("shop.test"), 200);
     }
     let site = operated.site(0);
@@ -244,7 +250,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
     let accept = suggested(&status, "robotsd accept shop ");
     let typed = type_in(&accept).succeeded();
     assert_eq!(operated.robots(), SHUT, "not live once the command has ended");
-    assert_has(unfolded(&typed), &["is live; it waited because: ", "everyone is blocked"]);
+    assert_has(unfolded(&typed), &["is live; the gate had held it because: ", "everyone is blocked"]);
     let line = operated.wait_for_event("accept", |line| line["site"] == "shop");
     assert!(line["robots_hash"].is_string() && message(&line).contains("is live"), "{line}");
     assert_eq!((operated.site(0)["state"].clone(), operated.page("shop.test")), ("live".into(), 403));
@@ -263,7 +269,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
     let parts = [
-        "it was rolled back gate: watches no pages:",
+        "this version was rolled back before gate: watches no pages:",
         "next: to make it live again:",
         "another version that passes the gate goes live automatically",
     ];
@@ -323,8 +329,10 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
     folder.replace("robots.txt", SHUT);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     let waiting = operated.waiting();
-    let want =
-        format!("; version {}, which was pending, is compared again when its source is read next", short(&waiting));
+    let want = format!(
+        "; the gate compares version {}, which was pending, again when its source is next read",
+        short(&waiting)
+    );
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
     // The result must be what the output said.
     assert_eq!(operated.robots(), OPEN);
@@ -343,7 +351,7 @@ fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
     operated.out(&["rollback", "shop"]);
     let waiting = operated.waiting();
     let want =
-        format!("; version {}, which was rolled back before, does not go live automatically either", short(&waiting));
+        format!("; version {}, which was rolled back before, also goes live only if you accept it", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
     // The result must be what the output said.
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
@@ -362,8 +370,8 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
         "  mode:       observe: disallowed requests pass, and are logged\n",
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
         "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
-        "  grace:      2 rules only observe until 20",
-        " %) checked against their operators' pages",
+        "  grace:      2 rules are only observed until 20",
+        " %) were checked against the pages of their operators",
     ];
     assert_has(&status, &parts);
     for line in status.lines().filter(|line| line.chars().count() > 80) {
@@ -378,7 +386,10 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
     let shop = operated.site(0);
     assert_eq!(shop["state"], "last-good");
     let next = shop["next"][0]["what"].as_str().unwrap();
-    assert!(next.contains("robots.txt: there is no such file") && next.ends_with("goes live automatically"), "{next}");
+    assert!(
+        next.contains("robots.txt: the file does not exist") && next.ends_with("goes live automatically"),
+        "{next}"
+    );
     folder.replace("robots.txt", OPEN);
     operated.out(&["reload"]);
     let shop = operated.site(0);
@@ -398,13 +409,14 @@ fn an_impossible_command_suggests_a_possible_one() {
     let (folder, operated) = started();
     let live = operated.site(0)["hash"].as_str().unwrap().to_owned();
     let wrong = "0123456789ab";
-    let unknown = "robotsd answered 404: there is no site \"b\"; there is \"shop\", \"the blog\"";
+    let unknown = "robotsd answered 404: there is no site \"b\": the sites are \"shop\", \"the blog\"";
     let nothing =
-        format!("version {wrong} cannot be accepted: no version is pending; version {} is live", short(&live));
+        format!("version {wrong} cannot be accepted, because no version is pending; version {} is live", short(&live));
     let no_hash = "is not the hash of a version: write the 16 hex digits from the message about the version, or at least 12 of them";
-    let none_before = "cannot roll back: no earlier accepted version is remembered";
-    let odd = "robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\"; there is \"shop\", \"the blog\"";
-    let host = "robotsd answered 404: there is no site \"shop.test\"; it is a host of the site \"shop\"";
+    let none_before = "the site cannot be rolled back, because no earlier accepted version is known";
+    let odd =
+        "robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\": the sites are \"shop\", \"the blog\"";
+    let host = "robotsd answered 404: there is no site \"shop.test\", but the site \"shop\" serves a host of this name";
     for (arguments, want) in [
         (&["accept", "b", wrong][..], unknown),
         (&["rollback", "b"], unknown),
@@ -426,7 +438,10 @@ fn an_impossible_command_suggests_a_possible_one() {
     folder.replace("robots.txt", SHUT);
     operated.event("gated");
     let output = operated.command(&["accept", "shop", wrong]);
-    let want = format!("version {wrong} cannot be accepted: the pending version is {}\n", short(&operated.waiting()));
+    let want = format!(
+        "version {wrong} cannot be accepted, because another version is pending: {}\n",
+        short(&operated.waiting())
+    );
     assert!(output.error.ends_with(&want), "{output:?}");
     assert_eq!(operated.robots(), OPEN);
     for event in ["accept", "rollback", "enforcement"] {
@@ -452,7 +467,7 @@ fn an_impossible_command_suggests_a_possible_one() {
 fn a_state_directory_is_for_one_robotsd_at_a_time() {
     let (folder, operated) = started();
     let in_use = format!(
-        "{}: process {} has the state directory open: stop it, or give each process a state directory of its own",
+        "{}: process {} has the state directory open: stop that process, or give each process its own state directory",
         folder.at("state").display(),
         operated.id()
     );
@@ -477,8 +492,11 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
             scope.spawn(move || {
                 let said = elsewhere(arguments).failed(2);
                 assert_has(&said, &["no running robotsd uses this config", in_use]);
-                let way_out = format!("otherwise stop it (`kill {}`), and switch before the next start", operated.id());
-                let is_said = said.contains(&way_out) && said.contains("--admin PLACE; ");
+                let way_out = format!(
+                    "Otherwise stop the process (`kill {}`), and switch enforcement before the next start",
+                    operated.id()
+                );
+                let is_said = said.contains(&way_out) && said.contains("--admin PLACE. ");
                 assert_eq!(is_said, arguments[0] == "enforce", "{said}");
             });
         }
@@ -496,7 +514,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
 fn a_rollback_preview_changes_nothing() {
     let (folder, operated) = started();
     let shown = || operated.command(&["rollback", "shop", "--diff"]);
-    assert_has(shown().failed(2), &["cannot roll back: no earlier accepted version"]);
+    assert_has(shown().failed(2), &["the site cannot be rolled back, because no earlier accepted version"]);
     let more = format!("{OPEN}Disallow: /more/\n");
     folder.replace("robots.txt", &more);
     operated.out(&["reload", "--site", "shop"]);
@@ -557,7 +575,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
     let done = |arguments: &[&str]| {
         let said = unfolded(&command(arguments).succeeded());
-        assert_has(&said, &["no running robotsd uses this config", "this takes effect at the next start"]);
+        assert_has(&said, &["no running robotsd uses this config", "the change takes effect at the next start"]);
         said
     };
     let failed = |arguments: &[&str], want: &str| {
@@ -566,7 +584,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     };
     assert!(done(&["accept", "shop", &hash]).starts_with("site \"shop\": version "));
     done(&["enforce", "off", "--site", "the blog"]);
-    failed(&["enforce", "off", "--site", "b"], "; there is no site \"b\"; there is \"shop\", \"the blog\"\n");
+    failed(&["enforce", "off", "--site", "b"], "; there is no site \"b\": the sites are \"shop\", \"the blog\"\n");
     failed(&["accept", "shop", "0123456789ab"], "no version is pending");
     failed(&["rollback", "b"], "there is no site \"b\"");
     let operated = Operated::start(&folder);
@@ -587,13 +605,14 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
 
     folder.configure(served.replace("state_dir = \"state\"\n", ""));
     for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
-        failed(arguments, "there is no state_dir, so the change cannot be saved for the next start\n");
+        failed(arguments, "the config has no state_dir, so the change cannot be saved for the next start\n");
     }
     folder.configure(&served);
     assert_part(&command(&["enforce", "on", "--json"]).json(), &json!({"kept": true, "running": false}));
     let free = free().to_string();
     let output = run(robotsd().args(["enforce", "off", "--admin", &free]));
-    let want = "with --config FILE the change is written to the state directory, for the next start\n";
+    let want =
+        "to make the change at the next start, give --config FILE: the change is then written to the state directory\n";
     assert!(output.error.ends_with(want), "{output:?}");
     let output = run(robotsd().args(["history", "shop", "--admin", &free]));
     assert_has(output.error, &["no process listens there: robotsd does not run"]);
@@ -627,12 +646,14 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
         ["state/enforcement", "state/sites/shop/enforcement"].map(|path| folder.at(path).display().to_string());
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");
-    let unreadable = "so nothing would be enforced for any site";
+    let unreadable = "so robotsd would enforce nothing for any site";
     let parts = [
         &format!("{of_all}: this is not a regular file; treated as \"off\", {unreadable}"),
-        &format!("site \"shop\": {of_site}: this is neither \"on\" nor \"off\"; treated as \"off\", so nothing"),
+        &format!(
+            "site \"shop\": {of_site}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\", so nothing"
+        ),
         "state_dir = \"state\"",
-        "can be served, but not enforced: a kill switch cannot be read; listeners: ",
+        "can be served, but a kill switch cannot be read, so rules would not be enforced; listeners: ",
     ];
     assert_has(said, &parts);
     let operated = Operated::start(&folder);
@@ -677,7 +698,7 @@ fn entries_dated_in_the_future_are_in_the_log_and_the_status() {
     fs::write(&path, format!("{text}{entry}\n")).unwrap();
     let operated = Operated::start(&folder);
     let line = operated.event("clock");
-    let said = "but state_dir has entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong now or was wrong then";
+    let said = "but the state directory contains entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong now, or was wrong then";
     assert_eq!(line["level"], "warn");
     assert_has(message(&line), &["the clock shows ", said]);
     assert_has(unfolded(&operated.command(&["status", "--problems"]).ends_with(1).out), &[said]);
@@ -698,8 +719,8 @@ fn the_check_reports_off_switches_and_a_pending_version() {
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(0), "{said}");
     let parts = [
-        "state: enforcement is switched off for every site: `robotsd enforce on` turns it on",
-        "`robotsd enforce on --site 'the blog'` turns it on",
+        "state: enforcement is switched off for every site: to switch it on, run `robotsd enforce on`",
+        "to switch it on, run `robotsd enforce on --site 'the blog'`",
         ", warnings: 2",
     ];
     assert_has(said, &parts);
@@ -709,5 +730,5 @@ fn the_check_reports_off_switches_and_a_pending_version() {
     assert_eq!(code, Some(1), "{said}");
     let stays = format!("version {} stays live", short(&live));
     assert_has(&said, &["waits to be accepted: everyone is blocked", &stays]);
-    assert_lacks(said, &["nothing is live"]);
+    assert_lacks(said, &["no version is live"]);
 }

@@ -29,7 +29,7 @@ fn site_status(folder: &Folder) -> Value {
 fn omitted_rules_of_a_list_for_every_crawler_are_reported() {
     let list = format!("{LIST}\nUser-agent: *\nDisallow: /shared/\n");
     let (folder, running) = config("[[site.robots.append]]\npath = \"ai.txt\"").file("ai.txt", &list).start();
-    let said = "the rules for User-agent: * in this list are not appended";
+    let said = "the rules for \"User-agent: *\" in this list are not appended";
     running.wait_for_event("append", |line| line["level"] == "warn" && message(line).contains(said));
     assert_has(folder.with_config(&["config", "check"]).error, &["ai.txt: ", said]);
     assert_has(folder.with_config(&["explain", "--user-agent", "bingbot", "/shared/"]).error, &["ai.txt: ", said]);
@@ -59,7 +59,7 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     assert_eq!((status("/x", GPTBOT), status("/x", CCBOT), status("/drafts/x", CCBOT)), (403, 404, 403));
     let explained = folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]);
     assert_has(&explained.out, &["Disallow: /"]);
-    assert_has(explained.error, &["robots.txt: the lines from line 6 on were appended from \"ai.txt\""]);
+    assert_has(explained.error, &["robots.txt: the lines from line 6 on come from the appended lists: \"ai.txt\""]);
     assert_eq!(site_status(&folder)["append"][0]["state"], "appended");
 
     // A changed list must result in a new version, although the file is the same.
@@ -72,7 +72,7 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     let before = served(&running);
     folder.replace("ai.txt", "<!doctype html><title>Not found</title>");
     let event = running.wait_for_event("append", |line| line["level"] == "error");
-    let wanted = "this is an HTML page, not a robots.txt; the last good version stays in use";
+    let wanted = "this is an HTML page, not a robots.txt; the last good version of the list stays in use";
     assert!(message(&event).ends_with(wanted), "{event}");
     assert_eq!(served(&running), before);
     let failed = site_status(&folder);
@@ -127,7 +127,7 @@ fn a_reload_fetches_lists_again_and_reports_their_state() {
     let reload = |code| folder.with_config(&["reload"]).ends_with(code).out;
     assert_has(
         reload(1),
-        &["shop: appended: ", "ai.txt: version ", &format!("shop: missing: {url}: the answer is 503")],
+        &["shop: appended: ", "ai.txt: version ", &format!("shop: missing: {url}: the server answered 503")],
     );
     server.show(200, "User-agent: PerplexityBot\nDisallow: /\n");
     assert_has(reload(0), &[&format!("shop: appended: {url}: version ")]);
@@ -141,7 +141,7 @@ fn a_reload_fetches_lists_again_and_reports_their_state() {
     server.show(200, "<!doctype html><title>Not found</title>");
     assert_has(reload(1), &[&format!("shop: last-good: {url}: version "), "HTML page"]);
     folder.remove("ai.txt");
-    assert_has(reload(1), &["shop: last-good: ", "there is no such file"]);
+    assert_has(reload(1), &["shop: last-good: ", "the file does not exist"]);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_secret_that_others_can_read_is_a_warning() {
     for (url, mode, wants) in [
         ("https://cdn.test/purge", 0o640, &[][..]),
         ("http://127.0.0.1:9/purge", 0o600, &[]),
-        ("https://cdn.test/purge", 0o644, &["token: every user of this machine can read it"]),
+        ("https://cdn.test/purge", 0o644, &["token: every user of this machine can read this secret"]),
         ("http://cdn.test/purge", 0o600, &["authorization is sent to http://cdn.test without TLS"]),
     ] {
         let hook = format!("url = \"{url}\"\nheaders = {{ Authorization = {{ file = \"token\" }} }}");
@@ -364,7 +364,7 @@ fn no_hook_reaches_the_admin_interface() {
     // This is known without resolving names, so it is reported before anything is served.
     let checked = folder.with_config(&["config", "check"]).ends_with(2);
     let said =
-        format!("127.0.0.1:{} is an admin interface of robotsd, and hooks must not send requests there", admin.port());
+        format!("127.0.0.1:{} is an admin interface of robotsd, and hooks must not send requests to it", admin.port());
     assert_has(&checked.error, &[&said, "team.toml:7:7", "robotsd.toml:"]);
     assert_eq!(checked.error.matches("is an admin interface of robotsd").count(), hosts.len() + 1 + replicas.len());
 

@@ -114,7 +114,7 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
         folder.configure(config);
         let event = running.wait_for_message("config-rejected", want);
         let message = message(&event);
-        assert!(message.ends_with("; the previous config stays in force"), "{message}");
+        assert!(message.ends_with("; the previous config stays in use"), "{message}");
         if want.starts_with(':') {
             assert!(message.starts_with(&format!("{}{want}", path.display())), "{message}");
         }
@@ -169,8 +169,8 @@ fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
     serves(REFUSES).unwrap();
     // The config names another file, which does not exist yet.
     folder.configure(config().tables("robots.path = \"other.txt\""));
-    let kept = running.wait_for_message("config", "its previous source stays");
-    assert_has(message(&kept), &["other.txt: there is no such file"]);
+    let kept = running.wait_for_message("config", "the site keeps its previous source");
+    assert_has(message(&kept), &["other.txt: the file does not exist"]);
     serves(REFUSES).unwrap();
     // An edit of the previous file must still go live.
     folder.replace("robots.txt", format!("# edited\n{REFUSES}"));
@@ -206,8 +206,8 @@ fn the_registry_and_the_expectations_are_followed() {
     running.event("registry");
     problems(0, well);
     folder.replace("expected.toml", "[[\n");
-    running.wait_for_event("gate", |line| message(line).ends_with("the previous expectations stay in use"));
-    problems(1, "; the previous expectations stay in use");
+    running.wait_for_event("gate", |line| message(line).ends_with("the gate still uses the previous expectations"));
+    problems(1, "; the gate still uses the previous expectations");
     folder.replace("expected.toml", expected("/shop/"));
     running.wait_for_event("gate", |line| message(line).contains("the gate uses the new content of"));
     problems(0, well);
@@ -227,7 +227,12 @@ fn unchangeable_settings_are_reported_and_limits_apply_to_new_connections() {
     let event = running.event("config");
     let message = message(&event);
     assert_has(message, &["the limits for new connections have changed"]);
-    assert!(message.ends_with("; changes that need `robotsd upgrade` or a restart: state_dir, workers"), "{message}");
+    assert!(
+        message.ends_with(
+            "; changes in these tables take effect only after `robotsd upgrade` or a restart: state_dir, workers"
+        ),
+        "{message}"
+    );
     assert_eq!(asked(running.address, "a.test", &long, FIREFOX).status, 414);
     assert_eq!(before.get(&long, FIREFOX).0, 404, "a connection has the limits it began with");
 }
@@ -257,7 +262,7 @@ fn the_status_names_settings_that_need_a_restart() {
             .lines()
             .next()
             .unwrap()
-            .ends_with("; changes that need `robotsd upgrade` or a restart: workers")
+            .ends_with("; changes in these tables take effect only after `robotsd upgrade` or a restart: workers")
     };
     assert!(waits() && waits(), "each reload says it, whatever was read last");
     folder.configure(&text);
@@ -278,7 +283,10 @@ fn commands_find_the_admin_interface_where_it_is_whatever_place_the_config_names
     ] {
         folder.configure(text.replace(setting, other));
         let said = reload(&folder).out;
-        assert_has(&said, &[&format!("; changes that need `robotsd upgrade` or a restart: {key}")]);
+        assert_has(
+            &said,
+            &[&format!("; changes in these tables take effect only after `robotsd upgrade` or a restart: {key}")],
+        );
         folder.with_config(&["enforce", "off"]).succeeded();
         folder.with_config(&["enforce", "on"]).succeeded();
         assert!(folder.at("admin.sock").exists() && !folder.at("other.sock").exists());
@@ -296,7 +304,7 @@ fn a_reload_names_the_grace_period_and_changing_it_does_not_restart_it() {
     running.wait_for_event("published", |line| line["reason"] == "start");
     folder.replace("robots.txt", REFUSES);
     let output = reload(&folder).out;
-    assert_has(&output, &["; 1 rule only observes until 20", "Z at the latest\n"]);
+    assert_has(&output, &["; 1 rule is only observed until 20", "Z at the latest\n"]);
     folder.configure(config("2h"));
     running.wait_for_event("published", |line| line["reason"] == "config");
     assert_eq!(running.count("published", |line| line["reason"] == "start"), 1);

@@ -55,7 +55,7 @@ impl Published {
 fn a_published_registry_is_in_force_and_outlives_the_process() {
     let published = Published::new(HOUSE);
     let running = published.start();
-    running.wait_for_event("registry", |line| message(line) == format!("{}: the registry is in force", published.url));
+    running.wait_for_event("registry", |line| message(line) == format!("{}: this registry is used now", published.url));
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
     let want = json!({"url": published.url, "origin": "fetched", "problem": null});
     assert_part(&published.status(), &want);
@@ -74,7 +74,7 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
     let line = running.event("registry-rejected");
     let message = message(&line);
     assert!(message.starts_with(&published.url), "{message}");
-    assert!(message.ends_with("the previous version stays in force"), "{message}");
+    assert!(message.ends_with("the previous version stays in use"), "{message}");
     assert_eq!(published.status()["origin"], "saved");
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
 }
@@ -85,10 +85,16 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
     let running = published.start();
     let line = running.event("registry-gated");
     let message = message(&line);
-    assert_has(message, &["the search engine \"Googlebot\" is gone; the previous version stays in force"]);
+    assert_has(
+        message,
+        &["the search engine \"Googlebot\" is missing in the new registry; the previous version stays in use"],
+    );
     let waiting = wait_for("what waits", || Some(published.status()["waiting"].clone()).filter(|it| !it.is_null()));
     let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];
-    assert!(message.ends_with(&format!("to use it, write registry_accept = [\"{hash}\"] in [agents]")), "{message}");
+    assert!(
+        message.ends_with(&format!("to use this version, write registry_accept = [\"{hash}\"] in [agents]")),
+        "{message}"
+    );
     let problems = || published.with_config(&["status", "--problems"]);
     let want = format!("problem: {}: version {hash} waits to be accepted: ", published.url);
     assert_has(unfolded(&problems().ends_with(1).out), &[&want]);
@@ -106,16 +112,16 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
 fn a_reload_fetches_the_registry_and_reports_the_outcome() {
     let published = Published::new("[[crawler]]\nname = \"OtherBot\"\ncategory = \"seo\"\n");
     let running = published.start();
-    running.wait_for_event("registry", |line| message(line) == format!("{}: the registry is in force", published.url));
+    running.wait_for_event("registry", |line| message(line) == format!("{}: this registry is used now", published.url));
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404);
     published.server.show(200, HOUSE);
     let said = published.with_config(&["reload"]).succeeded();
-    assert_has(said, &[&format!("registry: published: {}: the registry is in force", published.url)]);
+    assert_has(said, &[&format!("registry: published: {}: this registry is used now", published.url)]);
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
 
     published.server.show(503, "");
     let said = published.with_config(&["reload"]).ends_with(1).out;
-    assert_has(said, &["registry: kept: ", "; the version at its URL is not used: the answer is 503"]);
+    assert_has(said, &["registry: kept: ", "; the version at the URL of the registry is not used: the answer is 503"]);
     published.server.show(200, &format!("{HOUSE}{WITHOUT_GOOGLE}"));
     let said = published.with_config(&["reload"]).ends_with(1).out;
     assert_has(said, &["registry: kept: ", "waits to be accepted: ", "write registry_accept = ["]);

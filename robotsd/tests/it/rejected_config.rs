@@ -72,7 +72,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     status(&folder).succeeded();
     assert_eq!(config_of(&folder), accepted);
     running.wait_for_event("config", |line| {
-        message(line).ends_with("the file is accepted again, and does not differ from the served config")
+        message(line).ends_with("the config is valid again, and does not differ from the config in use")
     });
 
     // Another config that is accepted also ends the rejection. A missing file is rejected, too.

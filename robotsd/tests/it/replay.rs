@@ -260,7 +260,7 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
     let lines: Vec<_> = output.error.lines().collect();
     for (line, [start, part]) in lines.iter().zip([
         ["robotsd: missing: No such file", ""],
-        ["robotsd: cut.gz: ", "damaged or cut"],
+        ["robotsd: cut.gz: ", "damaged or incomplete"],
         ["robotsd: dir: Is a directory", "name the logs in it"],
     ]) {
         assert!(line.starts_with(start) && line.contains(part), "{lines:?}");
@@ -511,7 +511,7 @@ fn the_order_of_commits_counts_whatever_their_dates_and_user_settings() {
     commit(7);
     let report = replay("site/pages");
     assert_eq!(since(&report), ["2026-11-07T00:00:00Z"]);
-    assert_has(report["history"]["left_out"].to_string(), &["the file is a link in that version"]);
+    assert_has(report["history"]["left_out"].to_string(), &["in that version, the file is a symbolic link"]);
 
     folder.write("site/pages/robots.txt", NEW);
     commit(8);
@@ -543,7 +543,7 @@ fn the_newest_versions_of_a_long_history_count_and_the_report_says_so() {
     let report = ended.json();
     assert_eq!(since(&report).len(), 512);
     assert_eq!(since(&report).last(), Some(&"2023-11-14T22:21:54Z"));
-    assert_has(report["history"]["left_out"].to_string(), &["are left out: at most 512 versions are read"]);
+    assert_has(report["history"]["left_out"].to_string(), &["are left out: only 512 versions are read"]);
 }
 
 /// A version on a branch was not served before the branch was merged.
@@ -581,7 +581,10 @@ fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
         let mut command = folder.robotsd();
         run(command.args(["replay", "log", "--history"]).args(arguments).env("PATH", "")).failed(2)
     };
-    assert_has(without(&["site/pages"]), &["the command git is missing", "install git, or name dated files"]);
+    assert_has(
+        without(&["site/pages"]),
+        &["the command git is not installed", "install git, or name files with a date"],
+    );
     assert_has(without(&["site/none.txt"]), &["site/none.txt: No such file"]);
     // Files with dates in their names need no git.
     folder.write("old/robots-2026-10-01.txt", ROBOTS);

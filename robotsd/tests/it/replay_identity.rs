@@ -160,19 +160,19 @@ fn impostors_have_a_section_in_text_and_page() {
         line("1.2.3.4", NOON, "/", MYBOT),
     ];
     let parts = [
-        "\nby the lists of 2026-11-20:\n           1  came from addresses that their operators publish (0 disallowed)\n           1  could be \
-         anyone's (0 disallowed)\n           1  came from addresses that do not belong to their operators (1 disallowed)\n",
+        "\nby the lists of 2026-11-20:\n           1  came from addresses that the operators of the crawlers publish (0 disallowed)\n           1  could be \
+         anyone's (0 disallowed)\n           1  came from addresses that do not belong to the operators of the crawlers (1 disallowed)\n",
         "\nGooglebot           1         1           0      0 %  ",
         "\nMyBot               1         -           0      0 %  ",
         "\nimpostors of                requests  disallowed  from\n",
         "\nGooglebot                          1           1  198.51.100.0/24 (1)\n",
         "\nimpostors of Googlebot: what is disallowed, by rule and path\n           1  robots.txt:2: disallow /cart\n",
-        "\nwhy requests could be anyone's\n           1  the operator publishes no complete list of addresses",
+        "\nwhy requests could be anyone's\n           1  the operators publish no complete lists of addresses",
     ];
     assert_has(site.replay(&log, "text", &[]).out, &parts);
     let parts = [
         "<h2>Who sent them</h2>",
-        "<span class=\"name\">1 came from addresses that do not belong to their operators</span>",
+        "<span class=\"name\">1 came from addresses that do not belong to the operators of the crawlers</span>",
         "<h3>Impostors <small>1 request, 100 % disallowed</small></h3>",
         "<b>Impostors of Googlebot</b>",
         "<dt>From</dt><dd>198.51.100.0/24 (1)</dd>",
@@ -302,7 +302,7 @@ fn an_unreadable_saved_list_is_reported_and_the_next_copy_counts() {
     site.save(GOOGLE_LIST, NOON, &["<html>"]);
     let log = [line("66.249.66.1", NOON, "/", GOOGLEBOT), line("9.9.9.9", NOON, "/", GPTBOT)];
     let (report, said, _) = site.report(&log, &[]);
-    assert!(said.starts_with(&format!("robotsd: the saved copy of the list {GOOGLE_LIST}: ")), "{said}");
+    assert!(said.starts_with(&format!("robotsd: the saved copy of the list {GOOGLE_LIST} cannot be used: ")), "{said}");
     assert_eq!((split(&report, "Googlebot"), &impostors(&report, "GPTBot")["requests"]), ([1, 0, 0], &json!(1)));
 }
 
@@ -437,5 +437,5 @@ fn an_interrupt_ends_the_look_ups_and_not_the_report() {
     assert!(signal("INT", child.id()));
     let output = Ended::from(child.wait_with_output().unwrap()).ends_with(0);
     assert_eq!(split(&output.json(), "YandexBot"), [0, 200, 0]);
-    assert_has(output.error, &[" addresses were not looked up, and count as claimed"]);
+    assert_has(output.error, &[" addresses were not looked up, so their requests count as claimed"]);
 }

@@ -52,7 +52,7 @@ fn read_sitemaps(running: &Running) {
 fn note(running: &Running, site: usize) -> Option<String> {
     let lines = running.all("gate");
     let mut notes = lines.iter().filter(|line| line["level"] == "warn");
-    let of_site = format!("s{site}: sitemaps not read: ");
+    let of_site = format!("s{site}: the sitemaps cannot be read: ");
     notes.find_map(|note| Some(message(note).split_once(&of_site)?.1.to_owned()))
 }
 
@@ -104,7 +104,8 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
         let note = note(&running, site).unwrap();
         let faults = [
             format!(".gz:{last_line}:1: it is incomplete"),
-            ".gz: not read within the 10 s for all documents of the site".to_owned(),
+            ".gz: the document was not read in time: all documents of the site together must be read within 10 s"
+                .to_owned(),
         ];
         assert!(note.starts_with(&format!("http://s{site}.test/0.gz")), "{note}");
         assert!(faults.iter().any(|fault| note.contains(fault)), "{note}");
@@ -121,7 +122,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
 
 #[test]
 fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
-    const SIZE: &str = ": it is larger than 50 MiB";
+    const SIZE: &str = ": the sitemap is larger than 50 MiB";
     let mib = |begin: &str, octet: u8| {
         let mut octets = begin.as_bytes().to_vec();
         octets.resize(1 << 20, octet);
@@ -134,8 +135,8 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
     let mut bursting: Vec<(Vec<u8>, &str)> = vec![
         (of("", b' '), SIZE),
         ([gzip(good.as_bytes()), gzip(b"").repeat(10_000), gzip(b"<")].concat(), ":1:45: syntax error"),
-        (gzip(good.as_bytes())[..30].to_vec(), ": it cannot be decompressed: "),
-        ([gzip(good.as_bytes()), b"garbage".to_vec()].concat(), ": it cannot be decompressed: "),
+        (gzip(good.as_bytes())[..30].to_vec(), ": the sitemap cannot be decompressed: "),
+        ([gzip(good.as_bytes()), b"garbage".to_vec()].concat(), ": the sitemap cannot be decompressed: "),
         (gzip("<a>".repeat(1 << 20).as_bytes()), ":1:100: elements are nested more than 32 levels deep"),
         (of("<urlset><a b=\"", b'x'), long),
         (of("<urlset><url><loc>", b'x'), long),
@@ -145,7 +146,7 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
         (of("<urlset><", b'n'), long),
         (of("<urlset>&", b'n'), long),
         (of("https://a.test/", b'n'), long),
-        (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": the sitemap is UTF-16: write it as UTF-8"),
+        (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": the sitemap is UTF-16: save it as UTF-8"),
     ];
     if is_long() {
         // Millions of empty gzip members. If decompressing them is slow, the time limit must apply.
@@ -163,7 +164,10 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
     for (site, (_, fault)) in bursting.iter().enumerate() {
         let note = wait_for(fault, || note(&running, site));
         assert!(note.starts_with(&format!("http://s{site}.test/{site}.xml:")), "{fault}: {note}");
-        let is_late = *fault == SIZE && note.contains(": not read within the 10 s for all documents of the site");
+        let is_late = *fault == SIZE
+            && note.contains(
+                ": the document was not read in time: all documents of the site together must be read within 10 s",
+            );
         assert!(note.contains(fault) || is_late, "{fault}: {note}");
     }
     let taken = running.peak_kib() - before;

@@ -97,7 +97,7 @@ fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
         let on_missing_key = format!("robots.on_missing = \"{on_missing}\"");
         let (folder, running) = Config::refusing().upstream("a", &origin).tables(on_missing_key).start();
         let rejected = running.event("rejected");
-        let want = "robots.txt: there is no such file; nothing is live, so nothing is enforced";
+        let want = "robots.txt: the file does not exist; no version is live, so nothing is enforced";
         assert!(message(&rejected).ends_with(want), "{rejected}");
         let answer = running.get("/robots.txt", GPTBOT);
         assert_eq!(answer.status, status, "{on_missing}");
@@ -116,7 +116,7 @@ fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
     for (config, arguments) in [(good(), &["--strict"][..]), (fail, &[])] {
         let error = run(config.folder().serve().args(arguments)).failed(2);
         assert!(error.starts_with("robotsd: site \"a\": "), "{error}");
-        assert_has(error, &["robots.txt: there is no such file"]);
+        assert_has(error, &["robots.txt: the file does not exist"]);
     }
 }
 
@@ -127,7 +127,7 @@ fn a_start_that_fails_publishes_no_site() {
         let config = Config::new().keys("state_dir = \"state\"").site("a", first);
         config.site("b", format!("root = \".\"\nrobots.path = \"missing.txt\"\n{later}"))
     };
-    let missing = "missing.txt: there is no such file";
+    let missing = "missing.txt: the file does not exist";
     for (config, arguments, why) in [
         (with(""), &["--strict"][..], missing),
         (with("robots.on_missing = \"fail\""), &[], missing),
@@ -202,7 +202,7 @@ fn a_clock_before_1970_ends_no_start() {
         command.env("LD_PRELOAD", &library).env("FAKETIME", "@1965-03-04 05:06:07");
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let mut running = Running::spawn(&mut command);
-        running.wait_for_event("clock", |line| message(line).starts_with("the clock is before 1970"));
+        running.wait_for_event("clock", |line| message(line).starts_with("the clock of this machine is before 1970"));
         // Simple requests: for others, hyper would have to format the date, and cannot.
         let mut client = Kept::open(running.address, "site.test");
         assert_eq!(client.get("/robots.txt", FIREFOX), (200, robots.to_owned()));

@@ -33,7 +33,7 @@ fn config(upstreams: &[String], more: &str) -> Config {
 /// words as `config check`.
 #[test]
 fn a_store_that_no_request_uses_is_reported() {
-    let unasked = "no site limits crawlers, so the store is never used";
+    let unasked = "no site limits the rate of crawlers, so the store is never used";
     for (rate, is_unasked) in [("", true), ("[site.rate]\nmode = \"observe\"", false)] {
         let config = Config::new().keys("rate.store = \"redis://127.0.0.1:1\"").admin_socket();
         let folder = config.site("shop", "root = \".\"\nrobots.text = \"# open\"").tables(rate).folder();
@@ -60,7 +60,7 @@ fn the_way_to_give_a_gate_pages_is_shown_once() {
 
 #[test]
 fn an_override_without_its_rule_is_reported() {
-    let idle = "the override for pattern \"/private\" has no effect, because no Disallow line has this pattern";
+    let idle = "the override for pattern \"/private\" has no effect, because no Disallow line of the robots.txt has this pattern";
     for (pattern, is_idle) in [("/private", true), ("/private/", false)] {
         let modes = format!("[site.modes]\n\"pattern:{pattern}\" = \"observe\"");
         let folder = Config::refusing().admin_socket().files_of("shop").tables(modes).robots(ROBOTS).folder();
@@ -186,8 +186,8 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
     for count in 1..=4 {
         assert_eq!(running.get("/page", FIREFOX).status, 504);
         let problems = folder.with_config(&["status", "--problems"]).ends_with(i32::from(count >= 3)).out;
-        let why = format!("the last error: response-timeout: {origin}: no response in time");
-        let said = format!("none of the last {count} requests to an upstream was answered; {why}");
+        let why = format!("the last error: response-timeout: {origin}: the server did not respond in time");
+        let said = format!("the upstreams answered none of the last {count} requests; {why}");
         assert_eq!(unfolded(&problems).contains(&said), count >= 3, "{problems}");
     }
     let site = folder.with_config(&["status", "--json"]).json()["sites"][0].take();
@@ -295,7 +295,7 @@ fn an_override_that_has_ended_says_what_to_do() {
     let site = "root = \".\"\n[site.modes]\n\"agent:GPTBot\" = { mode = \"tag\", until = 2020-01-01 }";
     let (folder, _running) = Config::refusing().site("a", site).admin_socket().robots(ROBOTS).start();
     let problems = folder.with_config(&["status", "--problems"]).ends_with(1).out;
-    let ended = ": this override has expired: it has no effect any more; remove it, or write a later day";
+    let ended = ": this override has expired and has no effect any more; remove this entry, or write a later day";
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 

@@ -65,7 +65,7 @@ fn a_site_is_served_and_crawlers_refused_over_tls() {
     let listening = running.event("listening");
     assert!(message(&listening).starts_with("https://"), "{listening}");
     let event = running.event("certificate");
-    assert!(message(&event).contains("a.pem: in force for a.test, until"), "{event}");
+    assert!(message(&event).contains("a.pem: used for a.test, until"), "{event}");
     let mut kept = connect(&running, &certificate, "a.test").unwrap();
     assert_eq!(kept.get("/page.html", FIREFOX).1, "hello");
     assert_eq!(kept.get("/robots.txt", GPTBOT).1, ROBOTS);
@@ -89,7 +89,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     let event = running.event("certificate-rejected");
     let message = message(&event);
     assert_has(message, &["a.key: the key does not match the first certificate"]);
-    assert!(message.ends_with("the previous certificate stays in force, but a restart would fail"), "{message}");
+    assert!(message.ends_with("the previous certificate stays in use, but a restart would fail"), "{message}");
     connect(&running, &second, "a.test").unwrap();
     // A good certificate again.
     let third = certify(folder.path(), &["a.test", "third.test"]);
@@ -116,7 +116,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     assert_eq!((metric().as_str(), problems()), ("0", json!([])));
     let key = fs::read_to_string(folder.at("a.key")).unwrap();
     let (_, other) = pair(&["other.test"]);
-    let said = "; the previous certificate stays in force, but a restart would fail";
+    let said = "; the previous certificate stays in use, but a restart would fail";
     for (text, why) in [
         (other.serialize_pem(), "a.key: the key does not match the first certificate"),
         ("no key\n".to_owned(), "a.key: no private key found"),
@@ -138,7 +138,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     put(&folder.at("a.key"), &key);
     wait_until("the end of the problem", || problems() == json!([]));
     assert_eq!(metric(), "0");
-    running.wait_for_message("certificate", "is in force as before");
+    running.wait_for_message("certificate", "the files contain the served certificate again");
     // A certificate is renewed.
     put(&folder.at("a.key"), "no key\n");
     wait_until("another problem", || metric() == "1");
@@ -208,7 +208,7 @@ fn a_ca_certificate_causes_a_clear_warning() {
     put(&folder.at("a.key"), &key.serialize_pem());
     let checked = folder.with_config(&["config", "check"]).ends_with(0);
     assert_has(&checked.out, &["warnings: 2"]);
-    let parts = ["this is the certificate of an authority, not of a server", "basicConstraints=CA:FALSE"];
+    let parts = ["this is the certificate of a certificate authority, not of a server", "basicConstraints=CA:FALSE"];
     assert_has(&checked.error, &parts);
     let running = folder.start();
     running.wait_for_message("config-warning", "certificate of an authority");
@@ -217,7 +217,9 @@ fn a_ca_certificate_causes_a_clear_warning() {
     let mut command = folder.robotsd();
     command.args(["status", "--admin", &format!("https://localhost:{port}")]);
     let said = run(command.env("ROBOTSD_ADMIN_CA", folder.at("a.pem"))).failed(2);
-    let wants = ["it belongs to a certificate authority, not to a server; make one with basicConstraints=CA:FALSE"];
+    let wants = [
+        "it is the certificate of an authority, not of a server; create a server certificate with basicConstraints=CA:FALSE",
+    ];
     assert_has(&said, &wants);
     assert_lacks(&said, &["Other", "EndEntity"]);
 }
@@ -234,7 +236,7 @@ fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
     for (begin, end, said) in [
         (past.0, past.1, Some(expired)),
         (past.0, in_days(5), Some(", in 5 days: renew it")),
-        (in_days(5), in_days(90), Some("GMT: either it is new or the clock is wrong here")),
+        (in_days(5), in_days(90), Some("GMT: either the certificate is new, or the clock of this machine is wrong")),
         (past.0, in_days(15), None),
     ] {
         // Both listeners have the certificate.
@@ -298,7 +300,7 @@ fn hosts_without_a_certificate_are_reported_and_doubtful_ones_are_not() {
             continue;
         };
         let said = format!(
-            "no certificate of a [[listener]] covers {said}, so clients refuse to connect: add a certificate for these names"
+            "no [[listener]] has a certificate for {said}, so clients refuse to connect: add a certificate for these names"
         );
         assert_has(&checked.error, &[&said, "chain = \"a.pem\""]);
         assert_eq!(status["problems"], json!([said]));

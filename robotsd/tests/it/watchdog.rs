@@ -58,7 +58,7 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
     assert_eq!((status.code, &running.json(&["status"])["stalled"]), (Some(1), &json!(["robotsd-1"])));
     // When `strace` ends, the call continues.
     drop(strace);
-    running.wait_for_message("stalled", "the thread robotsd-1 continues after ");
+    running.wait_for_message("stalled", "the thread robotsd-1 works again, after ");
     assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));
     assert_eq!(running.command(&["status"]).code, Some(0));
 }
@@ -73,7 +73,7 @@ fn a_worker_that_panics_ends_the_process_with_the_reason() {
     assert_eq!(end.code(), Some(2));
     let why = message(&running.event("panic")).to_owned();
     assert_has(&why, &["the thread robotsd-1 panicked at ", "Bad file descriptor"]);
-    assert_has(fs::read_to_string(said).unwrap(), &["robotsd: a worker has ended", &why]);
+    assert_has(fs::read_to_string(said).unwrap(), &["robotsd: a worker thread has ended", &why]);
 }
 
 #[test]

@@ -17,8 +17,8 @@
 //!    accepts a pending version by its hash, and so never accepts another version by mistake.
 //!
 //! A process may share its sites with other processes. If only the others have accepted versions,
-//! it has nothing to compare its first version with. It can then hold this version until it is
-//! accepted ([`Gate::allow_first_versions`]).
+//! it has nothing to compare its first version with. The gate can then hold this version until
+//! someone accepts it ([`Gate::allow_first_versions`]).
 //!
 //! A baseline, for example the version in version control, takes the place of the version that was
 //! accepted last.
@@ -274,11 +274,11 @@ impl Gate {
         self
     }
 
-    /// Sets which versions are allowed if there is no version to compare them with. These versions
-    /// pass, whatever their effects, and all others are refused with the reason `why`. This is
-    /// meant for a process that starts without a version while other processes already have
-    /// accepted ones. Default: any first version passes if it meets the other conditions. A second
-    /// call replaces the first.
+    /// Sets which versions are allowed if there is no version to compare them with. The allowed
+    /// versions pass, whatever their effects, and all others are refused with the reason `why`.
+    /// This setting is meant for a process that starts without a version while other processes
+    /// already have accepted ones. Default: any first version passes if it meets the other
+    /// conditions. A second call replaces the first.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,

@@ -2,7 +2,7 @@
 //!
 //! **The gate and the application share the lists of important pages** ([`WatchedPages`]), which
 //! may be updated for hours while the gate stays the same. An update neither holds nor publishes a
-//! version by itself. It applies when the next version is examined.
+//! version by itself. The update applies when the next version is examined.
 
 use crate::live::Mutex;
 use std::fmt;
@@ -67,7 +67,7 @@ impl Objection {
     }
 
     pub(in crate::live) fn rolled_back() -> Self {
-        Self::new(ObjectionKind::RolledBack, "it was rolled back".to_owned())
+        Self::new(ObjectionKind::RolledBack, "this version was rolled back before".to_owned())
     }
 
     pub(super) fn drastic_change(drastic_change: &DrasticChange) -> Self {
@@ -95,17 +95,17 @@ impl Objection {
         };
         Self::new(
             kind,
-            format!("{of} contains {name:?}, but no crawler and no group has this name: did you mean {meant}?"),
+            format!("{of} contains the name {name:?}, but no crawler and no group is called so: did you mean {meant}?"),
         )
     }
 
     pub(super) fn breach(breach: &Breach) -> Self {
         let change = &breach.change;
         let text = format!(
-            "the guard {:?} is broken: {:?} is now {}",
-            breach.guard.to_string(),
-            change.path,
-            participle(change.access)
+            "the gate guards {guard:?} against changes, but {path:?} is now {changed}",
+            guard = breach.guard.to_string(),
+            path = change.path,
+            changed = participle(change.access)
         );
         Self::new(ObjectionKind::Guard, text)
     }
@@ -131,7 +131,7 @@ fn some_of(kind: ObjectionKind, count: usize, texts: impl Iterator<Item = String
     let mut objections: Vec<_> = texts.take(SHOWN).map(|text| Objection::new(kind, text)).collect();
     if count > objections.len() {
         let more = count - objections.len();
-        objections.push(Objection::new(kind, format!("{more} more of this kind")));
+        objections.push(Objection::new(kind, format!("{more} more objections of this kind")));
     }
     objections
 }
@@ -156,13 +156,15 @@ const MIN_LOST_PAGES: usize = 2;
 /// Maximum number of pages that an objection lists.
 const LISTED: usize = 10;
 
-/// Returns the objections to a version that newly disallows too many pages of a list. They contain
-/// the number of these pages, and for some of them the rule that disallows each.
+/// Returns the objections to a version that newly disallows too many pages of a list. The
+/// objections contain the number of these pages and, for some of the pages, the rule that disallows
+/// the page.
 ///
-/// A version is held if it newly disallows the front page. It is also held if it newly disallows at
-/// least two pages, and these are more than a hundred or more than 1 % of the allowed pages in a
-/// list. Each list is examined separately. Otherwise the few pages that an operator lists would be
-/// a negligible share of the thousands of pages in a sitemap.
+/// A version is held if it newly disallows the front page. The version is also held if it newly
+/// disallows at least two pages, and these pages are more than a hundred or more than 1 % of the
+/// allowed pages in a list. Each list is examined separately. If all lists were examined together,
+/// the few pages that an operator lists would be a negligible share of the thousands of pages in a
+/// sitemap.
 ///
 /// A single page other than the front page is not enough, even in a list of less than a hundred
 /// pages. Owners exclude single pages on purpose, with a rule for exactly that page. An accidental

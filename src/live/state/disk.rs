@@ -153,8 +153,8 @@ impl Disk {
         if !file.metadata().map_err(failed)?.is_file() {
             return rejected(RejectionKind::NotAFile);
         }
-        // Another handle may append to the history while it is read. Then only the last line can be
-        // incomplete.
+        // Another handle may append to the history while it is read. In that case, only the last
+        // line can be incomplete.
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > MAX_FILE {
@@ -176,7 +176,8 @@ impl Disk {
         let cause = written.err()?;
         let folder = folder.display();
         Some(format!(
-            "{folder}: cannot be written, so a restart would forget every change from now on: {cause}; the write is retried"
+            "{folder}: the state directory cannot be written, so a restart would forget every change from now on: \
+             {cause}; robotsd retries the write"
         ))
     }
 

@@ -40,7 +40,7 @@ impl StateError {
 
     /// Creates the error for a directory that was handed over to another process.
     pub(super) fn handed_over(path: &Path) -> Self {
-        Self::new(path, io::Error::other("another process has taken over the state directory"))
+        Self::new(path, io::Error::other("another process has taken over the state directory of this process"))
     }
 
     /// Returns the number of the process that has the directory open, as that process sees it. In a
@@ -58,10 +58,12 @@ impl StateError {
 impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const OPEN: &str = "has the state directory open";
-        const APART: &str = "stop it, or give each process a state directory of its own";
+        const APART: &str = "stop that process, or give each process its own state directory";
         write!(f, "{}: ", self.path.display())?;
         match self.holder {
-            None => write!(f, "cannot be written, so a restart forgets the change: {}", self.cause),
+            None => {
+                write!(f, "this path cannot be written, so a restart forgets the change: {cause}", cause = self.cause)
+            }
             Some(LockHolder::ThisProcess) => write!(
                 f,
                 "this process {OPEN} already: use a clone of its StateDir, or drop every clone and every site that was opened \
@@ -150,9 +152,9 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget it. This is also
-    /// the kind if only the record of the live version cannot be written. A restart needs that
-    /// record if a later version cannot be saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget it. The problem
+    /// also has this kind if only the record of the live version cannot be written. A restart needs
+    /// that record if a later version cannot be saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
     /// retried.
@@ -257,7 +259,7 @@ impl Problems {
 pub(super) fn switch_problem(error: &StateError) -> String {
     let StateError { path, cause, .. } = error;
     format!(
-        "{}: cannot be written, so a restart forgets the kill switch: {cause}; the write is retried",
-        path.display()
+        "{file}: the file cannot be written, so a restart forgets the kill switch: {cause}; the write is retried",
+        file = path.display()
     )
 }

@@ -1,5 +1,5 @@
-//! The lock of a state directory. It ensures that only one handle at a time writes to a folder,
-//! across all processes.
+//! The lock of a state directory. The lock ensures that only one handle at a time writes to a
+//! folder, across all processes.
 //!
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
 //! process is refused, too, and a process that inherits the descriptor has the lock. The system
@@ -44,8 +44,8 @@ pub(super) enum LockState {
     Released,
 }
 
-/// Keeps the lock until it is dropped. It is shared by a [`StateDir`](crate::live::StateDir), its
-/// clones, and the sites that were opened with them.
+/// Keeps the lock until it is dropped. The lock is shared by a [`StateDir`](crate::live::StateDir),
+/// its clones, and the sites that were opened with them.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,
@@ -209,7 +209,10 @@ fn this_process() -> &'static str {
 }
 
 fn problem(path: &Path, cause: &io::Error) -> String {
-    format!("{}: cannot be locked, so another process could write here, too: {cause}", path.display())
+    format!(
+        "{file}: the file cannot be locked, so another process could write to the state directory, too: {cause}",
+        file = path.display()
+    )
 }
 
 #[cfg(test)]

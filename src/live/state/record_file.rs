@@ -77,8 +77,8 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     })
 }
 
-/// Size of a slot, in bytes. It is large enough for the hash of the live version and the hashes of
-/// the maximum number of rolled-back versions.
+/// Size of a slot, in bytes. A slot is large enough for the hash of the live version and the hashes
+/// of the maximum number of rolled-back versions.
 const SLOT: usize = 1024;
 
 /// Number of hex digits in the digest that each slot begins with.

@@ -311,13 +311,14 @@ impl SiteStore {
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(
-                    "{folder}: cannot be written, so a restart forgets the live version: {cause}; the write is retried"
+                    "{folder}: the folder cannot be written, so a restart forgets the live version: {cause}; the \
+                     write is retried"
                 ))
             }
             (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
-                "{}: cannot be written: {cause}; if later versions cannot be saved either, a restart forgets them; \
-                 the write is retried",
-                path.display()
+                "{file}: the file cannot be written: {cause}; if later versions cannot be saved, either, a restart \
+                 forgets them; the write is retried",
+                file = path.display()
             )),
         };
         self.problems.set(ProblemKind::Save, problem);
@@ -359,14 +360,17 @@ impl SiteStore {
             (unwritten.entries.len(), unwritten.lost)
         };
         let entries = match count {
-            1 => "1 entry is not saved yet".to_owned(),
-            count => format!("{count} entries are not saved yet"),
+            1 => "1 entry of the history is not saved yet".to_owned(),
+            count => format!("{count} entries of the history are not saved yet"),
         };
         let lost = match lost {
             0 => String::new(),
             lost => format!(" and {lost} earlier ones are lost"),
         };
-        format!("{}: cannot be written, so {entries}{lost}: {cause}; the write is retried", path.display())
+        format!(
+            "{file}: the file cannot be written, so {entries}{lost}: {cause}; the write is retried",
+            file = path.display()
+        )
     }
 
     fn path_of(&self, hash: VersionHash) -> PathBuf {

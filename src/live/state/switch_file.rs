@@ -88,7 +88,12 @@ impl Disk {
                 b"off" => (Enforcement::Off, None),
                 _ => {
                     let path = path.display();
-                    (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; treated as \"off\"")))
+                    (
+                        Enforcement::Off,
+                        Some(format!(
+                            "{path}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\""
+                        )),
+                    )
                 }
             },
             Err(problem) => (Enforcement::Off, Some(format!("{problem}; treated as \"off\""))),
@@ -188,6 +193,10 @@ mod tests {
         fs::write(folder.path().join(SWITCH), "o\0\0").expect("written");
         let (enforcement, problem) = Disk::default().read_switch(folder.path());
         assert_eq!(enforcement, Enforcement::Off);
-        assert!(problem.expect("a problem").ends_with("this is neither \"on\" nor \"off\"; treated as \"off\""));
+        assert!(
+            problem
+                .expect("a problem")
+                .ends_with("the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\"")
+        );
     }
 }

@@ -64,7 +64,10 @@ fn a_listener_is_notified_when_a_problem_begins_and_when_it_ends() {
     std::fs::create_dir(&switch).expect("a folder");
     assert!(state.set_enforcement(Enforcement::Off).is_err());
     let problem = notified.recv_timeout(PATIENCE).expect("an event");
-    assert!(problem.contains("enforcement: cannot be written, so a restart forgets the kill switch"), "{problem}");
+    assert!(
+        problem.contains("enforcement: the file cannot be written, so a restart forgets the kill switch"),
+        "{problem}"
+    );
     std::fs::remove_dir(&switch).expect("removed");
     state.set_enforcement(Enforcement::On).expect("written");
     assert_eq!(notified.recv_timeout(PATIENCE).as_deref(), Ok("the kill switch is saved again"));

@@ -18,8 +18,8 @@ use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 
-/// An event that a scan of the folder has found. It is about one of the files, or about the whole
-/// folder.
+/// An event that a scan of the folder has found. The event is about one of the files, or about the
+/// whole folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {
@@ -62,10 +62,10 @@ impl fmt::Display for DirectoryEvent<'_> {
         match self {
             Self::Added { host, live } => write!(f, "{host}: {}", live.status().last_reload),
             Self::Removed { host } => {
-                write!(f, "{host}: the file was removed and was never usable; the host has no rules")
+                write!(f, "{host}: the file was removed before it was ever usable, so the host has no rules")
             }
             Self::Ignored { name, reason } => write!(f, "{name:?} is ignored: {reason}"),
-            Self::Unreadable { error } => write!(f, "{error}; the sites do not change"),
+            Self::Unreadable { error } => write!(f, "{error}; the sites stay as they are"),
         }
     }
 }
@@ -345,7 +345,7 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
             }
             Some(_) => {}
             None => {
-                listing.ignored.insert(name.to_string_lossy().into_owned(), "its name is not UTF-8".into());
+                listing.ignored.insert(name.to_string_lossy().into_owned(), "the name of the file is not UTF-8".into());
             }
         }
     }

@@ -357,8 +357,8 @@ impl SavedPaths {
 }
 
 impl Learned {
-    /// Returns the JSON to write. It is empty if there are no results; an existing file then stays
-    /// unchanged.
+    /// Returns the JSON to write. The JSON is empty if there are no results; an existing file then
+    /// stays unchanged.
     fn written(&self) -> String {
         let is_empty = self.paths.is_empty() && self.proofs.is_empty();
         if is_empty { String::new() } else { serde_json::to_string(self).unwrap_or_default() }

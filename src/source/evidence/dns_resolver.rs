@@ -1,5 +1,5 @@
-//! Sends DNS queries to a resolver at a limited rate. Also contains a resolver of reverse DNS names
-//! for programs that can wait, for example to check a log.
+//! Sends DNS queries to a resolver at a limited rate. This module also contains a resolver of
+//! reverse DNS names for programs that can wait, for example to check a log.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,14 +25,14 @@ pub(super) const IN_FLIGHT: usize = 32;
 /// Time limit for the response of a DNS server.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Minimum time between two queries. It limits them to 50 per second, even if many requests claim
-/// to be from crawlers.
+/// Minimum time between two queries. This time limits the resolver to 50 queries per second, even
+/// if many requests claim to be from crawlers.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
 /// How often a query is sent before it fails, if no response arrives.
 const ATTEMPTS: u32 = 2;
 
-/// A resolver for absolute names. It uses neither search domains nor a hosts file.
+/// A resolver for absolute names. The resolver uses neither search domains nor a hosts file.
 #[derive(Debug)]
 pub(super) struct DnsResolver {
     resolver: TokioResolver,

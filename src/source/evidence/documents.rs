@@ -1,6 +1,7 @@
 //! The kinds of documents that contain evidence: lists of addresses, key directories, and
 //! registries. A registry contains the URLs of the other documents, so a fetched registry must pass
-//! additional checks. Also contains the copies of a list that are available without a fetch.
+//! additional checks. This module also contains the copies of a list that are available without a
+//! fetch.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -85,9 +86,9 @@ impl FollowedDocument<Registry> {
     /// Follows the registry at an `https` URL. `read` parses the registry; its error should contain
     /// the line and column of the problem.
     ///
-    /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
-    /// crawlers, has a value with control characters, has a URL that is not an `https` URL, or has
-    /// a crawler whose name occurs in the `User-Agent` of a common browser.
+    /// A fetched registry is untrusted: the registry is rejected if it is not UTF-8, has more than
+    /// 10,000 crawlers, has a value with control characters, has a URL that is not an `https` URL,
+    /// or has a crawler whose name occurs in the `User-Agent` of a common browser.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
@@ -163,7 +164,7 @@ impl ListCopy {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
         let list = RangeList::parse(&saved.octets)
-            .map_err(|error| FollowError::new(format!("the saved copy of the list {url}: {error}")))?;
+            .map_err(|error| FollowError::new(format!("the saved copy of the list {url} cannot be used: {error}")))?;
         let confirmed = Some(saved.confirmed);
         Ok(Some(Self { list, origin: SAVED, confirmed, fetched: None }))
     }
@@ -218,17 +219,18 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
         format!("line {line} is not UTF-8")
     })?;
     if text.trim_start().starts_with('<') {
-        return Err("it is an HTML or XML page, not a registry".to_owned());
+        return Err("the document is an HTML or XML page, not a registry".to_owned());
     }
     Ok(text)
 }
 
-/// Checks whether a fetched registry may be used. It must not be too large or contain control
-/// characters, its URLs must be `https` URLs, and it must not identify common browsers as crawlers.
+/// Checks whether a fetched registry may be used. The registry must not be too large or contain
+/// control characters, its URLs must be `https` URLs, and it must not identify common browsers as
+/// crawlers.
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();
     if rows > MAX_CRAWLERS {
-        return Err(format!("it has {rows} crawlers, more than {MAX_CRAWLERS}"));
+        return Err(format!("the registry has {rows} crawlers, but at most {MAX_CRAWLERS} are allowed"));
     }
     registry.crawlers().try_for_each(row)?;
     VerificationPlan::of(registry, &[]).map_err(|error| error.to_string())?;
@@ -405,7 +407,10 @@ mod tests {
         assert_eq!((saved.list.prefixes, saved.confirmed), (1, Some(confirmed)));
         save(b"<html>");
         let error = ListCopy::saved(&lists, URL).expect_err("no list").to_string();
-        assert!(error.starts_with("the saved copy of the list https://lists.test/one.json: "), "{error}");
+        assert!(
+            error.starts_with("the saved copy of the list https://lists.test/one.json cannot be used: "),
+            "{error}"
+        );
         assert!(ListCopy::saved(&lists, "ftp://lists.test/").is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! The queue of addresses to look up. It decides which address is looked up next, and which one is
-//! dropped if the queue is full, so that the lookups are shared fairly among networks. Also
+//! The queue of addresses to look up. The queue decides which address is looked up next, and which
+//! one is dropped if the queue is full, so that the lookups are shared fairly among networks. Also
 //! contains `RecentMarks`, a lock-free filter for repeated notes.
 //!
 //! When a lookup arrives, the lookups of its own network that are ahead of it are counted. The one
@@ -7,8 +7,8 @@
 //! then the count for its /48 (IPv6), because one customer may have many /64 networks. If these
 //! counts are equal, the order of arrival decides.
 //!
-//! So a client with many addresses that claim to be crawlers mainly delays its own network. It
-//! delays other networks only by its lookups in progress.
+//! So a client with many addresses that claim to be crawlers mainly delays its own network. Such a
+//! client delays other networks only by its lookups in progress.
 
 use crate::live::Mutex;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ struct Waiting<T> {
     lookup: T,
 }
 
-/// The narrow and the wide network of an address. They are the same for IPv4.
+/// The narrow and the wide network of an address. The two are the same network for IPv4.
 #[derive(Clone, Copy, Debug)]
 struct Networks([Network; 2]);
 
@@ -83,7 +83,8 @@ impl<T> LookupQueue<T> {
     }
 
     /// Adds a lookup to the queue. If the queue is full, a lookup is removed and returned, which
-    /// may be the new one. It is the lookup with the most lookups of its own networks ahead of it.
+    /// may be the new one. The removed lookup is the one with the most lookups of its own networks
+    /// ahead of it.
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);

@@ -32,8 +32,8 @@ const ANSWERS: Duration = Duration::from_secs(60 * 60);
 /// whether the resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
-/// Patterns for the reverse DNS names of one operator's addresses. Also contains the evidence that
-/// the resolver answers queries about these names.
+/// Patterns for the reverse DNS names of one operator's addresses. This type also contains the
+/// evidence that the resolver answers queries about these names.
 #[derive(Debug, Default)]
 pub(super) struct OperatorNames {
     /// Number that represents the operator in cache keys.
@@ -212,7 +212,7 @@ impl Lookups {
     }
 }
 
-/// Reports whether an outcome is still valid. It is not valid if the clock was set back.
+/// Reports whether an outcome is still valid. An outcome is not valid if the clock was set back.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
 }

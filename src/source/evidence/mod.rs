@@ -6,7 +6,7 @@
 //! for evidence. If evidence is missing, the claim is undecided, and the evidence is fetched for
 //! later requests.
 //!
-//! 1. Lists and key directories are followed as [`FollowedDocument`] (`documents`). They are
+//! 1. Lists and key directories are followed as [`FollowedDocument`] (`documents`). Both are
 //!    fetched with conditional requests, and their format is checked. If a fetch fails, the last
 //!    copy is kept.
 //! 2. Reverse DNS names are looked up when a request needs them (`lookups`, `lookup_queue`). The

@@ -35,8 +35,8 @@ const FEW: u32 = 10;
 ///
 /// The breaker counts each client once per window, however many requests it sends. Refuted clients
 /// are counted by network (`/24`, `/48`). So while the genuine crawler visits, an impostor cannot
-/// open the breaker with a thousand requests, or with all addresses of its network. It thus cannot
-/// make its own claims undecided.
+/// open the breaker with a thousand requests, or with all addresses of its network. An impostor
+/// thus cannot make its own claims undecided.
 ///
 /// Counts for addresses and for signatures are separate, because a valid signature proves nothing
 /// about the address, and the reverse.

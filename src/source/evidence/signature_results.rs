@@ -25,8 +25,8 @@ const MAX_VALID: usize = 4_096;
 /// target of a request.
 const MAX_FAILED: usize = 1_024;
 
-/// Maximum number of failing checks per client and second. They take half a millisecond of CPU
-/// time. Further checks are skipped.
+/// Maximum number of failing checks per client and second. All of them together take half a
+/// millisecond of CPU time. Further checks are skipped.
 const MAX_PER_SECOND: u32 = 10;
 
 /// Maximum number of clients whose failing checks are counted.

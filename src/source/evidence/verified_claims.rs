@@ -14,8 +14,8 @@ use crate::agent::IdentityMethod;
 /// Number of entries in the cache, a power of two.
 const SLOTS: usize = 2_048;
 
-/// Version number of the current evidence. It changes when a change of the evidence could make a
-/// verified claim invalid. Clones share the number.
+/// Version number of the current evidence. The number changes when a change of the evidence could
+/// make a verified claim invalid. Clones share the number.
 #[derive(Clone, Debug, Default)]
 pub struct EvidenceVersion(Arc<AtomicU64>);
 

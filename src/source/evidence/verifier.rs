@@ -85,7 +85,7 @@ impl Configured {
             let near = near.filter(|(distance, known)| *distance <= known.len() / 4);
             let meant = near.map_or_else(String::new, |(_, known)| format!(": did you mean {known:?}?"));
             format!(
-                "the copy of the list {url:?} has no effect, because no row of the registry contains this URL{meant}"
+                "the copy of the list {url:?} has no effect, because no crawler in the registry has this URL{meant}"
             )
         };
         unnamed.into_iter().map(line).collect()
@@ -428,8 +428,8 @@ impl VerifierStatus {
             (
                 cause.to_owned(),
                 format!(
-                    "{} cannot be fetched and cannot refute claims, for example {url}: {problem}",
-                    of.join(" and ")
+                    "{lists} cannot be fetched, so they cannot refute claims; for example {url}: {problem}",
+                    lists = of.join(" and ")
                 ),
             )
         };
@@ -438,7 +438,7 @@ impl VerifierStatus {
             causes.insert(url.to_string(), url.to_string());
         }
         let of_names = match self.known_names {
-            None => "no names are looked up",
+            None => "no host names are looked up",
             Some(_) => "no DNS resolver has answered within an hour",
         };
         if self.can_refute == Some(false) {

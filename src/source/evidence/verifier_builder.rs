@@ -121,11 +121,11 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// Adds a callback for missing evidence. It is called once for each new line of
-    /// [`problems`](super::VerifierStatus::problems), and once when evidence is complete again. It
-    /// runs on the fetcher's thread and must not block. With the feature `tracing`, these events
-    /// are also logged with the target `tower_robots::evidence`. Panics are caught. A second call
-    /// adds a callback.
+    /// Adds a callback for missing evidence. The callback is called once for each new line of
+    /// [`problems`](super::VerifierStatus::problems), and once when evidence is complete again. The
+    /// callback runs on the fetcher's thread and must not block. With the feature `tracing`, these
+    /// events are also logged with the target `tower_robots::evidence`. Panics are caught. A second
+    /// call adds a callback.
     pub fn on_event(mut self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) -> Self {
         self.followed.listeners.push(Box::new(listener));
         self

@@ -1,4 +1,4 @@
-//! The HTTP client. It follows redirects, sends conditional requests, and rejects invalid
+//! The HTTP client. The client follows redirects, sends conditional requests, and rejects invalid
 //! responses.
 
 use std::net::{IpAddr, SocketAddr};
@@ -52,8 +52,8 @@ pub(in crate::source) struct FetchTarget {
     pub(super) most: u64,
     /// Validators of the copy that the caller has, so that the server can respond with 304.
     pub(in crate::source) known: Validators,
-    /// Number of consecutive failures. It selects the upstream to try first, so that each retry
-    /// starts with another upstream.
+    /// Number of consecutive failures. This number selects the upstream to try first, so that each
+    /// retry starts with another upstream.
     pub(super) turn: usize,
 }
 
@@ -254,7 +254,7 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
     let packed = head.headers.get_all(CONTENT_ENCODING).into_iter().find(|coding| !is_plain(coding));
     if let (true, Some(coding)) = (head.status.is_success(), packed) {
         let coding = String::from_utf8_lossy(coding.as_bytes()).chars().take(64).collect::<String>();
-        let cause = format!("it is encoded as {coding:?}, which the request does not accept");
+        let cause = format!("the body is encoded as {coding:?}, which the request does not accept");
         return Err(FetchError::with_cause(FetchErrorKind::BadResponse, cause));
     }
     let mut answer = FetchOutcome::of(head.status, &head.headers, body, SystemTime::now());
@@ -272,8 +272,8 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
 pub struct FetchRequest {
     /// URL to request.
     pub url: FetchUrl,
-    /// Header fields to send. They replace default fields of the same name, such as `Accept`.
-    /// Default: none.
+    /// Header fields to send. These fields replace default fields of the same name, such as
+    /// `Accept`. Default: none.
     pub headers: HeaderMap,
     /// Maximum number of body bytes to read. Default: [`LiveRobots::MAX_FILE`].
     pub most: u64,

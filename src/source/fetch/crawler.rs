@@ -149,9 +149,9 @@ impl CrawlerCache {
         }
     }
 
-    /// Reports whether the crawler may fetch a path or URL of this site now. It may always fetch
-    /// the site's `/robots.txt` (RFC 9309, section 2.2.2). It may fetch nothing else until the
-    /// first outcome is recorded.
+    /// Reports whether the crawler may fetch a path or URL of this site now. A crawler may always
+    /// fetch the site's `/robots.txt` (RFC 9309, section 2.2.2), but nothing else until the first
+    /// outcome is recorded.
     ///
     /// `agent` and `url` are interpreted as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`].
     /// If [`is_due`](Self::is_due) has been true for more than an hour and nothing was recorded

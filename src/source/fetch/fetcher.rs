@@ -152,7 +152,8 @@ impl Fetcher {
     }
 }
 
-/// A task on a fetcher's thread. It keeps the thread running. Dropping this value stops the task.
+/// A task on a fetcher's thread. The task keeps the thread running. Dropping this value stops the
+/// task.
 #[derive(Debug)]
 pub(in crate::source) struct FetcherTask {
     task: AbortHandle,

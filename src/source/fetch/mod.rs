@@ -11,10 +11,10 @@
 //!   fail, and never disallow everything because of a failure. If the file is missing, they stop
 //!   enforcing it only after a day.
 //!
-//! A [`Fetcher`] fetches the files. It has one thread for all sites that share it, separate from
-//! the threads that serve requests.
+//! A [`Fetcher`] fetches the files. A fetcher has one thread for all sites that share it, separate
+//! from the threads that serve requests.
 //!
-//! This module contains only the client side. It does not serve requests or check rules.
+//! This module contains only the client side: it does not serve requests or check rules.
 
 pub(crate) mod client;
 mod crawler;

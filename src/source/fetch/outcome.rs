@@ -78,7 +78,7 @@ impl FetchOutcome {
         } else if status == StatusCode::NOT_MODIFIED {
             Self::NotModified(freshness)
         } else if is_redirect(status) {
-            let cause = format!("the answer is {status}, so the file is at the URL in Location");
+            let cause = format!("the server answered {status}: the file is at the URL in Location");
             Self::Failed(FetchError::with_cause(FetchErrorKind::Redirect, cause))
         } else if status.is_redirection() {
             Self::Redirected
@@ -230,8 +230,9 @@ mod tests {
                 panic!("{status} is not an error");
             };
             assert_eq!(error.kind, FetchErrorKind::Redirect);
-            let message =
-                format!("the redirect was not followed: the answer is {status}, so the file is at the URL in Location");
+            let message = format!(
+                "the redirect was not followed: the server answered {status}: the file is at the URL in Location"
+            );
             assert_eq!(error.to_string(), message);
         }
         for status in [300, 305, 306, 399] {

@@ -72,8 +72,8 @@ impl SiteFreshness {
         }
     }
 
-    /// Records which version is live. It may have changed without a fetch, because the site has
-    /// restored an earlier version or an operator has accepted a pending one.
+    /// Records which version is live. The live version may have changed without a fetch, because
+    /// the site has restored an earlier version or an operator has accepted a pending one.
     pub(super) fn observe(&mut self, live: Option<VersionHash>) {
         self.known = match (live, self.known) {
             (Some(_), _) => LastKnown::Good,
@@ -86,9 +86,11 @@ impl SiteFreshness {
     /// retries.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
-            FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => {
-                self.fail(&bad("the response is partial (206), but the whole file was requested"), now, roll)
-            }
+            FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => self.fail(
+                &bad("the response contains only part of the file (206), but the whole file was requested"),
+                now,
+                roll,
+            ),
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
                 // Counts as a failure until the caller calls `taken`.
                 self.wait(None, now, roll);
@@ -100,7 +102,7 @@ impl SiteFreshness {
             }
             FetchOutcome::NotModified(_) => {
                 self.validators = Validators::default();
-                self.fail(&bad("the response is 304, but the request was unconditional"), now, roll)
+                self.fail(&bad("the response is 304 (Not Modified), but the request was not conditional"), now, roll)
             }
             FetchOutcome::Redirected => self.fail(&resolver::leads_nowhere(), now, roll),
             FetchOutcome::Status { status, freshness, .. } if is_missing(status) => {

@@ -16,8 +16,8 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
-/// The trusted root certificates: those of the system and those that were added. They are loaded
-/// for the first TLS connection.
+/// The trusted root certificates: those of the system and those that were added. The certificates
+/// are loaded for the first TLS connection.
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<TrustAnchor<'static>>,
@@ -52,7 +52,10 @@ impl Tls {
         let name = name.map_err(|error| FetchError::with_cause(FetchErrorKind::Tls, error))?;
         match timeout(within, connector.connect(name, socket)).await {
             Ok(stream) => Ok(Box::new(stream.map_err(failed)?)),
-            Err(_) => Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("no TLS session within {within:?}"))),
+            Err(_) => Err(FetchError::with_cause(
+                FetchErrorKind::Timeout,
+                format!("no TLS session could be established within {within:?}"),
+            )),
         }
     }
 
@@ -80,7 +83,7 @@ pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|error| format!("is not PEM: {error}"))?;
-        roots.add(certificate).map_err(|error| format!("contains an invalid certificate: {error}"))?;
+        roots.add(certificate).map_err(|error| format!("the file contains an invalid certificate: {error}"))?;
     }
     if roots.is_empty() {
         return Err("contains no certificate: each begins with \"-----BEGIN CERTIFICATE-----\"".to_owned());
@@ -122,7 +125,7 @@ const NAMES: usize = 3;
 fn fault(error: &io::Error) -> Option<String> {
     match error.get_ref()?.downcast_ref()? {
         rustls::Error::InvalidCertificate(fault) => Some(certificate_fault(fault)),
-        rustls::Error::InvalidMessage(_) => Some("the server does not speak TLS at this port".to_owned()),
+        rustls::Error::InvalidMessage(_) => Some("the server does not use TLS at this port".to_owned()),
         _ => None,
     }
 }
@@ -132,11 +135,17 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
     let date = |time: &UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     match fault {
         CertificateError::ExpiredContext { not_after, .. } => {
-            format!("the certificate is not valid after {}: it has expired, so renew it", date(not_after))
+            format!(
+                "the certificate is not valid after {last_day}: it has expired, so renew it",
+                last_day = date(not_after)
+            )
         }
         CertificateError::NotValidYetContext { not_before, .. } => {
             let from = date(not_before);
-            format!("the certificate is not valid before {from}: either it is new or the clock is wrong here")
+            format!(
+                "the certificate is not valid before {from}: either the certificate is new, or the clock of this \
+                 machine is wrong"
+            )
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let name = |text: &String| format!("{:?}", text.split('"').nth(1).unwrap_or(text));
@@ -158,17 +167,20 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
                 fault => format!("{fault:?}"),
             };
             let name = text.split(" {").next().unwrap_or(&text);
-            let mended = match name {
+            let remedy = match name {
                 "CaUsedAsEndEntity" => {
-                    ": it belongs to a certificate authority, not to a server; make one with basicConstraints=CA:FALSE"
+                    ": it is the certificate of an authority, not of a server; create a server certificate with \
+                     basicConstraints=CA:FALSE"
                 }
-                "InvalidPurposeContext" => ": it is not for servers; make one with extendedKeyUsage=serverAuth",
+                "InvalidPurposeContext" => {
+                    ": it is not allowed for servers; create a certificate with extendedKeyUsage=serverAuth"
+                }
                 _ => "",
             };
             let separated =
                 name.chars().flat_map(|char| [char.is_uppercase().then_some(' '), char.to_lowercase().next()]);
             let words: String = separated.flatten().collect();
-            format!("the certificate cannot be used ({}){mended}", words.trim_start())
+            format!("the certificate of the server cannot be used ({problem}){remedy}", problem = words.trim_start())
         }
     }
 }
@@ -185,7 +197,7 @@ mod tests {
         for (fault, said) in [
             (
                 other("CaUsedAsEndEntity"),
-                "(ca used as end entity): it belongs to a certificate authority, not to a server",
+                "(ca used as end entity): it is the certificate of an authority, not of a server",
             ),
             (other("MalformedExtensions"), "(malformed extensions)"),
             (CertificateError::Revoked, "(revoked)"),

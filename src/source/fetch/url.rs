@@ -1,8 +1,8 @@
 //! The URL of a robots.txt.
 //!
-//! The `url` crate is not used. It silently corrects typing errors of operators, and accepts URLs
-//! that cannot be fetched here. Only three operations are needed: parsing, resolving a `Location`,
-//! and displaying a URL without its secrets.
+//! The `url` crate is not used. That crate silently corrects typing errors of operators, and
+//! accepts URLs that cannot be fetched here. Only three operations are needed: parsing, resolving a
+//! `Location`, and displaying a URL without its secrets.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -170,7 +170,7 @@ const USERINFO: &str = "contains a user name: remove it, because robots.txt is p
 pub(super) const HOST: &str = "has no valid host: write a name such as \"example.com\", or an address";
 const NON_ASCII_HOST: &str = "has a host that is not ASCII: write it in its \"xn--\" form";
 const PORT: &str = "has an invalid port: write a number from 1 to 65535";
-const TARGET: &str = "has a path that cannot be requested";
+const TARGET: &str = "has a path with characters that a request cannot contain";
 const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
 
 /// Creates the error for an invalid URL. The message quotes the URL, with `…` instead of user

@@ -38,7 +38,7 @@ pub trait Document: Sized + Send + Sync + 'static {
     /// Checks whether a response with this media type may contain the document.
     fn check_media_type(media_type: &str) -> Result<(), String> {
         match media_type.trim_start().starts_with("text/html") {
-            true => Err(format!("the response is an HTML page, not a {}", Self::NOUN)),
+            true => Err(format!("the response is an HTML page, not a {noun}", noun = Self::NOUN)),
             false => Ok(()),
         }
     }

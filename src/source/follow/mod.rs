@@ -2,13 +2,13 @@
 //! that are appended to a robots.txt. For applications that use lists which are maintained
 //! elsewhere.
 //!
-//! 1. A `Document` is a kind of document. It defines how a document is parsed, how often it is
-//!    fetched, and which versions must be accepted before they are used.
+//! 1. A `Document` is a kind of document. This trait defines how a document is parsed, how often it
+//!    is fetched, and which versions must be accepted before they are used.
 //! 2. [`FollowedDocument`] is a document that is fetched regularly. Its task waits until a fetch is
 //!    due, fetches the document with a conditional request, and applies the outcome. If a fetch
 //!    fails, the last version is kept.
-//! 3. The last good version is saved in a folder (module `saved`). It is used if the network is not
-//!    available at the next start.
+//! 3. The last good version is saved in a folder (module `saved`). This copy is used if the network
+//!    is not available at the next start.
 //!
 //! The documents that verify crawlers are defined in the module `evidence`. Nothing is sent over
 //! the network unless a [`FollowedDocument`] or a `Verifier` is started.

@@ -94,7 +94,7 @@ pub(in crate::source) const SAVED: &str = "saved";
 pub(in crate::source) const OWN_FILE: &str = "file";
 pub(in crate::source) const EMBEDDED: &str = "embedded";
 
-/// A change of a followed document. It is reported once, not after every fetch.
+/// A change of a followed document. A change is reported once, not after every fetch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DocumentEvent<D> {
@@ -390,7 +390,7 @@ impl<D: Document> Followed<D> {
             };
             let is_saved = octets.map_or(Ok(()), |octets| saved.save(&url, &octets, now, &self.validators()));
             if let Err(error) = is_saved {
-                self.progress.lock().problem = Some(format!("it could not be saved: {error}").into());
+                self.progress.lock().problem = Some(format!("the document could not be saved: {error}").into());
             }
         }
         if let Some(event) = self.news() {
@@ -461,7 +461,7 @@ impl<D: Document> Followed<D> {
             let mut progress = self.progress.lock();
             progress.waiting = None;
             if let Some(changes) = objection.filter(|_| !progress.accepts(&hash)) {
-                let problem = format!("version {} waits to be accepted: {changes}", hash.short());
+                let problem = format!("version {version} waits to be accepted: {changes}", version = hash.short());
                 progress.waiting = Some((hash, changes));
                 return Err(problem);
             }
@@ -516,16 +516,16 @@ fn restore<D: Document>(
 impl<D> fmt::Display for DocumentEvent<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changed(_, hash) => write!(f, "version {} is in force", hash.short()),
+            Self::Changed(_, hash) => write!(f, "version {version} is used now", version = hash.short()),
             Self::Waiting { hash, changes } => {
                 write!(
                     f,
-                    "version {} waits to be accepted: {changes}; the previous version stays in force",
-                    hash.short()
+                    "version {version} waits to be accepted: {changes}; the previous version stays in use",
+                    version = hash.short()
                 )
             }
-            Self::Failed(problem) => write!(f, "{problem}; the previous version stays in force"),
-            Self::Recovered => f.write_str("the document can be fetched again and has not changed"),
+            Self::Failed(problem) => write!(f, "{problem}; the previous version stays in use"),
+            Self::Recovered => f.write_str("the document can be fetched again; its content has not changed"),
         }
     }
 }

@@ -70,7 +70,7 @@ impl SavedDocuments {
         let Some(value) = read_json(&path).map_err(FollowError::new)? else { return Ok(None) };
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         if text("url").as_deref() != Some(url) {
-            return Err(failed("it was saved for another URL"));
+            return Err(failed("this copy was saved for another URL"));
         }
         let confirmed = value.get("confirmed").and_then(Value::as_u64);
         let confirmed = confirmed.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
@@ -81,7 +81,7 @@ impl SavedDocuments {
                 etag: text("etag"),
                 last_modified: text("last_modified"),
             })),
-            _ => Err(failed("`body` or `confirmed` is missing")),
+            _ => Err(failed("the saved copy lacks `body` or `confirmed`")),
         }
     }
 

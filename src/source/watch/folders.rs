@@ -193,7 +193,10 @@ fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, Fol
 }
 
 fn problem(folder: &Path, error: &dyn std::fmt::Display) -> String {
-    format!("{}: cannot watch for file events, so changes are found only by polling: {error}", folder.display())
+    format!(
+        "{folder}: the system cannot report file events, so changes are found only by polling: {error}",
+        folder = folder.display()
+    )
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! The *folders* that contain the file and every symbolic link on its path are watched, because a
 //! watch on the file itself ends when another file is renamed to its name.
 //!
-//! - After a rename, or a close after writing, the file is complete. It is published at once,
-//!   unless another modification follows immediately.
+//! - After a rename, or a close after writing, the file is complete. The file is then published at
+//!   once, unless another modification follows immediately.
 //! - After any other modification, the file is published when it was not modified for a while.
 //! - Network file systems and some mounts do not report events. Therefore the file's stamp is also
 //!   polled every few seconds. If it has changed, the contents are read; new contents are published

@@ -1,6 +1,6 @@
-//! Decides whether the result of a poll is new, by comparing the stamp and the contents. Also finds
-//! the symbolic links on the path of a file, because a change of any of them may lead to another
-//! file.
+//! Decides whether the result of a poll is new, by comparing the stamp and the contents. This
+//! module also finds the symbolic links on the path of a file, because a change of any of them may
+//! lead to another file.
 //!
 //! **Polling reads only the stamp**: length, times and inode. The contents are also read if the
 //! stamp has changed, if the file was modified within the last seconds, and at every thirtieth
@@ -25,7 +25,8 @@ pub(super) struct PolledChanges {
     stamp: Option<FileStamp>,
     /// The result of the last poll, if it differed from the published one.
     seen: Option<Fingerprint>,
-    /// A result that was not published, for example an invalid file. It is reported only once.
+    /// A result that was not published, for example an invalid file. Such a result is reported only
+    /// once.
     refused: Option<Fingerprint>,
 }
 
@@ -34,8 +35,8 @@ impl PolledChanges {
         Self { looks: 0, stamp: Some(stamp), seen: None, refused: None }
     }
 
-    /// Reports whether the contents must be read. They need not be read if the stamp shows that
-    /// they are unchanged.
+    /// Reports whether the contents must be read. The contents need not be read if the stamp shows
+    /// that they are unchanged.
     pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(WHOLE_LOOKS) {

@@ -1,6 +1,6 @@
 //! The scheduler: one clock thread and a few workers for all watched files and folders.
 //!
-//! The clock thread does not read files. It waits for events and for the next due time, and passes
+//! The clock thread does not read files, but waits for events and for the next due time, and passes
 //! due targets to workers. Workers read and compile files and run callbacks. The number of workers
 //! per file system is limited, so a hanging file system delays neither the clock thread nor other
 //! file systems.
@@ -25,8 +25,8 @@ use super::target::{ReadResult, Target, fingerprint};
 use crate::live::{Cause, Mutex, RejectionKind};
 use crate::source::file_system::FileSystemId;
 
-/// How long an idle worker waits for work before it ends. Also how long the clock thread sleeps if
-/// no timer is set.
+/// How long an idle worker waits for work before it ends. The clock thread sleeps for the same time
+/// if no timer is set.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Due times are rounded up to a multiple of this, so that the clock thread handles many targets
@@ -321,7 +321,7 @@ impl Scheduler {
             }
             None => {
                 // The target was removed in the meantime, but its folders may have been registered
-                // again after that. They are unregistered here.
+                // again after that. Such folders are unregistered here.
                 drop(queues);
                 target.leave(id, &self.folders);
             }

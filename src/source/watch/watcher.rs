@@ -220,7 +220,7 @@ mod tests {
             let builder = LiveRobots::file(&path).watcher(&watcher).poll_every(Duration::from_millis(50));
             let live = builder.open().expect("a robots.txt");
             let problem = live.status().watch_problem.expect("it is reported");
-            let want = "cannot watch for file events, so changes are found only by polling";
+            let want = "the system cannot report file events, so changes are found only by polling";
             assert!(problem.contains(want), "{problem}");
             assert!(problem.contains(reason), "{problem}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");

@@ -86,7 +86,7 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
     let reloaded = live.status().last_reload.to_string();
     assert!(
         reloaded.ends_with(
-            "it cannot be fetched: the answer is 503 Service Unavailable; nothing is live, so nothing is enforced"
+            "the file cannot be fetched: the answer is 503 Service Unavailable; no version is live, so nothing is enforced"
         ),
         "{reloaded}"
     );
@@ -102,7 +102,7 @@ async fn a_start_does_not_wait_for_an_origin_that_hangs() {
     let server = Server::start(move |_, _| hung.lock().unwrap().recv().unwrap_or_default());
     let live = url(&server).open().unwrap();
     let status = live.status();
-    assert!(status.last_reload.to_string().contains("it was not fetched yet"));
+    assert!(status.last_reload.to_string().contains("the file has not been fetched yet"));
     let reloading = live.reload();
     drop(live);
     assert_eq!(kept(&reloading.await), RejectionKind::Interrupted, "a caller that waits gets an answer");
@@ -168,7 +168,7 @@ fn a_missing_file_is_held_and_reported() {
         let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
         assert!((23.0..24.1).contains(&hours), "{hours}");
         assert_eq!(live.status().fetch.unwrap().held_until, Some(until));
-        let want = format!("the answer is {status}; the site keeps its version until ");
+        let want = format!("the answer is {status}; the site keeps its live version until ");
         assert!(reloaded.to_string().contains(&want), "{reloaded}");
         assert_eq!(body(&live).as_deref(), Some("# good"));
         server.now_says(robots("# good"));
@@ -199,7 +199,7 @@ fn a_file_that_never_was_means_no_rules_at_once() {
     let live = url(&server).open().unwrap();
     let reloaded = reload(&live);
     assert!(matches!(reloaded.outcome, ReloadOutcome::Absent { status: 404, .. }), "{reloaded}");
-    let want = "the answer is 404, so there is no robots.txt and nothing is enforced";
+    let want = "the server answered 404, so the site has no robots.txt and nothing is enforced";
     assert!(reloaded.to_string().ends_with(want), "{reloaded}");
     assert_eq!(live.snapshot().when_missing, WhenMissing::Relay);
 }
@@ -245,7 +245,11 @@ fn a_possibly_outdated_version_is_reported_until_the_origin_answers() {
     let live = remembering(&StateDir::open(folder.path()).unwrap(), &server.url("/robots.txt")).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     let problem = live.status().state_problem(ProblemKind::Behind).unwrap().to_owned();
-    assert!(problem.ends_with("may be older than the version before the restart, which is not recorded"), "{problem}");
+    assert!(
+        problem
+            .ends_with("may be older than the version before the restart, which the state directory does not contain"),
+        "{problem}"
+    );
     server.now_says(robots("# kept"));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     assert_eq!(live.status().state_problem(ProblemKind::Behind), None);
@@ -500,5 +504,8 @@ fn a_failure_is_reported_once() {
     wait_for("the news", || reported.lock().unwrap().len() > 1);
     let reported = reported.lock().unwrap();
     assert_eq!(reported.len(), 2, "{reported:?}");
-    assert!(reported[0].contains("it cannot be fetched: the answer is 500 Internal Server Error"), "{reported:?}");
+    assert!(
+        reported[0].contains("the file cannot be fetched: the answer is 500 Internal Server Error"),
+        "{reported:?}"
+    );
 }

@@ -278,18 +278,22 @@ impl fmt::Display for DrasticChange {
             Self::EveryoneShutOut => f.write_str("everyone is blocked: no crawler may fetch anything"),
             Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is blocked"),
             Self::SearchEnginesShutOut { engines } => {
-                write!(f, "search engines that were allowed are now blocked: {}", first_crawlers(f, engines))
+                write!(
+                    f,
+                    "search engines that were allowed are now blocked: {crawlers}",
+                    crawlers = first_crawlers(f, engines)
+                )
             }
-            Self::SiteOpened => f.write_str("the site was closed and is now open to every crawler"),
+            Self::SiteOpened => f.write_str("the whole site was disallowed, and is now allowed for every crawler"),
             Self::GroupsLost { of } => {
                 write!(
                     f,
-                    "the file has lost all its groups ({of}), so nothing is restricted any more; {}",
-                    FileKind::NO_RESTRICTIONS
+                    "the file has lost all its groups ({of}), so nothing is restricted any more; {right}",
+                    right = FileKind::NO_RESTRICTIONS
                 )
             }
             Self::NoRuleInForce { of, joined } => {
-                write!(f, "no rule is in force any more (before: {of})")?;
+                write!(f, "the file no longer contains any rule (before: {of})")?;
                 match joined {
                     Some(line) => write!(f, ": line {line} contains several directives; write one directive per line"),
                     None => write!(f, "; {}", FileKind::NO_RESTRICTIONS),
@@ -300,13 +304,13 @@ impl fmt::Display for DrasticChange {
                 "the file is only the beginning of the previous version and ends in line {line}, so it was probably \
                  cut off; if it is complete, end its last group with a rule and its last line with a line break"
             ),
-            Self::RulesLost { lost, of } => write!(f, "{lost} of {of} disallow rules no longer disallow anything"),
+            Self::RulesLost { lost, of } => write!(f, "{lost} of {of} Disallow rules no longer disallow any path"),
             Self::CrawlersLetIn { crawlers, of } => {
                 write!(
                     f,
-                    "{} of {of} crawlers that were blocked are now allowed: {}",
-                    crawlers.len(),
-                    first_crawlers(f, crawlers)
+                    "{count} of {of} crawlers that were blocked are now allowed: {crawlers}",
+                    count = crawlers.len(),
+                    crawlers = first_crawlers(f, crawlers)
                 )
             }
         }
@@ -382,7 +386,7 @@ mod tests {
     #[test]
     fn a_version_that_lost_its_rules_is_noticed_unless_it_opens_the_site_explicitly() {
         let old = "User-agent: *\nDisallow: /private/\nAllow: /p/\n\nUser-agent: GPTBot\nDisallow: /\n";
-        let lost = format!("no rule is in force any more (before: 2); {}", FileKind::NO_RESTRICTIONS);
+        let lost = format!("the file no longer contains any rule (before: 2); {}", FileKind::NO_RESTRICTIONS);
         for new in [
             "User-agent: *\n# generated\n",
             "User-agent: *\nUser-agent: GPTBot\n\nSitemap: https://a.test/s.xml\n",
@@ -398,7 +402,7 @@ mod tests {
         ] {
             assert_eq!(say(old, new), [lost.as_str()], "{new}");
         }
-        let joined = "no rule is in force any more (before: 2): line 1 contains several directives; write one directive per line";
+        let joined = "the file no longer contains any rule (before: 2): line 1 contains several directives; write one directive per line";
         for end in
             [" ", "\\n", "\\r\\n", "<br>", "<br/>", "\u{2028}", "\u{85}", "", ";", "&#10;", "\t", "\u{b}", "%0A", "|"]
         {
@@ -451,15 +455,18 @@ mod tests {
             format!("User-agent: *\n{rules}")
         };
         assert_eq!(say(&rules(0, 19), &rules(9, 19)), [""; 0]);
-        assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["10 of 19 disallow rules no longer disallow anything"]);
+        assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["10 of 19 Disallow rules no longer disallow any path"]);
         assert_eq!(say(&rules(0, 9), &rules(8, 9)), [""; 0], "few rules");
         assert_eq!(say(&rules(0, 2000), &rules(2000, 4000)), [""; 0], "written anew");
-        let want = ["1500 of 2000 disallow rules no longer disallow anything"];
+        let want = ["1500 of 2000 Disallow rules no longer disallow any path"];
         assert_eq!(say(&rules(0, 2000), &rules(1500, 2200)), want);
         let names: String = (0..9).map(|number| format!("User-agent: Bot{number}\n")).collect();
         let shut = format!("{OPEN}\n{names}Disallow: /\n");
         let said = say(&shut, OPEN);
         assert_eq!(said, ["9 of 9 crawlers that were blocked are now allowed: \"Bot0\", \"Bot1\" and 7 more"]);
-        assert_eq!(say("User-agent: *\nDisallow: /\n", OPEN), ["the site was closed and is now open to every crawler"]);
+        assert_eq!(
+            say("User-agent: *\nDisallow: /\n", OPEN),
+            ["the whole site was disallowed, and is now allowed for every crawler"]
+        );
     }
 }

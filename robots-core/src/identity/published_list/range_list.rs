@@ -112,8 +112,9 @@ impl RangeList {
             return Ok(());
         }
         let message = format!(
-            "the list lacks more than half of the previous list's addresses, so its {} prefixes are not used",
-            self.prefixes
+            "the new list lacks more than half of the addresses in the previous list, so the new list ({count} \
+             prefixes) is not used",
+            count = self.prefixes
         );
         Err(DocumentError::new(DocumentErrorKind::Shrunk, message))
     }
@@ -131,20 +132,22 @@ type ListEntries = (Vec<Network>, usize, Option<Box<str>>);
 
 fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     let value: Value = serde_json::from_slice(octets).map_err(|error| {
-        let message = format!("the list is not JSON: {}", without_place(&error));
+        let message = format!("the list is not JSON: {problem}", problem = without_place(&error));
         DocumentError::new(DocumentErrorKind::InvalidJson, message).at(error.line(), error.column())
     })?;
-    let object =
-        value.as_object().ok_or_else(|| no_prefixes("it is not an object", "it is an array or a single value"))?;
+    let object = value
+        .as_object()
+        .ok_or_else(|| no_prefixes("not an object with prefixes", "the document is an array or a single value"))?;
     if let Some(version) = object.get("formatVersion") {
         check_version(&version.as_str().map_or_else(|| version.to_string(), str::to_owned))?;
     }
     let entries = object.get("prefixes").and_then(Value::as_array).ok_or_else(|| {
         let keys: Vec<_> = object.keys().take(4).map(|key| key.chars().take(32).collect::<String>()).collect();
-        no_prefixes("it has no `prefixes` array", &format!("its keys are {keys:?}"))
+        no_prefixes("without an array `prefixes`", &format!("its keys are {keys:?}"))
     })?;
     if entries.len() > MAX_PREFIXES {
-        let message = format!("the list has {} prefixes, but at most {MAX_PREFIXES} are allowed", entries.len());
+        let message =
+            format!("the list has {count} prefixes, but at most {MAX_PREFIXES} are allowed", count = entries.len());
         return Err(DocumentError::new(DocumentErrorKind::TooMany, message));
     }
     let prefixes: Vec<Network> = entries.iter().filter_map(|entry| prefix(entry.as_object()?)).collect();
@@ -170,7 +173,7 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
 }
 
 fn no_prefixes(wanted: &str, found: &str) -> DocumentError {
-    let message = format!("the list is JSON, but {wanted}: {found}; {CONVERT}");
+    let message = format!("the list is JSON, but {wanted} ({found}): {CONVERT}");
     DocumentError::new(DocumentErrorKind::NoPrefixes, message)
 }
 
@@ -306,7 +309,7 @@ mod tests {
         }
         assert_eq!(error("{\"prefixes\":\n  [}").to_string(), "2:4: the list is not JSON: expected value");
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
-        let want = "the list is JSON, but it has no `prefixes` array: its keys are [\"Action needed\"]; ";
+        let want = "the list is JSON, but without an array `prefixes` (its keys are [\"Action needed\"]): ";
         assert!(moved.starts_with(want), "{moved}");
         // This list is as deeply nested as the size limit allows.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));

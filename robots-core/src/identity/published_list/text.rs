@@ -9,9 +9,9 @@ pub(super) const CONVERT: &str = "write one address or prefix per line, or JSON 
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
 pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
-    let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("it is not UTF-8", 1, 1)) };
+    let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("the document is not UTF-8", 1, 1)) };
     if text.trim_start().starts_with('<') {
-        return Err(unknown("it is HTML or XML", 1, 1));
+        return Err(unknown("the document is HTML or XML", 1, 1));
     }
     let mut read = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -31,7 +31,8 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
         })?;
         read.push(prefix);
         if read.len() > MAX_PREFIXES {
-            let message = format!("the list has more than {MAX_PREFIXES} prefixes, which is the maximum");
+            let message =
+                format!("the list has more than {MAX_PREFIXES} prefixes, but at most {MAX_PREFIXES} are allowed");
             return Err(DocumentError::new(DocumentErrorKind::TooMany, message).at(number + 1, column));
         }
     }
@@ -106,7 +107,7 @@ mod tests {
         let want = "2:1: \"9.9.9.9/33\" is not a network: the length after the slash must be a number up to 32";
         assert_eq!(refused("8.8.8.8\n9.9.9.9/33\n").to_string(), want);
         let html = refused("<html>").to_string();
-        let expected = "1:1: the list is neither JSON nor a list of prefixes: it is HTML or XML; write one ";
+        let expected = "1:1: the list is neither JSON nor a list of prefixes: the document is HTML or XML; write one ";
         assert!(html.starts_with(expected), "{html}");
     }
 }

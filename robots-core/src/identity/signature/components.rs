@@ -82,7 +82,7 @@ impl<'l> Components<'l> {
 /// use robots_core::identity::RequiredComponent;
 ///
 /// assert!("@path".parse::<RequiredComponent>().is_ok());
-/// assert!("@status".parse::<RequiredComponent>().is_err(), "it is a component of responses");
+/// assert!("@status".parse::<RequiredComponent>().is_err(), "this component exists only in responses");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequiredComponent(Box<str>);
@@ -119,8 +119,9 @@ impl FromStr for RequiredComponent {
         }
         Err(ValueError::of_any(
             text,
-            "is not a component that a signature can be required to cover: write \"@method\", \"@scheme\", \"@authority\", \
-             \"@target-uri\", \"@request-target\", \"@path\", \"@query\" or the name of a field in lower case",
+            "is not a component of requests that a signature can cover: write \"@method\", \"@scheme\", \
+             \"@authority\", \"@target-uri\", \"@request-target\", \"@path\", \"@query\" or the name of a field in \
+             lower case",
         ))
     }
 }

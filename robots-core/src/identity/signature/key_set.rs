@@ -52,7 +52,8 @@ impl KeySet {
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = |kind, message: String| DocumentError::new(kind, message);
         if octets.len() > MAX_BYTES {
-            let message = format!("the key set has {} bytes, but at most {MAX_BYTES} are allowed", octets.len());
+            let message =
+                format!("the key set has {size} bytes, but at most {MAX_BYTES} are allowed", size = octets.len());
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let value: Value = serde_json::from_slice(octets)
@@ -68,7 +69,8 @@ impl KeySet {
             None => return Err(no_key_set()),
         };
         if keys.len() > MAX_KEYS {
-            let message = format!("the key set has {} keys, but at most {MAX_KEYS} are allowed", keys.len());
+            let message =
+                format!("the key set has {count} keys, but at most {MAX_KEYS} are allowed", count = keys.len());
             return Err(error(DocumentErrorKind::TooMany, message));
         }
         let mut set = Self::default();

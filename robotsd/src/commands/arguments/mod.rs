@@ -43,7 +43,7 @@ impl WithinArgs {
         }
         let shown = printable_path(folder).to_string();
         let refusal = |fault: &str| {
-            let message = format!("{fault}, but --within {shown} allows only that folder: name a file in it");
+            let message = format!("{fault}, but --within allows only files in {shown}: name a file in that folder");
             io::Error::new(io::ErrorKind::PermissionDenied, message)
         };
         if path.to_str().is_some_and(is_url) {
@@ -56,7 +56,7 @@ impl WithinArgs {
                 Err(refusal("this path leads into a .git folder"))
             }
             Ok(_) => Ok(()),
-            Err(_) => Err(refusal("this path leads out of the folder")),
+            Err(_) => Err(refusal("this path leads to another folder")),
         }
     }
 

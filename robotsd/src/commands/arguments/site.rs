@@ -126,12 +126,12 @@ impl SiteArgs {
                 Some(path) => (path, "the default"),
                 None => {
                     return Err(io::Error::other(format!(
-                        "--site {site:?} needs a config, but no config was found: give one with --config FILE"
+                        "--site {site:?} needs a config, but none was found: name the config with --config FILE"
                     )));
                 }
             },
         };
-        complain(&format_args!("using the settings of {}, which is {origin}", path.display()));
+        complain(&format_args!("using the settings of {config} ({origin})", config = path.display()));
         Ok(Some(path))
     }
 
@@ -158,7 +158,10 @@ impl SiteArgs {
         let host = host.filter(|host| find(&config, &path, Some(&**host)).is_ok());
         let found = find(&config, &path, self.site.as_deref().or(host.as_deref()));
         if found.is_err() && self.config.is_none() && self.site.is_none() && !files.is_empty() {
-            complain(&"the config is not used, because it has several sites: choose one with --site");
+            complain(
+                &"the config is ignored, because it has several sites and none was chosen: choose one with \
+                --site",
+            );
             return Ok(without);
         }
         let configured = found.map_err(io::Error::other)?;
@@ -289,7 +292,8 @@ impl SelectedSite {
     /// Returns the version of the site with this hash from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
-        let missing = "no version of the site that this user can read in the state_dir of the config has the hash";
+        let missing =
+            "the state_dir of the config contains no version of the site (readable by this user) with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
@@ -301,7 +305,8 @@ impl SelectedSite {
         let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
         if let Some(problem) = state.switch_problem() {
             return complain(&format_args!(
-                "{problem}: a server with the same problem enforces nothing; this answer ignores the switch and grace periods"
+                "{problem}: a server that cannot read its kill switch enforces nothing; the answers below assume \
+                 that enforcement is on, without grace periods"
             ));
         }
         evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
@@ -325,9 +330,15 @@ impl SelectedSite {
     pub(in crate::commands) fn expectations(&self) -> io::Result<PathBuf> {
         let site = self.configured.as_ref().map(|configured| &configured.site);
         let missing = || match site {
-            Some(site) => format!("the site {:?} has no expectations: give a file of expectations", site.name),
+            Some(site) => {
+                format!(
+                    "the config names no expectations for the site {site:?}: give a file of expectations",
+                    site = site.name
+                )
+            }
             None => {
-                "no expectations were given: give a file of expectations, or with --config FILE a site that has one"
+                "no expectations were given: give a file of expectations, or use --config FILE with a site that has \
+                 expectations"
                     .to_owned()
             }
         };
@@ -396,8 +407,9 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
         let (version, file) = path.to_str()?.split_once(':').filter(|(_, file)| !file.is_empty())?;
-        let read = format!("pipe `git show {version}:{file}` in, and write \"-\" instead");
-        Some(format!("for a version in git, {read}"))
+        let read =
+            format!("run `git show {version}:{file}`, pipe its output into this command, and write \"-\" as the file");
+        Some(format!("to read a version in git, {read}"))
     };
     let hint = path.to_str().and_then(site_hint).or_else(usual).or_else(of_git);
     let hint = hint.filter(|_| error.kind() == io::ErrorKind::NotFound);
@@ -420,7 +432,10 @@ impl ConfiguredSite {
         let first = robots.lines().map(|line| line.number).find(|line| !places.is_own(*line));
         let first = first.unwrap_or_else(|| robots.lines().count() + 1);
         let titles = quoted_list(fragments.iter().map(|fragment| &*fragment.title));
-        complain(&format_args!("{}: the lines from line {first} on were appended from {titles}", printable(&name)));
+        complain(&format_args!(
+            "{file}: the lines from line {first} on come from the appended lists: {titles}",
+            file = printable(&name)
+        ));
         Ok(RobotsFile { name, bytes: appended.to_vec() })
     }
 
@@ -433,7 +448,8 @@ impl ConfiguredSite {
             }
             RobotsSource::Directory { path, fallback } => self.robots_of_host(path, fallback),
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => Err(io::Error::other(format!(
-                "the site {name:?} has no local robots.txt, because serve fetches it: give a copy of the file, or its URL"
+                "the site {name:?} has no local robots.txt, because `robotsd serve` fetches it: give a copy of the \
+                 file, or its URL"
             ))),
         }
     }
@@ -445,14 +461,17 @@ impl ConfiguredSite {
         let directory = open_folder(path, fallback)?;
         let list = || quoted_list(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
         let Some(host) = &self.host else {
-            let message = format!("the site {name:?} has one robots.txt per host; choose one with --site: {}", list());
+            let message = format!(
+                "the site {name:?} has one robots.txt per host: choose a host with --site: {sites}",
+                sites = list()
+            );
             return Err(io::Error::other(message));
         };
         let sites = directory.sites().load();
         let live = sites.get(host).ok_or_else(|| {
             io::Error::other(format!(
-                "the site {name:?} has no robots.txt for the host {host:?}; choose one of {}",
-                list()
+                "the site {name:?} has no robots.txt for the host {host:?}: choose one of {hosts}",
+                hosts = list()
             ))
         })?;
         let status = live.status();
@@ -489,10 +508,10 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         return match &*config.sites {
             [site] => Ok(found(site, None)),
             sites => Err(format!(
-                "{}: the config has {} sites; choose one with --site: {}",
-                path.display(),
-                sites.len(),
-                names()
+                "{config}: the config has {count} sites: choose one with --site: {names}",
+                config = path.display(),
+                count = sites.len(),
+                names = names()
             )),
         };
     };

@@ -133,19 +133,21 @@ impl FixArgs {
         let option = if self.fix { "--fix" } else { "--diff" };
         let url = || paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word));
         Some(match (self.fix, self.diff) {
-            (true, true) => "--fix and --diff exclude each other: --fix writes the corrections, --diff only shows \
-             them"
+            (true, true) => "--fix and --diff cannot be combined: --fix corrects the file, and --diff only shows the \
+                corrections"
                 .to_owned(),
-            (false, false) if self.unsafe_fixes => "--unsafe-fixes has no effect alone: add --fix or --diff".to_owned(),
+            (false, false) if self.unsafe_fixes => {
+                "--unsafe-fixes has no effect without --fix or --diff: add one of them".to_owned()
+            }
             (false, false) => return None,
-            _ if paths.is_empty() => format!("{option} corrects files: name the robots.txt"),
+            _ if paths.is_empty() => format!("{option} needs a file to correct: name the robots.txt"),
             _ => match url() {
                 Some(url) => {
                     let url = shown_url(url);
-                    format!("{option} corrects files, not what a site serves: name the file instead of {url}")
+                    format!("{option} corrects local files and cannot correct a URL: name the file instead of {url}")
                 }
                 None if self.fix && paths.len() > 1 && has_stdin(paths) => {
-                    "--fix with - writes the text to standard output: give - alone, or only files".to_owned()
+                    "--fix with - writes the corrected text to standard output: give - alone, or only files".to_owned()
                 }
                 None => return None,
             },
@@ -156,7 +158,7 @@ impl FixArgs {
 /// Parses the code of a lint, or returns an error with a suggestion.
 fn known_code(code: &str) -> Result<&'static str, String> {
     let known = codes().find(|known| *known == code);
-    known.ok_or_else(|| format!("no lint has this code: {}", hint(code)))
+    known.ok_or_else(|| format!("no lint has this code: {hint}", hint = hint(code)))
 }
 
 /// Returns the hint to append to the error for an unknown code.
@@ -177,7 +179,9 @@ pub(super) fn explain_codes(code: Option<&str>) -> io::Result<ExitCode> {
         Some(code) => match (Lint::of_code(code), answer_lint(code)) {
             (Some(lint), _) => explain(&mut out, lint)?,
             (None, Some(lint)) => explain_answer(&mut out, lint)?,
-            (None, None) => return Err(io::Error::other(format!("no lint has the code {code:?}: {}", hint(code)))),
+            (None, None) => {
+                return Err(io::Error::other(format!("no lint has the code {code:?}: {hint}", hint = hint(code))));
+            }
         },
     }
     out.flush()?;
@@ -200,13 +204,22 @@ fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
         writeln!(out, "\n{title}\n")?;
         example.to_string().lines().try_for_each(|line| writeln!(out, "    {line}"))?;
     }
-    writeln!(out, "\nTurn it off for a line with the comment \"# robots-check: allow({})\".", lint.code)
+    writeln!(
+        out,
+        "\nTo turn this lint off for a line, add the comment \"# robots-check: allow({code})\".",
+        code = lint.code
+    )
 }
 
 /// Explains a lint of servers' answers; there are no example files for it.
 fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
     write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
-    writeln!(out, "\nFound only when a URL is checked. Turn it off with --ignore {}; see {}", lint.code, lint.url())
+    writeln!(
+        out,
+        "\nThis lint applies only when a URL is checked. Turn it off with --ignore {code}. Details: {url}",
+        code = lint.code,
+        url = lint.url()
+    )
 }
 
 fn write_why(out: &mut impl Write, code: &str, severity: Severity, summary: &str, why: &str) -> io::Result<()> {

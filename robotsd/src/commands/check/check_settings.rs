@@ -136,8 +136,8 @@ impl Deny {
 /// or the code of a lint of servers' answers.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
-        let message = format!("{code:?} is about servers' answers, but these settings are for files");
-        return (message, "remove it; use `--ignore` when checking a URL".to_owned());
+        let message = format!("the lint {code:?} checks answers of servers, but these settings apply only to files");
+        return (message, "remove this code, and use `--ignore` if you check a URL".to_owned());
     }
     let hint = did_you_mean(code, Lint::all().iter().map(|lint| lint.code));
     let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists all codes".to_owned());

@@ -53,7 +53,8 @@ impl<'a> FixRun<'a> {
             return Ok(source);
         }
         let folder = printable_path(argument);
-        let fault = format!("this link leads out of {folder}, so it is not corrected: name the target file");
+        let fault =
+            format!("this link leads out of {folder}, so its target is not corrected: name the target file itself");
         Err((file.to_owned(), io::Error::other(fault)))
     }
 
@@ -99,10 +100,10 @@ impl<'a> FixRun<'a> {
         }
         if fixed.is_cut {
             self.is_cut = true;
-            let again = if self.args.fixing.diff { "" } else { ": run the command again to correct the rest" };
+            let again = if self.args.fixing.diff { "" } else { ": to correct the rest, run the command again" };
             let (name, most) = (printable(name), MAX_TIME.as_secs());
-            let more = "more can be corrected";
-            complain(&format_args!("{name}: correcting it took more than {most} s, so {more}{again}"));
+            let more = "some findings are not corrected yet";
+            complain(&format_args!("{name}: the correction was stopped after {most} s, so {more}{again}"));
         }
         Ok((!self.args.fixing.diff).then(|| after.to_vec()))
     }
@@ -144,7 +145,7 @@ fn write_effect(
 ) -> io::Result<bool> {
     let evaluator = |robots: &RobotsTxt| Evaluator::new(robots.bytes().to_vec(), Reading::Standard, settings);
     let diff = evaluator(before).diff(&evaluator(&fixed.robots), []);
-    writeln!(out, "the effect of the fixes in {}:", printable(name))?;
+    writeln!(out, "what the fixes in {file} change for crawlers:", file = printable(name))?;
     let names = DiffNames::new(name, &format!("{name} (fixed)"));
     writeln!(out, "{}", ChangesText { names: &names, diff: &diff, unread: &[] })?;
     if diff.is_cut {
@@ -249,7 +250,10 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> i
     refuse(&metadata)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let unwritable = |error: io::Error| {
-        io::Error::new(error.kind(), format!("the corrected file cannot be written to {}: {error}", folder.display()))
+        io::Error::new(
+            error.kind(),
+            format!("the corrected file cannot be written to {folder}: {error}", folder = folder.display()),
+        )
     };
     let aside = folder.join(format!(".robots-{}.tmp", std::process::id()));
     let replaced = internals::replace(&path, &aside, |file| {
@@ -258,7 +262,8 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> i
         file.set_permissions(metadata.permissions())?;
         file.sync_all()?;
         if fs::read(&path)? != read {
-            let why = "the file was changed during the correction, so it is left as it is: run the command again";
+            let why = "another program changed the file during the correction, so nothing was written: run the \
+                command again";
             return Err(io::Error::other(why));
         }
         Ok(())
@@ -269,19 +274,19 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> i
 fn refuse(metadata: &Metadata) -> io::Result<()> {
     let refusal = |fault: &str| {
         Err(io::Error::other(format!(
-            "{fault}: it is left as it is; to get the corrected text, pipe it to standard input (-)"
+            "{fault}: the file was not changed; to get the corrected text, pipe the file to standard input (-)"
         )))
     };
     if !metadata.is_file() {
-        return refusal("it is not a regular file, so it cannot be replaced");
+        return refusal("this is not a regular file, so it cannot be replaced");
     }
     if metadata.permissions().readonly() {
-        return refusal("it is read-only");
+        return refusal("the file is read-only");
     }
     match metadata.nlink().saturating_sub(1) {
         0 => Ok(()),
-        1 => refusal("it has another name (a hard link), which would keep the old text"),
-        names => refusal(&format!("it has {names} other names (hard links), which would keep the old text")),
+        1 => refusal("the file has a second name (a hard link), which would keep the old text"),
+        names => refusal(&format!("the file has {names} other names (hard links), which would keep the old text")),
     }
 }
 
@@ -297,8 +302,11 @@ fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
         return Ok(());
     }
     chown(path, None, Some(metadata.gid())).map_err(|error| {
-        let fault = format!("its group {} cannot be kept ({error}), so it is left as it is", metadata.gid());
-        io::Error::new(error.kind(), format!("{fault}: to get the corrected text, pipe it to standard input (-)"))
+        let fault = format!(
+            "the corrected file cannot get the group {group} of the old one ({error}), so nothing was written",
+            group = metadata.gid()
+        );
+        io::Error::new(error.kind(), format!("{fault}: to get the corrected text, pipe the file to standard input (-)"))
     })
 }
 
@@ -371,14 +379,14 @@ mod tests {
             assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), names);
         };
         fs::write(&file, "saved").expect("a file");
-        refused(1, "the file was changed during the correction");
+        refused(1, "another program changed the file during the correction");
         assert_eq!(fs::read(&file).expect("a file"), b"saved");
         fs::write(&file, "old").expect("a file");
         fs::hard_link(&file, folder.path().join("other")).expect("a link");
-        refused(2, "it has another name (a hard link)");
+        refused(2, "the file has a second name (a hard link)");
         fs::remove_file(folder.path().join("other")).expect("a file");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).expect("a mode");
-        refused(1, "it is read-only");
+        refused(1, "the file is read-only");
         assert_eq!(fs::read(&file).expect("a file"), b"old");
         assert_eq!(mode(&file), 0o444);
     }

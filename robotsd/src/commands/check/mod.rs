@@ -52,7 +52,7 @@ const MAX_SHOWN: usize = 100_000;
 /// Note that is printed after a check without a config: the settings of a site can cause further
 /// findings.
 const WITHOUT_SITE: &str =
-    "checked without --config: the site's mode, overrides, exemptions and crawlers were not considered";
+    "checked without --config, so the mode, overrides, exemptions and crawlers of a site were not considered";
 
 /// How much of the findings of a file the text format shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,8 +336,10 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     let mut files = if robots.is_empty() { texts } else { robots };
     files.sort();
     if files.is_empty() && failed.is_empty() {
-        let error =
-            io::Error::new(io::ErrorKind::NotFound, "the directory contains neither a robots.txt nor a .txt file");
+        let error = io::Error::new(
+            io::ErrorKind::NotFound,
+            "the folder contains no file to check: neither a robots.txt nor another .txt file",
+        );
         return vec![Err((path.to_owned(), error))];
     }
     files.into_iter().map(|file| Ok(InputSource::Found(file))).chain(failed.into_iter().map(Err)).collect()

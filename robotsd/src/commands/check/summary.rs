@@ -89,7 +89,7 @@ impl CheckSummary {
         let verdict = if is_denied || self.unread > 0 || self.is_cut { "Fails" } else { "Passes" };
         let unread = match self.unread {
             0 => String::new(),
-            count => format!("; {} could not be read", plural(count, "file")),
+            count => format!("; {files} could not be read", files = plural(count, "file")),
         };
         writeln!(out, "**{verdict}**: {}{unread}\n", self.found())
     }
@@ -185,7 +185,7 @@ impl<'r> FindingGroups<'r> {
         if counted.is_empty() {
             return Ok(());
         }
-        writeln!(out, "notes (shown with --notes):")?;
+        writeln!(out, "notes (add --notes to show them):")?;
         let name = printable(checked.name);
         let width = counted.iter().map(|group| group.count.to_string().len()).max().unwrap_or(0);
         for group in counted {

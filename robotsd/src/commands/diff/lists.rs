@@ -181,14 +181,16 @@ impl PageListArgs {
             // --max-loss would never fail.
             let fault = match found.lists.iter().find(|list| list.pages == 0) {
                 None if found.lists.is_empty() => {
-                    Some("there are no pages to measure: name some with --sitemap, --urls or --log".to_owned())
+                    Some("there are no pages to measure: name pages with --sitemap, --urls or --log".to_owned())
                 }
                 Some(list) if list.of == REQUESTED => Some(
                     "no request in the logs is from a search engine, so there is nothing to measure: give logs of \
                      more days, or pages with --sitemap or --urls"
                         .to_owned(),
                 ),
-                empty => empty.map(|list| format!("there are no pages {}, so there is nothing to measure", list.of)),
+                empty => empty.map(|list| {
+                    format!("the list has no pages ({kind}), so there is nothing to measure", kind = list.of)
+                }),
             };
             if let Some(fault) = fault {
                 return Err(io::Error::other(format!("--max-loss: {fault}")));

@@ -115,10 +115,10 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
 /// Prints a notice that more may change than what is shown.
 pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
-        "{}: comparing the files took more than {} s, so more may change than is shown: use fewer rules, or patterns \
-         with fewer wildcards",
-        printable(name),
-        MAX_TIME.as_secs()
+        "{file}: comparing the files took more than {seconds} s, so more may change than is shown: use fewer rules, \
+         or patterns with fewer wildcards",
+        file = printable(name),
+        seconds = MAX_TIME.as_secs()
     ));
 }
 
@@ -128,7 +128,10 @@ fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);
     if new.to_str().is_some_and(is_url) {
-        let message = format!("NEW must be the file that will be served next: write robotsd diff {name} {USUAL_FILE}");
+        let message = format!(
+            "NEW is the file that will be served next, so it cannot be a URL: to compare the served file with the \
+             local one, write robotsd diff {name} {USUAL_FILE}"
+        );
         return Err(io::Error::other(message));
     }
     if real(new).is_some_and(|new| Some(new) == real(Path::new(USUAL_FILE))) {
@@ -137,7 +140,7 @@ fn beside_usual_file(new: &Path) -> io::Result<()> {
             "OLD is missing: to compare with the version before {name}, write {before}"
         )));
     }
-    complain(&format_args!("OLD is the {USUAL_FILE} in this folder"));
+    complain(&format_args!("OLD is not given, so it is the {USUAL_FILE} in this folder"));
     Ok(())
 }
 
@@ -146,7 +149,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     let both: Vec<_> = args.files.iter().map(PathBuf::as_path).filter(|_| args.files.len() > 1).collect();
     let site = args.site.select_for(&both, &[])?;
     let Some((new, old)) = args.files.split_last() else {
-        return Err(io::Error::other("name NEW, or OLD and NEW"));
+        return Err(io::Error::other("no file is given: name NEW, or OLD and NEW"));
     };
     let old = old.first();
     if old.is_none() && !site.is_configured() {
@@ -154,7 +157,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let (old, new) = (site.robots(old.map(PathBuf::as_path))?, site.named(new)?);
     if old.name == "-" && old.bytes.is_empty() {
-        complain(&"OLD, from standard input, is empty: it allows everything");
+        complain(&"OLD, which was read from standard input, is empty and therefore allows everything");
     }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);

@@ -66,7 +66,10 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     match loss.requests {
         Some(requests) => {
             let (share, all) = (percent(requests.lost, requests.all), grouped(requests.all));
-            format!("{pages} {list}: {share} of its requests, {} of {all}{excess}", grouped(requests.lost))
+            format!(
+                "{pages} {list}: {share} of its requests, {requests} of {all}{excess}",
+                requests = grouped(requests.lost)
+            )
         }
         None => format!("{pages} {list} ({}){excess}", percent(lost, of)),
     }
@@ -86,7 +89,7 @@ fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
     match count {
         0 => format!("there are no pages {list}"),
         1 => format!("search engines do not lose the only page {list}"),
-        _ => format!("search engines lose none of the {} pages {list}", grouped(count)),
+        _ => format!("search engines lose none of the {count} pages {list}", count = grouped(count)),
     }
 }
 
@@ -111,8 +114,12 @@ fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
         let whose = if named.len() == 1 { "its" } else { "their" };
-        let others = (!others.is_empty())
-            .then(|| format!(", and {} that obey {whose} group", list(&others, style, |more| format!("{more} more"))));
+        let others = (!others.is_empty()).then(|| {
+            format!(
+                ", and {crawlers} that obey {whose} group",
+                crawlers = list(&others, style, |more| format!("{more} more"))
+            )
+        });
         format!("{}{}", list(&named, style, more_named), others.unwrap_or_default())
     };
     let classes: Vec<_> = diff.spared.iter().take(SHOWN).map(of_class).collect();
@@ -126,7 +133,7 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     let mut totals: Vec<_> = (!diff.effects.is_empty()).then(|| totals(&diff.effects)).into_iter().collect();
     if !diff.delays.is_empty() {
         let crawlers = diff.delays.iter().map(|delay| &*delay.crawlers);
-        totals.push(format!("the delay changed for {}", whom(crawlers)));
+        totals.push(format!("the delay changed for {crawlers}", crawlers = whom(crawlers)));
     }
     for (state, addresses) in [("no longer named", &diff.sitemaps_removed), ("named now", &diff.sitemaps_added)] {
         let list = first_few(addresses.iter().map(|address| style(address)), SHOWN);
@@ -153,8 +160,8 @@ fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
 fn what(change: &Change, style: NameStyle) -> String {
     match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
-        (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
-        (Breadth::Rest, Access::Allow) => "all that no other rule disallows".to_owned(),
+        (Breadth::Rest, Access::Disallow) => "all paths that no other rule allows".to_owned(),
+        (Breadth::Rest, Access::Allow) => "all paths that no other rule disallows".to_owned(),
         _ => style(&change.path),
     }
 }
@@ -203,7 +210,7 @@ fn totals(effects: &[Effect]) -> String {
         .collect();
     let mut parts: Vec<String> = Vec::new();
     for (access, state) in [(Access::Disallow, "disallowed"), (Access::Allow, "allowed")] {
-        for (breadth, site) in [(Breadth::Site, "the whole site"), (Breadth::Rest, "all but the exceptions")] {
+        for (breadth, site) in [(Breadth::Site, "the whole site"), (Breadth::Rest, "the site except for some paths")] {
             let is_one = |change: &Change| change.access == access && change.breadth == breadth;
             let affected: Vec<_> = effects.iter().filter(|effect| effect.changes.iter().any(is_one)).collect();
             if affected.is_empty() {
@@ -236,7 +243,9 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     match (crawlers.len() - usize::from(others), others) {
         (0, _) => "every crawler that neither file names".to_owned(),
         (count, false) => plural(count, "crawler"),
-        (count, true) => format!("{} and every other that neither file names", plural(count, "crawler")),
+        (count, true) => {
+            format!("{crawlers} and every other that neither file names", crawlers = plural(count, "crawler"))
+        }
     }
 }
 
@@ -257,7 +266,7 @@ pub(super) fn write_markdown(
     pages: &ListLosses,
     unread: &[&Finding],
 ) -> io::Result<()> {
-    let mut comment = format!("### {}: what changes for crawlers\n\n", cell(&names.new));
+    let mut comment = format!("### {file}: what changes for crawlers\n\n", file = cell(&names.new));
     for loss in &pages.losses {
         if comment.len() < MAX_BYTES {
             let _ = writeln!(comment, "{}\n", LossMarkdown { loss });

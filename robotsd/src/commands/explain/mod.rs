@@ -76,11 +76,11 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["batch", "token"])]
     address: Option<IpAddr>,
 
-    /// The method of the request
+    /// The HTTP method of the request: rules for * apply only to some methods
     #[arg(long, default_value = "GET")]
     method: String,
 
-    /// How the file is read
+    /// The way to interpret the file
     #[arg(long, value_parser = readings(), default_value = "standard")]
     reading: Reading,
 
@@ -104,9 +104,9 @@ enum ExplainFormat {
 
 fn readings() -> impl TypedValueParser<Value = Reading> {
     let words = [
-        PossibleValue::new("standard").help("RFC 9309 from the perspective of a server"),
-        PossibleValue::new("reference").help("As the reference parser reads it"),
-        PossibleValue::new("legacy").help("As older specification pages read it"),
+        PossibleValue::new("standard").help("As RFC 9309 requires, from the perspective of a server"),
+        PossibleValue::new("reference").help("As Google's reference parser (google/robotstxt) reads the file"),
+        PossibleValue::new("legacy").help("As older descriptions of robots.txt define it"),
     ];
     PossibleValuesParser::new(words).try_map(|word| word.parse::<Reading>())
 }
@@ -122,7 +122,9 @@ fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let (questions, was) = if failed == 1 { ("question", "was") } else { ("questions", "were") };
-    complain(&format_args!("{failed} {questions} {was} not answered: see \"error\" in the output"));
+    complain(&format_args!(
+        "{failed} {questions} {was} not answered: the field \"error\" in the output contains the reason"
+    ));
     Ok(ExitCode::from(FAILED))
 }
 
@@ -200,7 +202,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
         }
     }
     if format == ExplainFormat::Matrix {
-        writeln!(out, "no (N): line N of {} disallows it", printable(&file))?;
+        writeln!(out, "no (N): line N of {file} disallows the URL", file = printable(&file))?;
     }
     out.flush()?;
     Ok(if rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
@@ -213,7 +215,9 @@ impl ExplainArgs {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
         {
-            return Err(format!("{file:?} is a file, not a URL: if it is the robots.txt, write --robots {file}"));
+            return Err(format!(
+                "{file:?} is a file, not a URL: if this file is the robots.txt, write --robots {file}"
+            ));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
             let fault = "no crawler is named: name one with --user-agent NAME, or with --token TOKEN to explain only \
@@ -265,15 +269,15 @@ impl ExplainArgs {
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
         let shown = printable(name);
-        let token = "use --token to explain the file for this name";
+        let token = "use --token to explain what the file means for this name";
         let unknown = evaluator.unknown_name(name, None);
         if let Some((unknown, hint)) = unknown.as_ref().and_then(|unknown| Some((unknown, unknown.hint()?))) {
             return Err(io::Error::other(format!("--user-agent {shown:?}: {}: {hint} Or {token}", unknown.fault())));
         }
         if evaluator.is_word_of_no_crawler(name) && evaluator.resolve(name).1.first().class() == Class::NonBrowser {
             return Err(io::Error::other(format!(
-                "--user-agent {shown:?}: it is neither the name of a crawler nor a whole header: write the \
-                 header as sent, or {token}"
+                "--user-agent {shown:?}: this is neither the name of a crawler nor a whole User-Agent header: write \
+                 the whole header, or {token}"
             )));
         }
     }

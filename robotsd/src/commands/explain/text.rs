@@ -34,9 +34,11 @@ impl ExplainedRequest<'_> {
         match self.requester {
             Requester::Token { crawler: Some(crawler), tokens, .. } => {
                 let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
-                Some(format!("the token of {crawler}; obeys {}", tokens.join(", then ")))
+                Some(format!("the token of {crawler}; obeys {tokens}", tokens = tokens.join(", then ")))
             }
-            Requester::Token { name, crawler: None, .. } => Some(format!("the token {name}, used as given")),
+            Requester::Token { name, crawler: None, .. } => {
+                Some(format!("the token {name}, which the registry does not contain"))
+            }
             Requester::Agents { .. } => self.explanation.agent().map(|agent| agent.to_string()),
         }
     }
@@ -100,7 +102,9 @@ impl ExplainedRequest<'_> {
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
-        star.map_or_else(String::new, |rule| format!("; `*` would have disallowed it, line {}", rule.line()))
+        star.map_or_else(String::new, |rule| {
+            format!("; the group for `*` would have disallowed the path (line {line})", line = rule.line())
+        })
     }
 
     fn without_group(&self) -> String {
@@ -116,7 +120,7 @@ impl ExplainedRequest<'_> {
                 // the message contains the rule of that group.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
-                        format!(", though {}, is for every crawler without a group", rule_line(rule))
+                        format!(", although {rule}, is for every crawler without a group", rule = rule_line(rule))
                     });
                     let who = if self.site.is_configured() { "the config" } else { "robotsd by default" };
                     format!("no group names it, and {who} does not apply `*` to {category} agents{though}")
@@ -125,7 +129,10 @@ impl ExplainedRequest<'_> {
             },
             // The group for `*` applies to the agent, so the method must be the reason.
             (true, true) => {
-                format!("no group names it, and the group for `*` does not apply to {}", printable(self.method))
+                format!(
+                    "no group names it, and the group for `*` does not apply to {method}",
+                    method = printable(self.method)
+                )
             }
             (false, _) => "no group in the file applies to it".to_owned(),
         }
@@ -173,7 +180,7 @@ const NAMES: usize = 3;
 fn decider(verdict: Verdict<'_>, token: Option<&ProductToken>) -> String {
     let group = verdict.group().map_or_else(String::new, |group| names(group, token));
     match verdict.rule().filter(|rule| !rule.pattern().is_empty()) {
-        Some(rule) => format!("{}, in the group for {group}", rule_line(rule)),
+        Some(rule) => format!("{rule}, in the group for {group}", rule = rule_line(rule)),
         None => format!("no rule in the group for {group} matches"),
     }
 }
@@ -208,7 +215,7 @@ fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
         return String::new();
     }
     match trace.and_then(Trace::deciding) {
-        Some(deciding) => format!("; servers may read the path as {}", printable(&deciding.path)),
+        Some(deciding) => format!("; servers may read this path as {path}", path = printable(&deciding.path)),
         None => String::new(),
     }
 }

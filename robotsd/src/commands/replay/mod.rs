@@ -73,7 +73,7 @@ const NO_LINE: &str = "no line of the logs could be read as a request. Supported
                        forward them; if the format is not detected, name it with --log-format";
 
 /// Error message for logs without any User-Agent.
-const NO_AGENT: &str = "no request in the logs has a User-Agent, so the report cannot tell anything about crawlers";
+const NO_AGENT: &str = "no request in the logs has a User-Agent, so crawlers cannot be recognised";
 
 /// Error message for logs whose lines are those of a server's error log.
 const ERROR_LOG: &str = "these are error logs, which contain few requests and no User-Agent: name the server's \
@@ -111,12 +111,12 @@ pub(crate) struct ReplayArgs {
     /// board does
     ///
     /// PATH is a file in a git repository, or a directory of the repository with a robots.txt in
-    /// it. A version is in force from its commit on, on the branch that is checked out. PATH may
-    /// also be a directory of files with a date in their names (2026-11-01, 20261101T1230, in UTC).
-    /// That is when the version came into force. PATH may also be a single such file; then
-    /// --history may be repeated. If the name of the file contains no date, the time of its last
-    /// change is used. Unless --robots is given, the newest version is the robots.txt. Crawlers are
-    /// not accused for periods without a line in the logs.
+    /// it. A version counts as served from its commit on, on the branch that is checked out. PATH
+    /// may also be a directory of files with a date in their names (2026-11-01, 20261101T1230, in
+    /// UTC). The date is the time when the version was first served. PATH may also be a single such
+    /// file; then --history may be repeated. If the name of the file contains no date, the time of
+    /// its last change is used. Unless --robots is given, the newest version is the robots.txt.
+    /// Crawlers are not accused for periods without a line in the logs.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 
@@ -168,11 +168,11 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "ADDRESS", requires = "rdns", value_parser = resolver)]
     resolver: Vec<SocketAddr>,
 
-    /// Show the values of queries
+    /// Show the values in query strings, which the report otherwise hides
     #[arg(long)]
     keep_queries: bool,
 
-    /// Show whole addresses
+    /// Show whole addresses of clients, which the report otherwise shortens
     #[arg(long)]
     keep_addresses: bool,
 }
@@ -320,8 +320,8 @@ impl ReplayArgs {
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
-                "--rdns reads the logs twice, but {} can be read only once: save it as a file",
-                printable_path(log)
+                "--rdns reads the logs twice, but {log} can be read only once: save this log as a file",
+                log = printable_path(log)
             )));
         }
         let mut questions = NameQuestions::default();

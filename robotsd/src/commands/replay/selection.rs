@@ -97,14 +97,15 @@ impl LogSelection {
         let pages = (counts.refusal_pages > 0).then(|| {
             let requests = counted(counts.refusal_pages, "request");
             format!(
-                "left out {requests} of a proxy for refusal pages, because the refused requests have their own lines"
+                "{requests} of a proxy for refusal pages were left out, because the refused requests have lines of \
+                 their own"
             )
         });
         let questions = (counts.questions > 0).then(|| {
             let questions = counted(counts.questions, "line");
             format!(
-                "cannot count {questions} with a proxy's question, because the question does not contain the request: use \
-                 the log of the proxy"
+                "{questions} with a decision request of a proxy cannot be counted, because the log does not contain \
+                 the request that it is about: use the log of the proxy"
             )
         });
         let questions = questions.into_iter().chain(pages);
@@ -113,12 +114,12 @@ impl LogSelection {
         let (are, count) = if other == 1 { ("is", "does") } else { ("are", "do") };
         let left_out = (other > 0).then(|| {
             let (requests, hosts) = (counted(other, "request"), hosts.list());
-            format!("{requests} {are} for hosts other than those of the site {site:?}, {hosts}, and {count} not count")
+            format!("{requests} {are} for other hosts than those of the site {site:?} ({hosts}), and {count} not count")
         });
         let assumed = (unnamed > 0).then(|| {
             let lines = match unnamed == requests {
                 true => "no request in the log has a host: all".to_owned(),
-                false => format!("{} without a host in the log", counted(unnamed, "request")),
+                false => format!("{requests} without a host in the log", requests = counted(unnamed, "request")),
             };
             format!("{lines} count as requests for the site {site:?}; to confirm this, use --host HOST")
         });
@@ -129,7 +130,7 @@ impl LogSelection {
     /// read.
     pub(in crate::commands) fn complain_of_missing_keys(&self) {
         let missing = self.json_keys.missing();
-        missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs has this key")));
+        missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs contains this key")));
     }
 
     /// Returns the reason why no request is counted, if all requests are for other hosts or are a

@@ -61,7 +61,7 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
         true => Box::new(io::stdin()),
         // A device is an error, because reading one never ends (except `/dev/null`).
         false if is_device(path)? => {
-            let fault = "this is a device: name a file, a pipe, or - for standard input";
+            let fault = "this is a device, not a log: name a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         }
         false => Box::new(input::open(path)?),
@@ -116,9 +116,11 @@ struct NamedLog {
 impl NamedLog {
     fn named(&self, error: &io::Error) -> io::Error {
         let advice = match error.kind() {
-            io::ErrorKind::IsADirectory => ": name the logs in it",
+            io::ErrorKind::IsADirectory => ": this is a folder: name the logs in it",
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "",
-            _ if self.is_packed => ": the file is damaged or cut; the part that could be decompressed is counted",
+            _ if self.is_packed => {
+                ": the file is damaged or incomplete; only the part that could be decompressed is counted"
+            }
             _ => "",
         };
         io::Error::new(error.kind(), format!("{}: {error}{advice}", self.name))

@@ -51,19 +51,25 @@ pub(super) fn resolve(
 ) -> Option<Vec<AppendSettings>> {
     if let Some(further) = written.get(MAX_PARTS) {
         faults.push(
-            further.fault(format!("a site may append at most {MAX_PARTS} parts: merge some of them into one file")),
+            further
+                .fault(format!("a site may append at most {MAX_PARTS} lists: merge some of the lists into one file")),
         );
         return None;
     }
     let parts = faults.keep_all(written.iter().map(|part| resolve_part(part, state_dir, folder)))?;
     for (at, part) in parts.iter().enumerate() {
         if parts[..at].iter().any(|before| before.source == part.source) {
-            faults.push(written[at].fault(format!("{} is appended twice: remove one of the two", part.source)));
+            faults.push(
+                written[at]
+                    .fault(format!("{source} is appended twice: remove one of the two entries", source = part.source)),
+            );
             return None;
         }
         if parts[..at].iter().any(|before| before.title == part.title) {
-            let message =
-                format!("another part is called {:?}, too: write a different name for one of them", part.title);
+            let message = format!(
+                "two appended lists are called {title:?}: write a different name for one of them",
+                title = part.title
+            );
             faults.push(written[at].fault(message));
             return None;
         }
@@ -87,10 +93,12 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             AppendSource::Url(DocumentSettings::resolve(url, ca.as_ref(), state_dir, FOLDER, folder)?)
         }
         (Some(_), Some(url)) => {
-            return Err(url.fault("a part cannot have both \"path\" and \"url\": remove one of them"));
+            return Err(url.fault("an appended list cannot have both \"path\" and \"url\": remove one of the two keys"));
         }
         (None, None) => {
-            return Err(part.fault("there is nothing to append: write path = \"…\" or url = \"https://…\""));
+            return Err(
+                part.fault("this entry does not say which list to append: write path = \"…\" or url = \"https://…\"")
+            );
         }
     };
     if let (Some(ca), AppendSource::File(_)) = (ca, &source) {

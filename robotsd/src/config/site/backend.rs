@@ -76,19 +76,25 @@ pub(super) fn resolve(
         (None, Some(root)) => {
             let path = folder.join(root.get_ref());
             if !path.is_dir() {
-                let message =
-                    format!("{:?} is not a folder: write the folder with the static files", path.display().to_string());
+                let message = format!(
+                    "{path:?} is not a folder: write the folder with the static files",
+                    path = path.display().to_string()
+                );
                 return Err(root.fault(message));
             }
             let dotfiles = site.dotfiles.map_or_else(Dotfiles::default, |dotfiles| *dotfiles.get_ref());
             Ok(Some(Backend::Files(StaticFiles { root: path, dotfiles })))
         }
         (Some(_), Some(root)) => {
-            Err(root.fault("a site cannot have both \"upstreams\" and \"root\": remove one of them"))
+            Err(root.fault("a site cannot have both \"upstreams\" and \"root\": remove one of the two keys"))
         }
         (None, None) if listeners.iter().all(|listener| listener.kind == ListenerKind::Decision) => Ok(None),
         (None, None) => {
-            let message = format!("the site {:?} has no backend: write \"upstreams\" or \"root\"", site.name.get_ref());
+            let message = format!(
+                "the site {site:?} has no backend to forward requests to: write \"upstreams\" (servers) or \"root\" \
+                 (a folder of static files)",
+                site = site.name.get_ref()
+            );
             Err(site.name.fault(message))
         }
     }
@@ -152,17 +158,18 @@ pub(super) fn faulty(
         let is_listener = |address: &SocketAddr| endpoint.is_listener(*address);
         if let Some(address) = listeners.iter().map(|listener| *listener.address.get_ref()).find(is_listener) {
             let message = format!(
-                "the upstream {:?} is the listener {address} of this config, so requests would loop: write the \
+                "the upstream {url:?} is the listener {address} of this config, so requests would loop: write the \
                  address of the origin server",
-                url.get_ref()
+                url = url.get_ref()
             );
             faults.push(url.fault(message));
         }
         if let Some(address) = own_proxy.iter().copied().find(is_listener) {
             let message = format!(
-                "the upstream {:?} is the admin listener {address}, which accepts this machine as its proxy, so every client of the site \
-                 could act as any [[admin.user]]: write the address of the origin server",
-                url.get_ref()
+                "the upstream {url:?} is the address {address} of the admin interface, which trusts this machine as \
+                 a proxy. Every client of the site could act as any [[admin.user]]: write the address of the origin \
+                 server instead",
+                url = url.get_ref()
             );
             faults.push(url.fault(message));
         }

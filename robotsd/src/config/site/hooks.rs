@@ -126,14 +126,14 @@ pub(in crate::config) fn resolve(
     faults: &mut Faults,
 ) -> Option<Vec<Arc<HookSettings>>> {
     if let Some(further) = written.get(MAX_HOOKS) {
-        faults.push(further.fault(format!("only {MAX_HOOKS} such requests are allowed: remove this one")));
+        faults.push(further.fault(format!("at most {MAX_HOOKS} requests of this kind are allowed: remove one")));
         return None;
     }
     let hooks: Vec<_> = written.iter().map(|hook| resolve_hook(hook.get_ref(), of, scope, faults)).collect();
     let hooks: Vec<Arc<HookSettings>> = hooks.into_iter().collect::<Option<_>>()?;
     for (at, hook) in hooks.iter().enumerate() {
         if hooks[..at].iter().any(|before| before.fingerprint() == hook.fingerprint()) {
-            faults.push(written[at].fault("this request is configured twice: remove one of them"));
+            faults.push(written[at].fault("the same request is configured twice: remove one of the two entries"));
             return None;
         }
     }
@@ -148,7 +148,10 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
     match (of, hook.on.first()) {
         (HookUse::Events, None) => {
             let events = NotifyEvent::ALL.map(NotifyEvent::as_str).join("\", \"");
-            let message = format!("this notification has no events: write on = [\"{events}\"], or some of them");
+            let message = format!(
+                "this notification has no events, so it would never be sent: write on = [\"{events}\"], or some of \
+                 these events"
+            );
             faults.push(hook.url.fault(message));
         }
         (HookUse::Hosts | HookUse::Patterns, Some(event)) => {
@@ -161,7 +164,7 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
         faults.push(format.fault("\"format\" requires a body: write one such as body = '{\"text\": \"{{message}}\"}'"));
     }
     if let Some((_, value)) = hook.headers.iter().nth(MAX_HEADERS) {
-        faults.push(value.fault(format!("only {MAX_HEADERS} headers are allowed in a request: remove this one")));
+        faults.push(value.fault(format!("at most {MAX_HEADERS} headers are allowed in a request: remove one")));
     }
     let headers = faults.keep_all(hook.headers.iter().map(|(name, value)| header(name, value, folder)));
     let trust = match (&hook.ca, &target) {
@@ -194,7 +197,7 @@ fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
         ))
     };
     if url.get_ref().contains("{{") {
-        return Err(fault("{{…}} is replaced only in the body"));
+        return Err(fault("values in braces ({{…}}) are replaced only in the body, not here"));
     }
     let uri: Uri = url.get_ref().parse().map_err(|error: http::uri::InvalidUri| fault(&error.to_string()))?;
     HookTarget::new(uri).map_err(fault)
@@ -215,7 +218,8 @@ fn body(written: &Spanned<String>, hook: &RawHook, of: HookUse) -> Result<BodyTe
     let body = BodyTemplate::parse(written.get_ref(), format).map_err(|message| written.fault(message))?;
     let unknown = match of {
         HookUse::Patterns => {
-            "the site has no host for {{host}}, {{url}} and {{urls}}: write one without \"*\" in \"hosts\""
+            "the site has no host that could replace {{host}}, {{url}} and {{urls}}: write a host without \"*\" in \
+             \"hosts\""
         }
         HookUse::Events => {
             "{{host}}, {{url}} and {{urls}} are available only in [[site.robots.on_publish]]: write {{site}} instead"
@@ -233,10 +237,10 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
     // Some servers treat `_` as `-`.
     let dashed = field.as_str().replace('_', "-");
     if OURS.contains(&&*dashed) || dashed.starts_with("webhook-") {
-        return Err(fault(format!("{name:?} is set by robotsd: remove it")));
+        return Err(fault(format!("robotsd sets the header {name:?} itself: remove it")));
     }
     if dashed.starts_with("robotsd-") {
-        return Err(fault(format!("{name:?} is only for robotsd's own commands: remove it")));
+        return Err(fault(format!("the header {name:?} is reserved for the commands of robotsd: remove it")));
     }
     match value.get_ref() {
         RawHeader::Secret(secret) if secret.file.as_os_str().is_empty() => {
@@ -244,7 +248,8 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
         }
         RawHeader::Secret(secret) => Ok((field, HookHeader::File(folder.join(&secret.file)))),
         RawHeader::Text(_) if is_secret(field.as_str()) => Err(fault(format!(
-            "{name:?} contains a secret that `config show` and the log would show: write {{ file = \"…\" }}, and the secret into this file"
+            "the header {name:?} contains a secret, which `config show` and the log would show: write the secret \
+             into a file, and {{ file = \"…\" }} here"
         ))),
         RawHeader::Text(text) => match HeaderValue::from_str(text) {
             Ok(value) => Ok((field, HookHeader::Text(value))),

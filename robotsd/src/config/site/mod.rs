@@ -148,17 +148,17 @@ pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());
     } else if name.contains('*') || name.eq_ignore_ascii_case("all") {
-        "\"*\" and \"all\" stand for every site, and \"*\" in a name stands for any characters"
+        "in commands, \"*\" and \"all\" mean every site, and \"*\" in a name means any characters"
     } else if name.contains('/') {
-        "\"/\" separates a site from one of its hosts, as in \"shop/www.example\""
+        "in commands, \"/\" separates a site from one of its hosts, as in \"shop/www.example\""
     } else if name.contains(',') {
-        "\",\" separates the names in a list"
+        "in commands, \",\" separates the names in a list"
     } else if name.starts_with('-') {
-        "commands read a name that begins with \"-\" as an option"
+        "commands would read a name that begins with \"-\" as an option"
     } else if name.split(' ').any(str::is_empty) {
-        "a space at the beginning or end, or next to another space, cannot be seen"
+        "nobody can see a space at the beginning or end, or next to another space"
     } else if !is_shown_whole(name) {
-        "it contains an invisible character, so it looks like another name"
+        "the name contains an invisible character, so it looks like another name"
     } else {
         return None;
     };
@@ -174,7 +174,8 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
             faults.keep(added.map_err(|error| host.fault(error.to_string())));
         }
         if site.hosts.is_empty() && hosts.insert("*", ()).is_err() {
-            let message = "an earlier site has no hosts, so it matches every host: write \"hosts\" for each of the two";
+            let message = "an earlier site has no \"hosts\" and therefore serves every host, so this site would get \
+                no requests: write \"hosts\" for each of the two";
             faults.push(site.name.fault(message));
         }
     }

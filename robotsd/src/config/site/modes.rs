@@ -70,7 +70,7 @@ impl Value for RawModes {
                 _ => vec![value],
             };
             if items.is_empty() {
-                let help = format!("write {:?} = \"tag\", or remove this key", key.get_ref());
+                let help = format!("write {key:?} = \"tag\", or remove this key", key = key.get_ref());
                 reader.faults.push(Fault::new(value.span(), "the list contains no mode").help(help));
             }
             for item in items {
@@ -108,7 +108,7 @@ impl Scope {
             (None, Ok(Selector::Index)) => return Some(Self::Crawlers(Selector::Index)),
             (_, Err(error)) if is_word("agent") || is_word("category") => reader.faults.push(key.fault(error)),
             _ => {
-                let message = format!("{:?} is not a key of [site.modes]", key.get_ref());
+                let message = format!("{key:?} is not a key of [site.modes]", key = key.get_ref());
                 let help = "write \"agent:NAME\", \"category:WORD\", \"pattern:/PATH\" or \"index\"".to_owned();
                 reader.faults.push(key.fault(message).help(help));
             }
@@ -129,17 +129,20 @@ impl Exception {
     fn overrides(&self) -> Result<(Option<Override>, Option<Override<RateMode>>), Fault> {
         let RawMode { mode, rate, until } = self.modes.get_ref();
         if mode.is_none() && rate.is_none() {
-            let message = "an exception requires mode (for disallowed requests), rate (for requests that exceed a crawl delay) or both";
+            let message = "an override requires \"mode\" (for disallowed requests), \"rate\" (for requests that \
+                exceed a crawl delay) or both";
             return Err(self.modes.fault(message));
         }
         if let (Some(_), Scope::Pattern(_)) = (rate, &self.scope) {
-            let message = "\"rate\" is for crawlers, not for a rule: write \"category:WORD\", \"agent:NAME\" or \"index\" instead of the pattern";
+            let message = "\"rate\" applies to crawlers and cannot be set for a rule: write \"category:WORD\", \
+                \"agent:NAME\" or \"index\" instead of the pattern";
             return Err(self.key.fault(message));
         }
         if let (Some(rate), Scope::Crawlers(Selector::Index)) = (rate, &self.scope)
             && *rate.get_ref() == RateMode::Refuse
         {
-            let message = "rate = \"refuse\" is not allowed for \"index\", only for a single search engine";
+            let message =
+                "rate = \"refuse\" is allowed only for a single search engine, not for all of them (\"index\")";
             let help =
                 "write \"agent:bingbot\" instead of \"index\", and a group for it with a Crawl-delay in robots.txt";
             return Err(rate.fault(message).help(help.to_owned()));
@@ -161,9 +164,9 @@ impl Exception {
             Scope::Crawlers(Selector::Agent(name)) => self.of_value(Override::agent(name, mode)),
             Scope::Crawlers(Selector::Category(category)) => Ok(Override::category(*category, mode)),
             Scope::Crawlers(Selector::Index) => Ok(Override::index_engines(mode)),
-            Scope::Crawlers(Selector::Operator(_)) | Scope::Pattern(_) => {
-                Err(self.key.fault(format!("{:?} is not a crawler, a category or \"index\"", self.key.get_ref())))
-            }
+            Scope::Crawlers(Selector::Operator(_)) | Scope::Pattern(_) => Err(self
+                .key
+                .fault(format!("{key:?} is not a crawler, a category or \"index\"", key = self.key.get_ref()))),
         }
     }
 
@@ -188,8 +191,9 @@ impl RawModes {
 pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
-            "{} is not a valid end: write a day (UTC) such as 2027-03-31, or an exact time such as 2027-03-31T12:00:00Z",
-            until.get_ref()
+            "{until} is not a valid value of \"until\": write a day (UTC) such as 2027-03-31, or an exact time such \
+             as 2027-03-31T12:00:00Z",
+            until = until.get_ref()
         );
         until.fault(message)
     };

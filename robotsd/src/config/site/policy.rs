@@ -145,8 +145,8 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
     }
     if let Some(form) = enforcement.forms.iter().find(|form| !PathForm::OPTIONAL.contains(form.get_ref())) {
         return Err(form.fault(format!(
-            "{:?} cannot be disabled, so it does not belong in \"forms\": remove it",
-            form.get_ref().as_str()
+            "rules are always matched against the form {form:?}, so it does not belong in \"forms\": remove it",
+            form = form.get_ref().as_str()
         )));
     }
     Ok(policy)
@@ -155,7 +155,8 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
 /// Resolves the options for checking a site's robots.txt: its lints and its exempt paths.
 pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fault> {
     let known = |code: &Spanned<String>| {
-        let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists all codes", code.get_ref());
+        let wrong =
+            || format!("there is no lint {code:?}: `robotsd check --explain` lists all codes", code = code.get_ref());
         let help = || did_you_mean(code.get_ref(), Lint::all().iter().map(|lint| lint.code));
         Lint::of_code(code.get_ref()).ok_or_else(|| code.fault(wrong()).help(help()))
     };

@@ -34,9 +34,9 @@ pub(in crate::config) fn resolve(
     let status = raw.status.as_ref().map_or(Ok(StatusCode::FORBIDDEN), status).map_err(&in_config)?;
     let language = raw.language.as_ref().map(language).transpose().map_err(&in_config)?;
     if let (None, Some(unused)) = (&raw.file, raw.language.as_ref().or(raw.contact.as_ref())) {
-        return Err(in_config(
-            unused.fault("\"language\" and \"contact\" require \"file\", because the default page has neither"),
-        ));
+        return Err(in_config(unused.fault(
+            "\"language\" and \"contact\" have an effect only with \"file\", because they are for a template",
+        )));
     }
     let Some(file) = &raw.file else {
         let page = RefusalPage { status, file: None, template: None, language: None, contact: None };
@@ -45,8 +45,10 @@ pub(in crate::config) fn resolve(
     let place = folder.join(file.get_ref());
     let extension = place.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let Some(format) = TemplateFormat::of_extension(extension) else {
-        let message =
-            format!("{:?} is not a template: its name must end in .html or .txt", file.get_ref().display().to_string());
+        let message = format!(
+            "{file:?} is not a template: its name must end in .html or .txt",
+            file = file.get_ref().display().to_string()
+        );
         return Err(in_config(file.fault(message)));
     };
     let page = read(&place).map_err(|error| in_config(file.fault(format!("{}: {error}", place.display()))))?;
@@ -61,7 +63,11 @@ fn status(status: &Spanned<u16>) -> Result<StatusCode, Fault> {
     let known = |known: &StatusCode| known.as_u16() == *status.get_ref();
     REFUSAL_STATUSES.into_iter().find(known).ok_or_else(|| {
         let all: Vec<_> = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).collect();
-        status.fault(format!("{} is not a status for refusals: write one of {}", status.get_ref(), all.join(", ")))
+        status.fault(format!(
+            "{status} is not allowed as the status of refusals: write one of {known}",
+            status = status.get_ref(),
+            known = all.join(", ")
+        ))
     })
 }
 
@@ -73,7 +79,10 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
     let is_part = |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_tag = first && language.get_ref().split('-').all(is_part);
     HeaderValue::from_str(language.get_ref()).ok().filter(|_| is_tag).ok_or_else(|| {
-        language.fault(format!("{:?} is not a language tag: write one such as \"de\" or \"pt-BR\"", language.get_ref()))
+        language.fault(format!(
+            "{language:?} is not a language tag: write one such as \"de\" or \"pt-BR\"",
+            language = language.get_ref()
+        ))
     })
 }
 
@@ -81,7 +90,7 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
 fn read(path: &Path) -> Result<String, String> {
     let (bytes, _) = files::read_at_most(path, MAX_TEMPLATE as u64).map_err(|error| error.to_string())?;
     if bytes.len() > MAX_TEMPLATE {
-        return Err(format!("the template is larger than {} KiB", MAX_TEMPLATE / 1024));
+        return Err(format!("the template is larger than {limit} KiB", limit = MAX_TEMPLATE / 1024));
     }
     let text = String::from_utf8(bytes).map_err(|_| "the template is not UTF-8: save it as UTF-8")?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))

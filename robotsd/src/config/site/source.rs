@@ -153,9 +153,9 @@ pub(super) fn resolve(
             (None, Some(Backend::Files(files))) => Ok(RobotsSource::File(files.root.join("robots.txt"))),
             (None, Some(Backend::Upstreams(_)) | None) => {
                 let message = format!(
-                    "the site {:?} has no robots.txt: write [site.robots] with path = \"…\", or with \
-                     source = \"upstream\" to fetch it from the upstreams",
-                    site.name.get_ref()
+                    "the site {site:?} has no robots.txt: write path = \"…\" in [site.robots], or source = \
+                     \"upstream\" to fetch the file from the upstreams",
+                    site = site.name.get_ref()
                 );
                 Err(site.name.fault(message))
             }
@@ -180,9 +180,9 @@ fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<Ro
     let shown = folder.join(path.get_ref());
     if !shown.is_dir() {
         let message = format!(
-            "{:?} is not a folder: write the folder that contains a robots.txt for each host, such as \
+            "{path:?} is not a folder: write the folder that contains a robots.txt for each host, such as \
              example.com.txt",
-            shown.display().to_string()
+            path = shown.display().to_string()
         );
         return Err(path.fault(message));
     }
@@ -190,8 +190,8 @@ fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<Ro
         None => Directory::DEFAULT_FALLBACK.to_owned(),
         Some(name) if name.get_ref().is_empty() || name.get_ref().contains('/') => {
             return Err(name.fault(format!(
-                "{:?} is not the name of a file in the folder: write one such as \"default.txt\"",
-                name.get_ref()
+                "{name:?} is not the name of a file in the folder: write one such as \"default.txt\"",
+                name = name.get_ref()
             )));
         }
         Some(name) => name.get_ref().clone(),
@@ -208,16 +208,18 @@ fn upstream(
     folder: &Path,
 ) -> Result<RobotsSource, Fault> {
     let Some(Backend::Upstreams(settings)) = backend else {
-        return Err(Fault::new(span, "source = \"upstream\" requires \"upstreams\", and the site has none"));
+        return Err(Fault::new(span, "source = \"upstream\" requires \"upstreams\", which the site does not have"));
     };
     let concrete = || hosts.iter().find(|host| !host.get_ref().contains('*'));
     let Some(written) = robots.host.as_ref().or_else(concrete) else {
-        let message = "source = \"upstream\" requires a host to request: write host = \"example.com\", or a host without \"*\" in \"hosts\"";
+        let message = "source = \"upstream\" needs a host for its requests: write host = \"example.com\" in \
+            [site.robots], or a host without \"*\" in \"hosts\"";
         return Err(Fault::new(span, message));
     };
     let origin = Origin::of(&format!("http://{}", written.get_ref()));
     let Some(origin) = origin.filter(|_| !written.get_ref().contains(['/', '?', '#', '@', '*'])) else {
-        return Err(written.fault(format!("{:?} is not a host: write one such as \"example.com\"", written.get_ref())));
+        return Err(written
+            .fault(format!("{host:?} is not a host: write one such as \"example.com\"", host = written.get_ref())));
     };
     let host = match origin.port {
         80 => origin.host,
@@ -226,8 +228,8 @@ fn upstream(
     if let Some(http2) = site.upstream.http2.as_ref().filter(|http2| *http2.get_ref())
         && !settings.endpoints.iter().all(Endpoint::is_tls)
     {
-        let message = "source = \"upstream\" fetches robots.txt over HTTP/1.1, which http2 = true excludes: remove \"http2\", or \
-                       write the path of a file";
+        let message = "source = \"upstream\" fetches robots.txt with HTTP/1.1, but http2 = true uses only HTTP/2: \
+            remove \"http2\", or write the path of a file";
         return Err(http2.fault(message));
     }
     let upstreams: Vec<String> = settings.endpoints.iter().map(Endpoint::to_string).collect();

@@ -321,11 +321,11 @@ impl CallError {
     const fn message(self) -> &'static str {
         match self {
             Self::UnknownMethod => "unknown method: call /envoy.service.auth.v3.Authorization/Check",
-            Self::Compressed => "the question is compressed: send it uncompressed",
-            Self::TooLarge => "the question is larger than 1 MiB: leave out the request body",
-            Self::Malformed => "the question is not a single CheckRequest message",
-            Self::Late => "the question did not arrive in time",
-            Self::Broken => "the question was aborted",
+            Self::Compressed => "the decision request is compressed: send it uncompressed",
+            Self::TooLarge => "the decision request is larger than 1 MiB: leave out the body of the client's request",
+            Self::Malformed => "the decision request is not a single CheckRequest message",
+            Self::Late => "the decision request did not arrive in time",
+            Self::Broken => "the decision request was aborted",
         }
     }
 

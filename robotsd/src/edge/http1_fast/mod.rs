@@ -83,7 +83,9 @@ pub(crate) async fn serve<S: EdgeService>(
             // client has simply disconnected.
             Next::Closed(Err(_)) | Next::Overdue if service.connection.has_served() => return Ok(None),
             Next::Closed(Err(error)) => return Err((ConnectionErrorKind::Broken, error.into())),
-            Next::Overdue => return Err((ConnectionErrorKind::Slow, "no request in time".into())),
+            Next::Overdue => {
+                return Err((ConnectionErrorKind::Slow, "the client did not send a complete request in time".into()));
+            }
             Next::Stop | Next::Reclaimed => {
                 client.close().await;
                 return Ok(None);

@@ -150,10 +150,9 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                             ready!(patience.as_mut().poll(cx));
                         }
                         let kind = frames::name(kind);
-                        return Poll::Ready(Err(format!(
-                            "the client sent more {kind} frames than its requests explain"
-                        )
-                        .into()));
+                        return Poll::Ready(Err(
+                            format!("the client sent more {kind} frames than its requests need").into()
+                        ));
                     }
                     let accepted = connection.poll_accept(cx);
                     if accepted.is_pending() {

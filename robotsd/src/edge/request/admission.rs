@@ -21,7 +21,10 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Err(RequestRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
     }
     if head.headers.len() > limits.fields {
-        return Err(RequestRefusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields"));
+        return Err(RequestRefusal::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "the request has too many header fields",
+        ));
     }
     check_target(head, limits)?;
     // Most requests have none of the four fields that are checked below, so one pass over the names
@@ -56,7 +59,7 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     // interpret a backslash as a slash.
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
-        return Err(RequestRefusal::bad_request("invalid byte in the path"));
+        return Err(RequestRefusal::bad_request("the path contains a byte that is not allowed"));
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     let mut named = head.headers.get_all(HOST).iter();
     let host = named.next();
     if named.next().is_some() {
-        return Err(RequestRefusal::bad_request("more than one Host field"));
+        return Err(RequestRefusal::bad_request("the request has more than one Host field"));
     }
     if host.is_some_and(|host| !is_valid(host.as_bytes())) {
         return Err(RequestRefusal::bad_request("invalid Host"));
@@ -35,7 +35,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
         };
     };
     if !head.uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https")) {
-        return Err(RequestRefusal::bad_request("the target is not an http URL"));
+        return Err(RequestRefusal::bad_request("the request target is not an http URL"));
     }
     let authority = authority.as_str();
     if !is_valid(authority.as_bytes()) {
@@ -45,7 +45,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     // HTTP/2, no honest client sends two different hosts, so the request is rejected.
     let differs = host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()));
     if differs && head.version == Version::HTTP_2 {
-        return Err(RequestRefusal::bad_request("Host differs from :authority"));
+        return Err(RequestRefusal::bad_request("the Host field differs from :authority"));
     }
     to_origin_form(head)
 }
@@ -77,7 +77,7 @@ pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), Re
     match head.headers.get(HOST).and_then(|host| host.to_str().ok()) {
         Some(host) if !secured.is_for(without_port(host)) => Err(RequestRefusal::new(
             StatusCode::MISDIRECTED_REQUEST,
-            "this connection is for another host: open a new connection",
+            "the certificate of this connection is for another host: open a new connection",
         )),
         _ => Ok(()),
     }

@@ -98,7 +98,7 @@ async fn a_flood_of_any_frame_is_closed() {
         edge.reports(ConnectionErrorKind::Flood).await;
         let messages = edge.messages().join("\n");
         assert!(messages.starts_with("flood 127.0.0.1:"), "{messages}");
-        let want = format!("the client sent more {name} frames than its requests explain");
+        let want = format!("the client sent more {name} frames than its requests need");
         assert!(messages.contains(&want), "{messages}");
     }
 }

@@ -169,7 +169,12 @@ async fn begin_hello(
         match read {
             // Some health checks connect and disconnect without sending anything.
             Ok(0) if begun.is_empty() => return Ok(None),
-            Ok(0) => return Err((ConnectionErrorKind::Handshake, "the client left during its ClientHello".into())),
+            Ok(0) => {
+                return Err((
+                    ConnectionErrorKind::Handshake,
+                    "the client closed the connection while it sent its ClientHello".into(),
+                ));
+            }
             Err(error) => return Err((ConnectionErrorKind::Broken, error.into())),
             Ok(_) => {}
         }

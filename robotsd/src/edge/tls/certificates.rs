@@ -256,7 +256,7 @@ impl LiveCertificates {
         for ((paths, shown), report) in
             self.0.paths.iter().zip(self.current().certificates.iter()).zip(reports.iter_mut())
         {
-            events.push(CertificateEvent::new(InForce, paths, &format!("in force for {}", shown.pair)));
+            events.push(CertificateEvent::new(InForce, paths, &format!("used for {}", shown.pair)));
             report.report_warning(paths, &shown.pair, now, &mut events);
         }
         events
@@ -311,10 +311,14 @@ impl LiveCertificates {
             let is_back = seen == Some(before.pair.version);
             let after = if is_back { None } else { self.read(paths, seen, report, &mut events) };
             if let Some(after) = &after {
-                events.push(CertificateEvent::new(InForce, paths, &format!("replaced, in force for {}", after.pair)));
+                events.push(CertificateEvent::new(
+                    InForce,
+                    paths,
+                    &format!("the certificate was replaced; the new one is used for {names}", names = after.pair),
+                ));
             }
             if is_back && report.rejection.is_some() {
-                events.push(CertificateEvent::new(InForce, paths, "is in force as before"));
+                events.push(CertificateEvent::new(InForce, paths, "the files contain the served certificate again"));
             }
             if is_back || after.is_some() {
                 report.rejection = None;
@@ -349,7 +353,7 @@ impl LiveCertificates {
             },
             Err(unusable) => unusable.to_string(),
         };
-        let rejection = format!("{rejection}; the previous certificate stays in force, but a restart would fail");
+        let rejection = format!("{rejection}; the previous certificate stays in use, but a restart would fail");
         if report.rejection.as_ref() != Some(&rejection) {
             events.push(CertificateEvent { kind: CertificateEventKind::Rejected, message: rejection.clone() });
             report.rejection = Some(rejection);

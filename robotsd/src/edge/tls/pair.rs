@@ -259,7 +259,10 @@ impl Validity {
             Err(_) => Some(certificate_fault(&CertificateError::ExpiredContext { time, not_after })),
             Ok(left) if left <= SOON => {
                 let days = left.as_secs() / (24 * 3600);
-                Some(format!("the certificate expires on {}, in {days} days: renew it", self.last_day()))
+                Some(format!(
+                    "the certificate expires on {last_day}, in {days} days: renew it",
+                    last_day = self.last_day()
+                ))
             }
             Ok(_) => None,
         }

@@ -48,7 +48,7 @@ impl Predecessor {
                 Some((UpgradeMessage::Socket { place }, Some(socket))) => sockets.push((place, socket)),
                 Some((UpgradeMessage::Start, _)) => return Ok(Some((Self { channel, process }, sockets))),
                 Some(_) => {}
-                None => return Err(cut_off("the process has ended")),
+                None => return Err(cut_off("the new process has ended")),
             }
         }
     }
@@ -114,7 +114,9 @@ impl Successor {
             );
         }
         let mut arguments = std::env::args_os();
-        let program = arguments.next().ok_or("the process was started without a name")?;
+        let program = arguments
+            .next()
+            .ok_or("robotsd cannot find its own program, because it was started without a program name")?;
         let cannot = |error| format!("{}: cannot be started: {error}", program.display());
         let (channel, theirs) = UpgradeChannel::pair().map_err(cannot)?;
         let mut command = Command::new(&program);
@@ -180,10 +182,13 @@ impl Successor {
                 }
                 Ok(Some(UpgradeMessage::Failed { why })) => why,
                 Ok(Some(_)) => continue,
-                Ok(None) => "the process ended before it served: check its output on stderr".to_owned(),
+                Ok(None) => "the new process ended before it could serve: see what it printed on stderr".to_owned(),
                 Err(_) => {
                     let _ = self.child.kill();
-                    format!("the process did not serve within {} s, and was killed", self.patience.as_secs_f64())
+                    format!(
+                        "the new process was killed, because it could not serve within {seconds} s",
+                        seconds = self.patience.as_secs_f64()
+                    )
                 }
             };
             self.failure = Some(why);

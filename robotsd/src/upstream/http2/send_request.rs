@@ -131,10 +131,10 @@ fn poll_head(
     while let Poll::Ready(Some(received)) = response.poll_informational(cx) {
         let received = received.map_err(NoResponse::Stream)?;
         if received.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Poll::Ready(Err(NoResponse::Invalid("switched protocols, which HTTP/2 does not allow")));
+            return Poll::Ready(Err(NoResponse::Invalid("the server switched protocols, which HTTP/2 does not allow")));
         }
         if !relay.received(received.status(), received.headers()) {
-            return Poll::Ready(Err(NoResponse::Invalid("too many interim responses")));
+            return Poll::Ready(Err(NoResponse::Invalid("the server sent too many interim responses")));
         }
     }
     Pin::new(response).poll(cx).map_err(NoResponse::Stream)

@@ -82,7 +82,7 @@ async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() 
     for (spoken_there, versions, want) in [
         (&["http/1.1"][..], HttpVersions::Http2, "does not offer HTTP/2, which http2 = true requires"),
         (&[], HttpVersions::Http2, "does not offer HTTP/2, which http2 = true requires"),
-        (&["h2"], HttpVersions::Http1, "does not offer HTTP/1.1, and http2 = false allows nothing else"),
+        (&["h2"], HttpVersions::Http1, "does not offer HTTP/1.1, and http2 = false allows no other version"),
         (&["h3"], HttpVersions::Negotiated, "offers neither HTTP/2 nor HTTP/1.1"),
     ] {
         let (address, _) = serve(&authority, spoken_there);

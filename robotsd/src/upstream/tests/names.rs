@@ -64,7 +64,7 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     })
     .await;
     assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
-    assert!(event_detail(&events, "unresolved").await.contains("its last known addresses are used"));
+    assert!(event_detail(&events, "unresolved").await.contains("so its last known addresses are used"));
     // No server listens at the name's new address. The old one must not be used any more.
     *answer.lock() = Some(vec![IpAddr::from([127, 255, 255, 254])]);
     until_answered(&upstream, 502).await;

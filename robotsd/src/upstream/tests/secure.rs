@@ -142,7 +142,7 @@ async fn a_port_without_tls_is_distinguished_from_one_with() {
     let (upstream, events) = upstream_to(format!("https://{}", plain.address), &authority, None);
     assert_eq!(status(&upstream, "GET").await, 502);
     let said = event_detail(&events, "tls").await;
-    assert!(said.contains("it does not speak TLS"), "{said}");
+    assert!(said.contains("the server does not use TLS at this port"), "{said}");
 }
 
 #[tokio::test]

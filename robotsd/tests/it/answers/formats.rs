@@ -22,10 +22,10 @@ fn shown(arguments: &[&str]) -> String {
 fn people_read_answers_findings_and_the_front_page() {
     let text = shown(&[]);
     let answer = "http://example.com:8080/robots.txt: 200 OK, text/html, 74 bytes, Cache-Control: max-age=864000, \
-                  from ADDRESS\n  crawlers go by the rules of the file (RFC 9309, section \
+                  from ADDRESS\n  crawlers obey the rules of the file (RFC 9309, section \
                   2.3.1.1)\n\nwarning[answer-content-type]: Content-Type is \"text/html\": RFC 9309 requires text/plain \
                   (section 2.3)\n--> http://example.com:8080/robots.txt\n = help: send \"Content-Type: text/plain; \
-                  charset=utf-8\"\n\nnotes about the answers (shown with --notes): 1 × \
+                  charset=utf-8\"\n\nnotes about the answers (add --notes to show them): 1 × \
                   answer-cached-long\n\nerror[path-without-slash]: ";
     assert!(text.starts_with(answer), "{text}");
     let parts = [
@@ -33,7 +33,7 @@ fn people_read_answers_findings_and_the_front_page() {
         "                  may not  GPTBot (line 2)\n\n1 file checked: 1 error, 1 warning, ",
     ];
     assert_has(text, &parts);
-    assert_has(shown(&["--notes"]), &["note[answer-cached-long]: crawlers may keep it for 10 days"]);
+    assert_has(shown(&["--notes"]), &["note[answer-cached-long]: caches may keep the file for 10 days"]);
     assert_has(shown(&["--verbose"]), &["note[answer-cached-long]", "note[redundant-star]"]);
     assert_eq!(shown(&["--verbose", "--notes"]), shown(&["--verbose"]));
 }
@@ -47,7 +47,7 @@ fn another_file_in_place_of_a_robots_txt_is_one_finding() {
         let site = Origin::answering(move |_| response("200 OK", &["Content-Type: text/html"], body));
         let text = run(&mut check(&[URL], &[rule(site.address, "", 8080)])).out;
         assert_has(&text, &[": 200 OK, text/html, ", &format!("\n\nerror[{code}]: "), "\n1 file checked: 1 error\n"]);
-        assert!(!text.contains("go by the rules") && !text.contains("answer-content-type"), "{text}");
+        assert!(!text.contains("obey the rules") && !text.contains("answer-content-type"), "{text}");
     }
 }
 

@@ -60,10 +60,10 @@ fn other_rules_at_another_name_are_found() {
         .map(|name| format!("{name}/robots.txt host-other-rules"));
     assert_eq!((findings_of(&checked), checked.exit()), (want.to_vec(), 0), "{}", checked.stderr());
     let messages: Vec<_> = checked.findings.iter().map(message).collect();
-    let want = "404 Not Found: crawlers take everything as allowed here, and go by the rules of the file at \
+    let want = "404 Not Found: crawlers treat everything as allowed here, and obey the rules of the file at \
                 https://example.com/robots.txt";
     assert_eq!(messages[0], want);
-    assert_eq!(messages[1], "the file differs from that of https://example.com/robots.txt");
+    assert_eq!(messages[1], "this file differs from the file at https://example.com/robots.txt");
 }
 
 #[test]
@@ -75,7 +75,10 @@ fn a_nonexistent_name_does_not_belong_to_the_site() {
     assert_eq!(findings_of(&checked), ["https://example.com/robots.txt host-other-rules"]);
     assert_eq!((checked.findings[0]["severity"].as_str(), checked.exit()), (Some("note"), 0));
     // The check must never suggest a redirect from TLS to plain HTTP.
-    assert_eq!(checked.findings[0]["help"], "serve the same file, or redirect http://example.com/robots.txt here");
+    assert_eq!(
+        checked.findings[0]["help"],
+        "serve the same file at both URLs, or redirect http://example.com/robots.txt to this one"
+    );
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn good_sitemaps_of_every_kind_are_counted() {
 #[test]
 fn a_sitemap_elsewhere_is_found_without_fetching_it() {
     let line = "Sitemap: https://www.shop.example/sitemap.xml\nSitemap: https://www.shop.example/sitemap.xml";
-    let want = "sitemap-elsewhere the sitemap is on another host than example.com";
+    let want = "sitemap-elsewhere the sitemap is on another host than the site (example.com)";
     assert_eq!(found(line, &[]), (vec![want.to_owned()], vec![]));
 }
 
@@ -90,13 +90,16 @@ fn problems_of_a_sitemap_are_found() {
     for (url, want) in [
         ("/none.xml", "sitemap-failed 404 Not Found: "),
         ("/page.xml", "sitemap-kind the document is not a sitemap"),
-        ("/empty.xml", "sitemap-kind it is empty"),
+        ("/empty.xml", "sitemap-kind the sitemap is empty"),
         ("/broken.xml", "sitemap-kind line 3, column 1: ill-formed document: "),
         ("/broken.xml", of_another),
         ("/staging.xml", &staging),
         ("/many.xml", "sitemap-size it has 50,001 URLs: "),
         ("/huge.xml", "sitemap-size it has more than 52,428,800 bytes: "),
-        ("http://cdn.example.net/good.xml", "sitemap-elsewhere the sitemap is on another host than example.com"),
+        (
+            "http://cdn.example.net/good.xml",
+            "sitemap-elsewhere the sitemap is on another host than the site (example.com)",
+        ),
         ("ftp://example.com/good.xml", "sitemap-failed line 4 names an invalid sitemap URL: "),
     ] {
         let site = if url.starts_with('/') { URL } else { "" };
@@ -110,6 +113,6 @@ fn no_file_causes_a_flood_of_requests() {
     let many: String = (0..600).map(|number| format!("Sitemap: http://example.com:8080/{number}.xml\n")).collect();
     let (findings, shown) = found(many.leak(), &["--sitemap"]);
     assert_eq!(shown.len(), 50);
-    let last = "sitemap-size the file names more than 50 sitemaps: the others were not fetched";
+    let last = "sitemap-size the file names more than 50 sitemaps: only the first 50 were fetched";
     assert!(findings.iter().any(|finding| finding == last), "{findings:#?}");
 }

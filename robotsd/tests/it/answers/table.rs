@@ -29,9 +29,9 @@ impl Row {
         let answer = checked.answer();
         let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
         let crawlers = match text("crawlers").as_str() {
-            "rules" => "go by the rules",
-            "allow-all" => "take everything as allowed",
-            _ => "take the whole site as disallowed",
+            "rules" => "obey the rules",
+            "allow-all" => "treat everything as allowed",
+            _ => "treat the whole site as disallowed",
         };
         let finding = |finding: &Value| {
             let [code, severity, message] = ["code", "severity", "message"].map(|name| finding[name].as_str().unwrap());

@@ -50,9 +50,9 @@ fn every_command_that_takes_a_robots_txt_takes_its_url() {
 #[test]
 fn a_response_that_is_not_a_robots_txt_is_one_clear_message() {
     let site = site();
-    let disallowed = "crawlers take the whole site as disallowed (RFC 9309, section 2.3.1.4)\n";
-    let allowed = "crawlers take everything as allowed (RFC 9309, section 2.3.1.3)\n";
-    let zstd = ": the answer cannot be read: it is encoded as \"zstd\", which the request does not accept\n";
+    let disallowed = "crawlers treat the whole site as disallowed (RFC 9309, section 2.3.1.4)\n";
+    let allowed = "crawlers treat everything as allowed (RFC 9309, section 2.3.1.3)\n";
+    let zstd = ": the answer cannot be read: the body is encoded as \"zstd\", which the request does not accept\n";
     let ftp = "\"ftp://example.com/robots.txt\" cannot be fetched: ftp is not supported; use http or https\n";
     for (url, want) in [
         ("/down", format!(": 503 Service Unavailable; {disallowed}")),

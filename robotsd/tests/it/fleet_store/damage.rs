@@ -14,14 +14,17 @@ impl Fleet {
         for replica in &self.replicas {
             replica.becomes("damaged");
             let said = unfolded(&replica.running.command(&["fleet", "status"]).ends_with(1).out);
-            assert_has(said, &["the document has damaged fields: ", field, "`robotsd fleet restore --repair`"]);
+            assert_has(
+                said,
+                &["the document of the fleet has damaged fields: ", field, "`robotsd fleet restore --repair`"],
+            );
         }
     }
 
     /// An off switch reaches the replicas through the store, without direct requests.
     fn follows_off(&self) {
         self.reach(&[0]);
-        assert_has(self.enforce("off").out, &["every site is off for the whole fleet"]);
+        assert_has(self.enforce("off").out, &["every site is switched off for the whole fleet"]);
         self.all(true);
     }
 
@@ -61,7 +64,7 @@ fn off_reaches_every_replica_despite_damaged_fields_and_a_repair_keeps_switches(
             fleet.says(&["fleet", "restore", "--repair"]).succeeded();
             fleet.synced();
             assert!(fleet.replicas.iter().all(Replica::is_off), "{field}");
-            assert_has(fleet.switch("on"), &["off switches lifted: 1"]);
+            assert_has(fleet.switch("on"), &["removed off switches: 1"]);
             fleet.all(false);
         }
         let rev: u64 = fleet.says(&["fleet", "status", "--json"]).json()["rev"].as_u64().unwrap();
@@ -98,7 +101,7 @@ fn a_key_of_another_type_is_not_a_document_and_is_rewritten() {
         let fleet = Fleet::start(&store);
         fleet.switch("off");
         store.send(&format!("SET {DOCUMENT} x"));
-        fleet.names("the key must have the type hash");
+        fleet.names("the key in the store must have the type hash");
         fleet.stay_off();
         fleet.repaired();
         fleet.stay_off();

@@ -155,7 +155,7 @@ impl Fleet {
     /// Makes the fleet accept a version. If the store is slow, this may need two attempts.
     fn accepted(&self, hash: &str) {
         wait_until("that it is accepted", || {
-            self.says(&["accept", "shop", hash, "--fleet"]).out.contains("is accepted by the fleet")
+            self.says(&["accept", "shop", hash, "--fleet"]).out.contains("the fleet accepts version")
         });
     }
 
@@ -232,13 +232,16 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
         wait_until("the version of the second", || fleet.replicas[0].fleet()["replicas"][1]["sites"]["shop"] == short);
         let board = || fleet.says(&["board", "--fleet"]);
         fleet.reach(&[0, 1]);
-        let unasked = "Not counted: web-3: no address in fleet.replicas answers for it.";
+        let unasked = "Not counted: web-3: this replica does not answer at any address in fleet.replicas.";
         comes_to(board, 2, &["Counted: 2 of 3 replicas.", unasked]);
         fleet.reach(&[0, 1, 2]);
         comes_to(board, 0, &["Counted: 3 of 3 replicas."]);
         assert_has(fleet.replicas[0].running.ask_admin("GET /board").body, &[">All replicas</a>"]);
         let none = fleet.replicas[0].running.ask_admin("GET /board?fleet=1").body;
-        assert_has(unfolded(&none), &["Counted: 0 of 1 replica.", "fleet.replicas in the config is empty."]);
+        assert_has(
+            unfolded(&none),
+            &["Counted: 0 of 1 replica.", "no replica could be asked, because \"replicas\" in [fleet] is empty."],
+        );
     });
 }
 
@@ -251,7 +254,8 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         fleet.reach(&[0]);
         let telling = fleet.switch("off");
         fleet.all(true);
-        let parts = ["every site is off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"];
+        let parts =
+            ["every site is switched off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"];
         assert_has(telling, &parts);
         fleet.synced_are(3);
         fleet.replicas.push(Replica::start("web-4", &store, ""));
@@ -260,8 +264,11 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         comes_to(|| fleet.says(&["fleet", "status"]), 0, &["an outage", "web-4: synced"]);
         assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
         let said = fleet.replicas[1].running.command(&["enforce", "on"]).out;
-        assert_has(unfolded(&said), &["; still off for the whole fleet: `robotsd enforce on --fleet`"]);
-        assert_has(fleet.switch("on"), &["off switches lifted: 1", " of 4 replicas synced"]);
+        assert_has(
+            unfolded(&said),
+            &["; enforcement is still off for the whole fleet: to switch it on, run `robotsd enforce on --fleet`"],
+        );
+        assert_has(fleet.switch("on"), &["removed off switches: 1", " of 4 replicas synced"]);
         fleet.synced_are(4);
         fleet.all(false);
         let audit = fleet.replicas[0].folder.with_config(&["audit", "--json"]).succeeded();
@@ -292,10 +299,11 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         let own = |words: &[&str]| {
             unfolded(&fleet.replicas[1].running.command(&[&["enforce", "on"][..], words].concat()).out)
         };
-        let parts = ["; still off for the whole fleet: `robotsd fleet status` shows the switch"];
+        let parts =
+            ["; the fleet has still switched enforcement off for this site: `robotsd fleet status` shows the switch"];
         assert_has(own(&["--site", "shop"]), &parts);
-        assert_has(own(&[]), &["; `robotsd enforce on --site SITE --fleet`): \"shop\""]);
-        assert_has(fleet.enforce("on").out, &["off switches lifted: 0; still off", "shop"]);
+        assert_has(own(&[]), &["to switch on, run `robotsd enforce on --site SITE --fleet`): \"shop\""]);
+        assert_has(fleet.enforce("on").out, &["removed off switches: 0; still off", "shop"]);
         fleet.all(true);
         assert_has(fleet.says(&["enforce", "off", "--fleet", "--site", "shp"]).ends_with(2).out, &["there is no site"]);
         assert_eq!(store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old")), ":1");
@@ -340,7 +348,7 @@ fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
         fleet.synced();
         fleet.all(true);
         fleet.stay_off();
-        assert_has(fleet.enforce("on").out, &["off switches lifted: 1"]);
+        assert_has(fleet.enforce("on").out, &["removed off switches: 1"]);
         fleet.all(false);
     });
 }
@@ -354,11 +362,15 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         store.kill();
         fleet.replicas[1].restart();
         fleet.stay_off();
-        fleet.replicas[1].running.wait_for_message("fleet", "the last document stays in force");
+        fleet.replicas[1].running.wait_for_message("fleet", "the replica keeps using the document that it read last");
         let page = fleet.replicas[1].running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(
             unfolded(&page),
-            &["not since the start of the replica: its own copy is in force", "stale since its start", "shop is stale"],
+            &[
+                "not since the start of the replica: its own copy of the document is used",
+                "stale since its start",
+                "shop is stale",
+            ],
         );
         // The other replicas must be shown as they were at the last successful read.
         fleet.replicas[0].becomes("stale");
@@ -368,9 +380,11 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         assert_has(unfolded(&fleet.replicas[0].running.command(&["status"]).out), &parts);
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
-        let unknown =
-            message(&new.running.wait_for_message("fleet", "nothing is enforced until the document is read from"))
-                .to_owned();
+        let unknown = message(&new.running.wait_for_message(
+            "fleet",
+            "nothing is enforced until this replica has read the document of the fleet from",
+        ))
+        .to_owned();
         let off = format!("enforcement of every site is switched off: {unknown}");
         assert_eq!(new.running.json(&["history", "shop"])["entries"][0]["message"], off);
         assert_eq!(new.fleet()["state"], "unknown");
@@ -451,7 +465,7 @@ fn no_accept_of_an_older_copy_is_taken() {
         fleet.serves(&first);
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
         // It waits three seconds for the replicas, which may be too short on a busy machine.
-        assert_has(fleet.says(&["rollback", "shop", "--fleet"]).out, &["is accepted by the fleet"]);
+        assert_has(fleet.says(&["rollback", "shop", "--fleet"]).out, &["the fleet accepts version"]);
         let live = wait_for("the version before", || {
             let live = fleet.replicas[0].site()["hash"].as_str().unwrap().to_owned();
             (!live.contains(&first)).then_some(live)
@@ -462,7 +476,7 @@ fn no_accept_of_an_older_copy_is_taken() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("went-back"));
         fleet.stay_off();
         fleet.serves(&live);
-        let parts = ["the entry in the store has changed"];
+        let parts = ["another replica has changed the entry in the store"];
         assert_has(fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2), &parts);
         fleet.says(&["fleet", "restore"]).succeeded();
         fleet.synced();
@@ -491,7 +505,7 @@ fn a_write_that_a_failover_loses_is_written_back() {
     });
 }
 
-const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store\n";
+const FOLLOWS: &str = "; this replica makes the change when it next reads the store\n";
 
 #[test]
 fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
@@ -512,11 +526,11 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
         let hash = waits(&fleet.replicas[0]);
         waits(&fleet.replicas[1]);
         let said = fleet.says(&["accept", "shop", &hash, "--fleet"]).ends_with(1).out;
-        assert_has(said, &["is accepted by the fleet", &gone]);
+        assert_has(said, &["the fleet accepts version", &gone]);
         let live = |replica: &Replica| replica.site()["hash"].as_str().unwrap().contains(&hash);
         wait_until("the version", || fleet.replicas[..2].iter().all(live));
         let said = fleet.says(&["rollback", "shop", "--fleet"]).ends_with(1).out;
-        assert_has(said, &["is accepted by the fleet", &gone]);
+        assert_has(said, &["the fleet accepts version", &gone]);
         // It must start in the same state as the other replicas. It is asked at its new address.
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.reach(&[0, 1, 2]);
@@ -543,7 +557,11 @@ fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
         let json = fleet.says(&["status", "--fleet", "--json"]).ends_with(1).json();
         assert_has(json["differing"][0].as_str().unwrap(), &[line, &both]);
         let said = fleet.says(&["rollback", "shop", "--fleet"]).failed(2);
-        let parts = [line, "no replica is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"];
+        let parts = [
+            line,
+            "no replica was rolled back, because it is not clear which version is unwanted: ",
+            "`robotsd accept shop HASH --fleet --config robotsd.toml`",
+        ];
         assert_has(said, &parts);
         fleet.serves_on(&hash, 2);
         fleet.accepted(&hash[..12]);
@@ -559,11 +577,11 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
         fleet.reach(&[0, 1]);
-        let unasked = "web-3: synced: no address in fleet.replicas reaches it, so `enforce off --fleet` reaches it \
+        let unasked = "web-3: synced: fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it \
                        only through the store, robotsd 0.1.0";
         comes_to(|| fleet.says(&["status", "--fleet"]), 0, &[unasked, "web-2: synced, robotsd 0.1.0"]);
         let json = || fleet.says(&["status", "--fleet", "--json"]);
-        comes_to(json, 0, &["no address in fleet.replicas reaches it"]);
+        comes_to(json, 0, &["fleet.replicas contains no address of this replica"]);
         // The second replica is asked last. It reports what it has heard of the third one so far.
         fleet.replicas[1].store.cut();
         fleet.replicas[1].becomes("stale");
@@ -584,7 +602,7 @@ fn two_processes_with_one_name_are_a_problem_of_both() {
         for replica in [&fleet.replicas[1], &twin] {
             replica.becomes("doubled");
             let said = unfolded(&replica.running.command(&["status", "--problems"]).ends_with(1).out);
-            assert_has(said, &["another process uses the name of this replica: set a different `replica`"]);
+            assert_has(said, &["another process has the same replica name: set a different `replica`"]);
         }
         wait_until("the word of a third", || fleet.says(&["fleet", "status"]).code == Some(1));
         twin.running.kill();
@@ -600,7 +618,7 @@ fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() 
     a_store(async |_, store| {
         let fleet = Fleet { replicas: vec![Replica::start("web-1", &store, "")], operator: folder(&[]) };
         fleet.reach(&[0]);
-        let next = "next: the fleet has no document yet, so nothing is enforced; to create it, once for all replicas: \
+        let next = "next: the fleet has no document yet, so nothing is enforced; to create the document, once for all replicas: \
                     robotsd fleet init --config robotsd.toml";
         for command in [["status", "--fleet"], ["fleet", "status"]] {
             comes_to(|| fleet.says(&command), 1, &["fleet shop is unknown", next]);
@@ -624,14 +642,14 @@ fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_
         let keys = format!("store = \"{}\"\ncluster = true", cluster.0[0].url());
         let start = |name| Replica::start_at(name, Forwarder::start(cluster.0[0].address()), &keys, ROBOTS, "");
         let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(start).into());
-        assert_has(fleet.enforce("off").out, &["every site is off for the whole fleet"]);
+        assert_has(fleet.enforce("off").out, &["every site is switched off for the whole fleet"]);
         fleet.all(true);
         fleet.synced();
         let slot = cluster.0[0].send(&format!("CLUSTER KEYSLOT {DOCUMENT}"));
         let owner = node_of(slot[1..].parse().unwrap());
         cluster.0[owner].kill();
         fleet.replicas.iter().for_each(|replica| {
-            replica.running.wait_for_message("fleet", "the last document stays in force");
+            replica.running.wait_for_message("fleet", "the replica keeps using the document that it read last");
         });
         fleet.stay_off();
         cluster.0[owner].start_again();
@@ -640,7 +658,7 @@ fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_
         assert_eq!(cluster.0[owner].send(&format!("EXISTS {DOCUMENT}:old")), ":0", "it serves its slots");
         wait_until("a fleet that is synced", || fleet.says(&["fleet", "status"]).code == Some(0));
         fleet.stay_off();
-        assert_has(fleet.enforce("on").out, &["off switches lifted: 1"]);
+        assert_has(fleet.enforce("on").out, &["removed off switches: 1"]);
         fleet.all(false);
         fleet.synced();
     });
@@ -681,12 +699,15 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.replicas[2].store.cut();
-        fleet.replicas[2].running.wait_for_message("fleet", "the last document stays in force");
+        fleet.replicas[2].running.wait_for_message("fleet", "the replica keeps using the document that it read last");
         // This replica no longer learns of the fleet's decisions.
         let problems = || fleet.replicas[2].running.command(&["status", "--problems"]);
         wait_until("a reading that fails", || problems().code == Some(1));
         let problem = "problem: fleet \"shop\" is stale: ";
-        assert_has(unfolded(&problems().out), &[problem, "; the last document stays in force", "robotsd fleet status"]);
+        assert_has(
+            unfolded(&problems().out),
+            &[problem, "; the replica keeps using the document that it read last", "robotsd fleet status"],
+        );
         fleet.reach(&[0]);
         fleet.enforce("off");
         wait_until("the others", || fleet.replicas[..2].iter().all(Replica::is_off));
@@ -697,7 +718,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         assert_has(said, &["3 reached directly, 0 not", "the change is not in the store yet"]);
         fleet.stay_off();
         wait_until("a replica that is missing", || fleet.replicas[0].fleet()["replicas"][2]["state"] == "missing");
-        comes_to(|| fleet.says(&["status", "--fleet"]), 1, &["web-3: missing: silent for"]);
+        comes_to(|| fleet.says(&["status", "--fleet"]), 1, &["web-3: missing: no sign of life for"]);
         fleet.replicas[2].store.lead_to(store.address());
         fleet.synced();
         fleet.switch("on");
@@ -715,7 +736,7 @@ fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
         store.send(&format!("HSET {DOCUMENT} format 2 tag later off:*:1 {{}}"));
         fleet.replicas.iter().for_each(|replica| replica.becomes("rejected"));
-        assert_has(unfolded(&fleet.says(&["status", "--fleet"]).ends_with(1).out), &["rejected", "update it"]);
+        assert_has(unfolded(&fleet.says(&["status", "--fleet"]).ends_with(1).out), &["rejected", "update robotsd"]);
         fleet.all(false);
         fleet.enforce("off");
         fleet.all(true);
@@ -726,7 +747,7 @@ fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("foreign"));
         fleet.all(false);
         let said = fleet.enforce("off").ends_with(1).out;
-        let parts = ["foreign", "the document in the store belongs to another fleet, with epoch other"];
+        let parts = ["foreign", "the document in the store belongs to another fleet (its epoch is other)"];
         assert_has(unfolded(&said), &parts);
         fleet.stay_off();
         store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
@@ -792,7 +813,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
         fleet.all(true);
         assert_eq!(enforce("to=on&site=shop&mark=m2").status, 200);
         fleet.all(false);
-        used("to=off&site=shop&mark=m1", "was already lifted by");
+        used("to=off&site=shop&mark=m1", "has already removed the off switch");
         assert!(!fleet.replicas[0].is_off());
         assert_eq!(enforce("to=off&mark=m2").status, 200);
         fleet.all(true);

@@ -120,7 +120,12 @@ fn a_dead_replica_is_reported_once_each_time() {
             all_know(others, || last[0].running.kill());
             let missing = only(&receiver, "replica-missing", time);
             let message = missing[time - 1].1["data"]["message"].as_str().unwrap();
-            assert_has(message, &["replica \"web-3\" of the fleet \"shop\" is missing: silent since 20"]);
+            assert_has(
+                message,
+                &[
+                    "replica \"web-3\" of the fleet \"shop\" is missing: the other replicas have not heard from it since 20",
+                ],
+            );
             assert_part(&missing[time - 1].1["data"], &json!({ "site": "", "next": "robotsd status --fleet" }));
             // The replicas must also learn that it is back.
             all_know(others, || last[0].running = last[0].folder.start());

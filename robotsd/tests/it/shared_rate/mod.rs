@@ -231,7 +231,7 @@ async fn a_store_that_starts_later_is_used_once_it_is_available() {
     let Some(mut store) = any_store() else { return };
     store.kill();
     let rate = replica(settings(&store.url()));
-    lost_because(&rate, "absent", "nothing listens there (Connection refused").await;
+    lost_because(&rate, "absent", "no server listens at this address (Connection refused").await;
     store.start_again();
     back(&rate, "absent").await;
 }
@@ -256,7 +256,8 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
         // Another server takes over, and this one becomes its replica.
         let other = StoreServer::start(&store.program).ready();
         assert!(store.send(&format!("REPLICAOF 127.0.0.1 {}", other.port)).starts_with("+OK"));
-        lost_because(&rate, name, "it is a replica and accepts no writes: write the address of the primary").await;
+        lost_because(&rate, name, "the server is a replica and accepts no writes: write the address of the primary")
+            .await;
         assert!(store.send("REPLICAOF NO ONE").starts_with("+OK"));
         back(&rate, name).await;
     });
@@ -404,9 +405,9 @@ async fn a_password_is_sent_and_never_shown() {
     let right = replica(StoreSettings { password: Some("swordfish".to_owned()), ..settings(&store.url()) });
     back(&right, "password").await;
     let wrong = replica(settings(&format!("redis://default:hunter2@127.0.0.1:{port}")));
-    lost_because(&wrong, "a wrong password", "the login is refused: check the user").await;
+    lost_because(&wrong, "a wrong password", "the server refuses the login: check the user").await;
     let none = replica(settings(&store.url()));
-    lost_because(&none, "no password", "it requires a password: set password_file to the file with it").await;
+    lost_because(&none, "no password", "the server requires a password: set password_file to the path of a file").await;
     let shown = format!("{wrong:?} {:?} {right:?} {:?}", wrong.report(), right.report());
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
@@ -416,7 +417,7 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     each_store(async |name, store| {
         assert_eq!(store.send("ACL SETUSER robotsd on >hunter2 ~* +get"), "+OK");
         let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{}", store.port)));
-        lost_because(&rate, name, "allow EVAL, EVALSHA, TIME, GET and SET for keys with the prefix").await;
+        lost_because(&rate, name, "allow EVAL, EVALSHA, TIME, GET and SET for keys that begin with the prefix").await;
         assert_lacks(why(&rate), &["hunter2"]);
         // The permissions in the handbook must be sufficient.
         assert_eq!(
@@ -460,7 +461,7 @@ fn a_cluster_is_asked() {
 fn a_single_server_configured_as_a_cluster_is_reported() {
     each_store(async |name, store| {
         let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&store.url()) });
-        lost_because(&rate, name, "it is not a node of a cluster: leave out cluster = true").await;
+        lost_because(&rate, name, "the server is not a node of a cluster: leave out cluster = true").await;
     });
 }
 
@@ -489,10 +490,25 @@ async fn a_store_with_tls_is_used_if_its_certificate_is_trusted() {
     let trusted = replica(StoreSettings { ca: Some(authority.pem().into_bytes()), ..settings(&url) });
     back(&trusted, "TLS").await;
     for (what, url, ca, expected) in [
-        ("TLS that is not trusted", &url, false, "its certificate is from an untrusted authority: add that"),
-        ("TLS for another name", &format!("rediss://127.0.0.2:{port}"), true, "its certificate is for another name"),
+        (
+            "TLS that is not trusted",
+            &url,
+            false,
+            "the certificate of the server is from an untrusted authority: add the",
+        ),
+        (
+            "TLS for another name",
+            &format!("rediss://127.0.0.2:{port}"),
+            true,
+            "the certificate of the server is for another name",
+        ),
         // The client must not continue without TLS.
-        ("no TLS", &format!("redis://127.0.0.1:{port}"), false, "it may require TLS, which is \"rediss://\""),
+        (
+            "no TLS",
+            &format!("redis://127.0.0.1:{port}"),
+            false,
+            "if the server requires TLS, write the URL with \"rediss://\"",
+        ),
     ] {
         let ca = ca.then(|| authority.pem().into_bytes());
         let rate = replica(StoreSettings { ca, ..settings(url) });

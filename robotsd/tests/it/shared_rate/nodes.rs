@@ -187,7 +187,7 @@ fn a_cluster_is_used_again_through_other_nodes_than_the_one_that_the_url_names()
         assert!(others[0].send("CLUSTER BUMPEPOCH").starts_with("+BUMPED"));
         others.iter().for_each(|node| node.signal("STOP"));
         // The client has tried the node in the URL again.
-        lost_because(&rate, &bucket, "nothing listens there").await;
+        lost_because(&rate, &bucket, "no server listens at this address").await;
         others.iter().for_each(|node| node.signal("CONT"));
         recovered(&rate, &format!("{name}, the node of the URL is dead")).await;
     });

@@ -224,7 +224,7 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
             for _ in 0..3 {
                 let said = upgraded.upgraded();
                 let process = upgraded.process();
-                let want = format!("done: process {process} has replaced this one: serving 1 site");
+                let want = format!("done: process {process} has replaced this process: serving 1 site");
                 assert!(said.starts_with(&want), "{said}");
                 assert!(!processes.contains(&process), "{process} of {processes:?}");
                 processes.push(process);
@@ -327,8 +327,14 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
     upgraded.folder.configure(config);
     assert_eq!(noted(), Value::Null, "the cause is gone");
     for (program, want) in [
-        ("#!/bin/sh\nexit 3\n", "the process ended before it served: check its output on stderr (exit status: 3)"),
-        ("#!/bin/sh\nkill -SEGV $$\n", "the process ended before it served: check its output on stderr (signal: 11"),
+        (
+            "#!/bin/sh\nexit 3\n",
+            "the new process ended before it could serve: see what it printed on stderr (exit status: 3)",
+        ),
+        (
+            "#!/bin/sh\nkill -SEGV $$\n",
+            "the new process ended before it could serve: see what it printed on stderr (signal: 11",
+        ),
         ("no program\n", "cannot be started: "),
     ] {
         upgraded.replace_program(program);
@@ -345,7 +351,7 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
 fn a_new_process_that_says_nothing_is_ended() {
     let upgraded = Upgraded::start("[limits]\nupgrade = \"1s\"");
     let fails_in_time =
-        || fails(&upgraded, "the process did not serve within 1 s, and was killed (signal: 9 (SIGKILL))");
+        || fails(&upgraded, "the new process was killed, because it could not serve within 1 s (signal: 9 (SIGKILL))");
     upgraded.replace_program("#!/bin/sh\nexec sleep 600\n");
     fails_in_time();
     upgraded.replace_program_by_one_that_never_serves();
@@ -360,7 +366,7 @@ fn released_resources_are_taken_back_if_the_new_process_cannot_serve() {
     let config = upgraded.folder.read("robotsd.toml");
     let address = taken.local_addr().unwrap();
     upgraded.folder.configure(format!("{config}[[admin.listener]]\naddress = \"{address}\"\n"));
-    upgraded.running.wait_for_message("config", "changes that need `robotsd upgrade` or a restart: admin");
+    upgraded.running.wait_for_message("config", "take effect only after `robotsd upgrade` or a restart: admin");
     fails(&upgraded, "cannot listen here for [admin]");
     upgraded.folder.configure(config);
     upgraded.command(&["reload"]);
@@ -459,7 +465,10 @@ fn the_admin_interface_listens_where_the_config_says_since_the_last_upgrade() {
     upgraded.upgraded();
     assert!(answers(before) && !upgraded.path("admin.sock").exists());
     upgraded.folder.configure(at(after));
-    assert_has(upgraded.command(&["reload"]).out, &["; changes that need `robotsd upgrade` or a restart: admin"]);
+    assert_has(
+        upgraded.command(&["reload"]).out,
+        &["; changes in these tables take effect only after `robotsd upgrade` or a restart: admin"],
+    );
     assert!(answers(before) && !answers(after));
     // Commands must find the process throughout, and `enforce off` must take effect.
     upgraded.command(&["enforce", "off"]).succeeded();

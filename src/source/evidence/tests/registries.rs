@@ -83,7 +83,7 @@ fn hash(text: &str) -> VersionHash {
 fn a_published_registry_is_fetched_with_validators_and_hourly_at_most() {
     let followed = Followed::start(published("HouseBot"));
     until("a registry", || followed.knows("HouseBot").then_some(()));
-    assert_eq!(followed.event(0), format!("version {} is in force", hash("HouseBot").short()));
+    assert_eq!(followed.event(0), format!("version {} is used now", hash("HouseBot").short()));
     // `max-age` is only one minute, but a registry is fetched at most hourly.
     followed.clock.pass(HOUR - Duration::from_secs(60));
     followed.registry.accept(Vec::<VersionHash>::new());
@@ -117,7 +117,7 @@ fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
         followed.server.answers(wrong.clone());
         followed.clock.pass(HOUR * 2);
         let said = followed.event(1);
-        assert!(said.ends_with("; the previous version stays in force"), "{said}");
+        assert!(said.ends_with("; the previous version stays in use"), "{said}");
         assert!(followed.knows("HouseBot") && !followed.knows("OtherBot"), "{wrong:.80}");
         assert!(followed.registry.status().problem.is_some());
         followed.clock.pass(HOUR * 2);
@@ -141,8 +141,8 @@ fn a_large_change_waits_until_it_is_accepted() {
     followed.server.answers(published(without));
     followed.clock.pass(HOUR * 2);
     let short = hash(without).short();
-    let gone = "the search engine \"Googlebot\" is gone";
-    let said = format!("version {short} waits to be accepted: {gone}; the previous version stays in force");
+    let gone = "the search engine \"Googlebot\" is missing in the new registry";
+    let said = format!("version {short} waits to be accepted: {gone}; the previous version stays in use");
     assert_eq!(followed.event(1), said);
     assert_eq!(followed.registry.status().waiting, Some((hash(without), gone.to_owned())));
     assert!(followed.knows("Googlebot") && followed.knows("HouseBot") && !followed.knows("OtherBot"));
@@ -161,7 +161,7 @@ fn a_large_change_waits_until_it_is_accepted() {
 #[test]
 fn the_first_one_is_compared_with_the_builtin_rows() {
     let followed = Followed::start(published("-bingbot"));
-    assert!(followed.event(0).contains("the search engine \"bingbot\" is gone"));
+    assert!(followed.event(0).contains("the search engine \"bingbot\" is missing in the new registry"));
     assert!(followed.registry.current().is_none() && followed.registry.status().waiting.is_some());
     let accepted = Followed::start_with(published("-bingbot"), |builder| builder.accept([hash("-bingbot")]));
     until("a registry", || accepted.registry.current());

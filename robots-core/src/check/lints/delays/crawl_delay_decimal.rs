@@ -19,7 +19,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if memchr::memchr(b'.', value).is_some() && crawl_delay(value).is_some() {
         sink.report(
             field.value_range.clone(),
-            format_args!("some crawlers ignore {} because of its decimal point", Quoted(value)),
+            format_args!("some crawlers ignore {delay} because of its decimal point", delay = Quoted(value)),
         )
         .help("write whole seconds");
     }

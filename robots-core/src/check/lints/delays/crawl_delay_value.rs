@@ -16,8 +16,11 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if crawl_delay(field.value).is_none() {
-        sink.report(field.value_or_name(), format_args!("{} is not a number of seconds", Quoted(field.value)))
-            .help("write a number, such as \"10\"");
+        sink.report(
+            field.value_or_name(),
+            format_args!("the Crawl-delay {value} is not a number of seconds", value = Quoted(field.value)),
+        )
+        .help("write a number, such as \"10\"");
     }
 }
 

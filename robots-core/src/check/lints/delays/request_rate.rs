@@ -19,7 +19,13 @@ pub(crate) const LINT: Lint = Lint {
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let (severity, message) = match RequestRate::parse(field.value) {
         Some(_) => (LINT.severity, "few crawlers read Request-rate, and no large search engine does".to_owned()),
-        None => (Severity::Warning, format!("{} is not a number of pages, a slash and a time", Quoted(field.value))),
+        None => (
+            Severity::Warning,
+            format!(
+                "{value} is not a valid Request-rate, which is a number of pages, a slash and a time",
+                value = Quoted(field.value)
+            ),
+        ),
     };
     sink.report_at(severity, field.range(), message).help("write \"Crawl-delay\" with a number of seconds");
 }

@@ -19,7 +19,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let value = Quoted(field.value);
     let (severity, message) = match TimeWindow::parse(field.value) {
         Some(_) => (LINT.severity, "few crawlers read Visit-time, and no large search engine does".to_owned()),
-        None => (Severity::Warning, format!("{value} is not two times of the day such as \"0600-0845\"")),
+        None => (
+            Severity::Warning,
+            format!("{value} is not a valid Visit-time, which is two times of the day such as \"0600-0845\""),
+        ),
     };
     let help = "to spread a crawler's requests over the day, give its group a Crawl-delay";
     sink.report_at(severity, field.range(), message).help(help);

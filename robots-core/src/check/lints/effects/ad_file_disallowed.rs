@@ -61,7 +61,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         )
         .help_with(|| {
             let lines: Vec<_> = paths.iter().map(|path| format!("\"Allow: {path}\"")).collect();
-            Some(format!("if the site has such a file, add {}", lines.join(" and ")))
+            Some(format!("if the site has such a file, add {allow_lines}", allow_lines = lines.join(" and ")))
         });
     }
 }

@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
         sink.report_at(
             severity,
             rule.range(),
-            format_args!("{} blocks scripts or styles for search engines", Quoted(rule.pattern())),
+            format_args!("{pattern} blocks scripts or styles for search engines", pattern = Quoted(rule.pattern())),
         )
         .help("allow the files that are needed to render pages");
     }

@@ -33,7 +33,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if points {
         sink.report(
             field.value_range.clone(),
-            format_args!("{} shows every reader of the file the path of something secret", Quoted(field.value)),
+            format_args!(
+                "{path} tells every reader of this public file where something secret is",
+                path = Quoted(field.value)
+            ),
         )
         .help("protect the files with a login, or remove them from the server");
     }

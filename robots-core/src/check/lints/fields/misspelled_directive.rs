@@ -27,9 +27,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             Severity::Error,
             field.name_range.clone(),
             format_args!(
-                "lenient crawlers, including Google, and servers that enforce the file read {} as the rule \
-                 \"{spelling}\"; others ignore it",
-                Quoted(field.name)
+                "lenient crawlers (including Google) and servers that enforce the file read {name} as the rule \
+                 \"{spelling}\"; other crawlers ignore the line",
+                name = Quoted(field.name)
             ),
         )
         .help(format_args!(
@@ -40,7 +40,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
     sink.report(
         field.name_range.clone(),
-        format_args!("{} is read as \"{spelling}\" by lenient crawlers and ignored by others", Quoted(field.name)),
+        format_args!(
+            "lenient crawlers read {name} as \"{spelling}\"; other crawlers ignore the line",
+            name = Quoted(field.name)
+        ),
     )
     .help(format_args!("write \"{spelling}\""));
 }

@@ -10,7 +10,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Error,
     summary: "a line that is neither a field nor a comment",
     why: "Each line must consist of name, colon and value, or be a comment that begins with \"#\" (RFC 9309, section \
-          2.2). Crawlers silently ignore other lines, so rules on such lines are not in force.",
+        2.2). Crawlers silently ignore other lines, so rules on such lines have no effect.",
     bad: Example::new(b"User-agent: *\nKeep out of the drafts\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\n# Keep out of the drafts\nDisallow: /drafts/\n"),
     pass: Pass::Line(run),
@@ -38,7 +38,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if line.cut_name().is_some() {
         sink.report(
             line.content(),
-            format_args!("the file ends within a field, after {}: crawlers ignore the line", Quoted(text)),
+            format_args!("the file ends within a field, after {text}: crawlers ignore the line", text = Quoted(text)),
         )
         .help("write the rest of the line, and end the file with a line break");
         return;
@@ -46,11 +46,11 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if let [b':', value @ ..] = text {
         sink.report(
             line.content(),
-            format_args!("there is no name before the colon of {}: crawlers ignore the line", Quoted(text)),
+            format_args!("the line {text} has no name before the colon: crawlers ignore the line", text = Quoted(text)),
         )
         .help(format_args!(
-            "write a directive before the colon, for example {}",
-            Quoted(&[b"Disallow:", value].concat())
+            "write a directive before the colon, for example {example}",
+            example = Quoted(&[b"Disallow:", value].concat())
         ));
         return;
     }
@@ -62,7 +62,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if let Some(field) = of_columns(text) {
         draft.help(format_args!("write {}", Quoted(&field)));
     } else if word.len() == text.len() && is_spelled(word) {
-        draft.help(format_args!("write {} and its value", Quoted(&[word, b":"].concat())));
+        draft.help(format_args!("write {name} and its value", name = Quoted(&[word, b":"].concat())));
     } else if is_spelled(word) {
         draft.help(format_args!("write {}", Quoted(&[word, b":", &text[word.len()..]].concat())));
     } else {

@@ -23,7 +23,7 @@ fn run(line: &Line<'_>, second: Range<usize>, sink: &mut Sink) {
     let name = Quoted(&line.bytes()[second.start - start..second.end - start]);
     sink.report(
         second,
-        format_args!("one line contains several directives: crawlers read one per line, so {name} is not in force"),
+        format_args!("one line contains several directives: crawlers read only one per line, so {name} has no effect"),
     )
     .help("write one directive per line: the line breaks were lost, or written as other characters");
 }

@@ -29,13 +29,15 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         sink.report_at(
             Severity::Error,
             field.name_range.clone(),
-            format_args!("{what} hides the directive in {}: crawlers ignore the line", Quoted(name)),
+            format_args!("{what} hides the directive in {name}: crawlers ignore the line", name = Quoted(name)),
         )
         .help(format_args!("write \"{visible}\" without the invisible characters"));
         return;
     }
-    let draft = sink
-        .report(field.name_range.clone(), format_args!("unknown directive {}: crawlers ignore the line", Quoted(name)));
+    let draft = sink.report(
+        field.name_range.clone(),
+        format_args!("{name} is not a known directive: crawlers ignore the line", name = Quoted(name)),
+    );
     draft.help_with(|| guess(field));
 }
 

@@ -16,5 +16,6 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, sink: &mut Sink) {
-    sink.report(0..1, "the file is not text: crawlers find no rule in it").help("write it as uncompressed UTF-8");
+    sink.report(0..1, "the file is not text: crawlers find no rules in it")
+        .help("save the file as uncompressed UTF-8 text");
 }

@@ -20,6 +20,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if let Some(beginning) = first_tag(file.robots) {
         let text = Quoted(&file.bytes()[beginning.clone()]);
         sink.report(beginning, format_args!("the file begins with {text}: it is a web page, not a robots.txt"))
-            .help("put rules or a comment here, or have the server answer 404");
+            .help("serve rules or a comment at this URL, or let the server answer 404");
     }
 }

@@ -33,7 +33,10 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     sink.report_at(
         severity,
         start..start + length,
-        format_args!("{} is not UTF-8: it matches no path, because requests contain paths in UTF-8", Quoted(path)),
+        format_args!(
+            "{path} is not UTF-8: it matches no path, because requests contain paths in UTF-8",
+            path = Quoted(path)
+        ),
     )
     .help_with(|| {
         let Some((encoding, text)) = guessed(path) else {

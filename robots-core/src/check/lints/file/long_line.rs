@@ -21,7 +21,10 @@ fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     if length > MAX_LINE && memchr::memchr2(0, b'#', &line.bytes()[..MAX_LINE]).is_none() {
         sink.report(
             line.range.start + MAX_LINE..line.range.end,
-            format_args!("the line is {length} bytes long: crawlers ignore it from byte {} on", MAX_LINE + 1),
+            format_args!(
+                "the line is {length} bytes long: crawlers ignore it from byte {first_ignored} on",
+                first_ignored = MAX_LINE + 1
+            ),
         );
     }
 }

@@ -19,8 +19,8 @@ pub(crate) const LINT: Lint = Lint {
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if let Some(form) = utf_16_form(file.bytes()) {
         let order = if form == Utf16Form::LittleEndian { "little" } else { "big" };
-        sink.report(0..2, format_args!("the file is UTF-16 ({order} endian): crawlers find no rule in it"))
-            .help("save it as UTF-8 without a byte order mark");
+        sink.report(0..2, format_args!("the file is UTF-16 ({order} endian): crawlers find no rules in it"))
+            .help("save the file as UTF-8 without a byte order mark");
     }
 }
 

@@ -33,7 +33,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report_at(
             Severity::Error,
             name.range(),
-            format_args!("the file ends after the user-agent line of {named}: no rule is in force"),
+            format_args!("the file ends after the user-agent line of {named}, so it contains no rules"),
         )
     } else {
         sink.report(

@@ -25,11 +25,12 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                     sink.report(
                         between.name_range,
                         format_args!(
-                            "{} is between user-agent lines: some parsers end the group there, others do not",
-                            Quoted(between.name)
+                            "the {directive} line is between user-agent lines: some parsers end the group there, \
+                             others do not",
+                            directive = Quoted(between.name)
                         ),
                     )
-                    .help("put it below all user-agent lines of the group, or add a rule to each group");
+                    .help("move the line below all user-agent lines of the group, or add a rule to each group");
                 }
                 named = true;
             }

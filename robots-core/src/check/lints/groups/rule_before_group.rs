@@ -22,7 +22,10 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !grouped {
         sink.report(
             field.range(),
-            format_args!("{} precedes every user-agent line: crawlers ignore it", Quoted(field.name)),
+            format_args!(
+                "{directive} precedes every user-agent line: crawlers ignore it",
+                directive = Quoted(field.name)
+            ),
         )
         .help("if the rule is for every crawler, put \"User-agent: *\" above it");
     }

@@ -40,18 +40,21 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     let draft = sink.report_at(
         severity,
         name.range(),
-        format_args!("{} is not a product token: crawlers that cut it read {read}", Quoted(value)),
+        format_args!(
+            "{name} is not a product token: crawlers that cut names at the first other character read {read}",
+            name = Quoted(value)
+        ),
     );
     let draft = draft.of_agent(value);
     if as_meant {
         draft.help(format_args!("write {}", Quoted(kept)));
     } else if let Some(names) = several(value, &file.crawlers) {
         let lines: Vec<_> = names.iter().map(|name| Quoted(&line_of(name)).to_string()).collect();
-        draft.help(format_args!("write each name on a line of its own: {}", lines.join(" and ")));
+        draft.help(format_args!("write a separate line for each name: {lines}", lines = lines.join(" and ")));
     } else if let Some(name) = unquoted(value) {
         draft.help(format_args!("write {}", Quoted(name)));
     } else if let Some(seen) = without_invisible(value) {
-        draft.help(format_args!("write {} without the invisible characters", Quoted(seen.as_bytes())));
+        draft.help(format_args!("write {name} without the invisible characters", name = Quoted(seen.as_bytes())));
     } else if value.starts_with(b"*") {
         draft.help("write \"*\" for every crawler, or the name of one crawler");
     } else {
@@ -134,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_line_for_several_crawlers_is_told_apart() {
-        let several = "write each name on a line of its own: \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
+        let several = "write a separate line for each name: \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
         for (value, is_several) in [
             ("GPTBot, ccbot", true),
             ("GPTBot;ccbot", true),

@@ -21,7 +21,10 @@ fn run(file: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
         if crawler.is_some_and(|crawler| crawler.obeys_robots == Obeys::No && !crawler.is_control) {
             sink.report(
                 name.range(),
-                format_args!("{} does not obey robots.txt: only enforcement can block it", Quoted(name.value())),
+                format_args!(
+                    "{crawler} does not obey robots.txt: only a server that enforces the file can block it",
+                    crawler = Quoted(name.value())
+                ),
             )
             .of_agent(name.value());
         }

@@ -20,7 +20,7 @@ pub(crate) const LINT: Lint = Lint {
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let names = file.names();
     for (name, likely) in file.crawlers.misspelled(names) {
-        sink.report(name.range(), format_args!("no known crawler is called {}", Quoted(name.value())))
+        sink.report(name.range(), format_args!("no known crawler is called {name}", name = Quoted(name.value())))
             .of_agent(name.value())
             .help(format_args!("did you mean {}?", any_of(&likely)));
     }

@@ -24,7 +24,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let start = field.value_range.start + at;
     let draft = sink.report(
         start..start + 1,
-        format_args!("the \"$\" inside {} is a dollar sign, not the end of the path", Quoted(pattern)),
+        format_args!("the \"$\" inside {pattern} is a dollar sign, not the end of the path", pattern = Quoted(pattern)),
     );
     if is_end(pattern, at) {
         draft.help(format_args!("write {}", Quoted(&pattern[..=at])));

@@ -19,6 +19,9 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || field.value.is_empty() || file.bytes().get(end) != Some(&b'#') {
         return;
     }
-    sink.report(end..end + 1, format_args!("the \"#\" begins a comment: the pattern is {}", Quoted(field.value)))
-        .help("put a space before a comment, and write \"%23\" for a \"#\" in a path");
+    sink.report(
+        end..end + 1,
+        format_args!("the \"#\" begins a comment, so the pattern is only {pattern}", pattern = Quoted(field.value)),
+    )
+    .help("put a space before a comment, and write \"%23\" for a \"#\" in a path");
 }

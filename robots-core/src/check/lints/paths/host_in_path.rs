@@ -21,11 +21,19 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some((host, evidence, path)) = host_and_path(file, field.value).filter(|_| has_one_path(field)) else { return };
     let draft = sink.report(
         field.value_range.clone(),
-        format_args!("{} is for a folder with the name {}, not for that host", Quoted(field.value), Quoted(host)),
+        format_args!(
+            "{pattern} is for a folder with the name {host}, not for that host",
+            pattern = Quoted(field.value),
+            host = Quoted(host)
+        ),
     );
     match evidence {
         HostEvidence::Own => draft.help(format_args!("write {}", Quoted(path))),
-        _ => draft.help(format_args!("write {} if {} is the host of this site", Quoted(path), Quoted(host))),
+        _ => draft.help(format_args!(
+            "write {path} if {host} is the host of this site",
+            path = Quoted(path),
+            host = Quoted(host)
+        )),
     }
 }
 

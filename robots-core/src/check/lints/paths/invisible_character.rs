@@ -25,10 +25,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report_at(
         severity,
         field.value_range.clone(),
-        format_args!("{} contains invisible characters, which no path contains", Quoted(field.value)),
+        format_args!("{pattern} contains invisible characters, so it matches no path", pattern = Quoted(field.value)),
     );
     match seen.as_str() {
-        "" => draft.help("remove the invisible characters: the value contains nothing else"),
+        "" => draft.help("remove the line: its value consists of invisible characters only"),
         seen => draft.help(format_args!("write {}", Quoted(seen.as_bytes()))),
     }
 }

@@ -24,7 +24,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let start = field.value_range.start + at;
     sink.report(
         start..start + 3,
-        format_args!("{} needs no escape: not every crawler decodes it", Quoted(&pattern[at..at + 3])),
+        format_args!(
+            "the escape {escape} is not needed, and not every crawler decodes it",
+            escape = Quoted(&pattern[at..at + 3])
+        ),
     )
     .help_with(|| Some(format!("write {}", Quoted(&decode(pattern)))));
 }

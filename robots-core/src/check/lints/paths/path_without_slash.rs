@@ -35,7 +35,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
     let draft = sink.report(
         field.value_range.clone(),
-        format_args!("{} begins with neither \"/\" nor \"*\": it matches no path", Quoted(path)),
+        format_args!("{pattern} begins with neither \"/\" nor \"*\", so it matches no path", pattern = Quoted(path)),
     );
     draft.help_with(|| Some(Meaning::of(path, file.own_host()).to_string()));
 }
@@ -173,7 +173,12 @@ impl fmt::Display for Meaning {
         match self {
             Self::Pattern(pattern) => write!(f, "write {}", Quoted(pattern)),
             Self::Either([(one, one_for), (other, other_for)]) => {
-                write!(f, "write {} for {one_for}, or {} for {other_for}", Quoted(one), Quoted(other))
+                write!(
+                    f,
+                    "write {one} for {one_for}, or {other} for {other_for}",
+                    one = Quoted(one),
+                    other = Quoted(other)
+                )
             }
             Self::Unknown(advice) => f.write_str(advice),
         }

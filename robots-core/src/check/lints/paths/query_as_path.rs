@@ -47,11 +47,14 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let place = if is_home { "the home page alone" } else { "paths that begin with it" };
         sink.report(
             rule.value_range,
-            format_args!("{} matches {place}, not the parameter on other pages", Quoted(rule.value)),
+            format_args!(
+                "{pattern} matches only {place}, not the parameter on other pages",
+                pattern = Quoted(rule.value)
+            ),
         )
         .help(format_args!(
-            "write {} for the parameter on every page",
-            Quoted(&[b"/*?*".as_slice(), parameter].concat())
+            "write {pattern} for the parameter on every page",
+            pattern = Quoted(&[b"/*?*".as_slice(), parameter].concat())
         ));
     }
 }

@@ -35,7 +35,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let start = field.value_range.start;
     sink.report(
         start + first.start..start + first.end,
-        format_args!("{} does not stand for any text: crawlers compare it literally", Quoted(&pattern[first])),
+        format_args!(
+            "{parameter} does not stand for any text, because crawlers compare it literally",
+            parameter = Quoted(&pattern[first])
+        ),
     )
     .help_with(|| {
         let (mut meant, mut end) = (Vec::with_capacity(pattern.len()), 0);
@@ -48,7 +51,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         let meant = without_runs(meant);
         Some(match meant.as_slice() {
             b"/" => "write \"*\" for any text: the pattern then matches every path of the site".to_owned(),
-            meant => format!("write \"*\" for any text, and omit it at the end: {}", Quoted(meant)),
+            meant => format!("write \"*\" for any text, and no \"*\" at the end: {pattern}", pattern = Quoted(meant)),
         })
     });
 }

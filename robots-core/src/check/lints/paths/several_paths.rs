@@ -28,9 +28,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         severity,
         field.value_range.clone(),
         format_args!(
-            "crawlers read {} as one path, which matches none of {}",
-            Quoted(pattern),
-            quoted_list(paths.into_iter())
+            "crawlers read {pattern} as one path, which matches none of {paths}",
+            pattern = Quoted(pattern),
+            paths = quoted_list(paths.into_iter())
         ),
     )
     .help("write one path per line");

@@ -28,8 +28,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report(
         start..start + 1,
         format_args!(
-            "{} contains a space, but requests contain \"%20\": some crawlers do not treat them as equal",
-            Quoted(pattern)
+            "{pattern} contains a space, but requests contain \"%20\", and some crawlers do not treat the two as \
+             equal",
+            pattern = Quoted(pattern)
         ),
     );
     let words: Vec<_> = words(pattern).collect();
@@ -40,7 +41,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     } else if path.last().is_some_and(is_joint) {
         draft.help(format_args!("write {joined}, or write one path per line"));
     } else if is_whole(path) {
-        draft.help(format_args!("write {joined}, or \"#\" before {} if it is a comment", Quoted(rest)));
+        draft.help(format_args!("write {joined}, or \"#\" before {rest} if it is a comment", rest = Quoted(rest)));
     } else {
         draft.help(format_args!("write {joined}"));
     }

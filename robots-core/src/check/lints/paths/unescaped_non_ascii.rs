@@ -34,13 +34,20 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let start = field.value_range.start + at;
     sink.report(
         start..start + char.len_utf8(),
-        format_args!("{} is not escaped, and not every crawler escapes it itself", Quoted(char.to_string().as_bytes())),
+        format_args!(
+            "{letter} is not escaped, and not every crawler escapes it before comparing",
+            letter = Quoted(char.to_string().as_bytes())
+        ),
     )
     .help_with(|| {
         let escape = |pattern: &str| escaped(pattern.as_bytes());
         let help = format!("write {}", Quoted(&escape(pattern)));
         let usual = escape(&pattern.replace(is_wide_blank, "%20"));
-        Some(if is_wide_blank(char) { format!("{help}, or {} for an ordinary space", Quoted(&usual)) } else { help })
+        Some(if is_wide_blank(char) {
+            format!("{help}, or {with_space} for an ordinary space", with_space = Quoted(&usual))
+        } else {
+            help
+        })
     });
 }
 

@@ -21,15 +21,16 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         let url = field.value;
         let draft = sink.report(
             field.value_range.clone(),
-            format_args!("{} is a URL, not a path: it matches nothing", Quoted(url)),
+            format_args!("{url} is a URL and not a path, so it matches nothing", url = Quoted(url)),
         );
         let path = RequestPath::verbatim(url);
         let path = Quoted(path.as_bytes());
         match other_host(file, url) {
             None => draft.help(format_args!("write only the path: {path}")),
             Some(host) => draft.help(format_args!(
-                "write only the path, {path}, if {} is this site: another host has its own robots.txt",
-                Quoted(host)
+                "if {host} is this site, write only the path, {path}; rules for another host belong into the \
+                 robots.txt of that host",
+                host = Quoted(host)
             )),
         }
     }

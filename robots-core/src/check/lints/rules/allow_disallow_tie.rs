@@ -46,7 +46,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let allowed = allowed_by(of_name.iter().map(|at| groups[*at]));
         for (rule, allow) in of_name.iter().flat_map(|at| ties(groups[*at], &allowed)) {
             if found.insert(rule.line()) {
-                report(sink, rule, allow, &format!(", in another group for {},", Quoted(name.value())));
+                report(sink, rule, allow, &format!(", in another group for {name},", name = Quoted(name.value())));
             }
         }
     }
@@ -56,9 +56,9 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     let (line, pattern) = (allow.line(), Quoted(allow.pattern()));
     sink.report(
         rule.range(),
-        format_args!("line {line}{place} allows {pattern}: if patterns are equally long, the allow rule decides"),
+        format_args!("line {line}{place} allows {pattern}: of two equally long patterns, the Allow rule decides"),
     )
-    .help("remove the rule that is not intended");
+    .help("remove the rule that you do not want");
 }
 
 /// Returns the indexes of the groups that a crawler combines, with the name that these groups

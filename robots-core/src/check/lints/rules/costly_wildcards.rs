@@ -26,8 +26,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 false => ("a pattern with", Costly::MANY_WILDCARDS),
                 true => ("the rules for this crawler have", Costly::MANY_TOGETHER),
             };
-            let message =
-                format_args!("{what} {wildcards} wildcards: comparing a path with more than {most} takes long");
+            let message = format_args!(
+                "{what} {wildcards} wildcards: comparing a path with more than {most} wildcards takes long"
+            );
             let draft = sink.report(line.content(), message);
             draft.help("shorten the pattern to its longest literal parts, or name directories instead");
         }

@@ -10,7 +10,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "a rule that is already in its group",
     why: "A rule that repeats another rule of its group has no effect. But if somebody changes only one of the two \
-          rules, the other stays in force.",
+        rules, the other one still applies.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Group(run),
@@ -27,7 +27,7 @@ fn run(_: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
         }
         let (pattern, line) = (Quoted(rule.pattern()), first.line());
         let draft = if first.pattern() == rule.pattern() {
-            sink.report(rule.range(), format_args!("{pattern} is already in line {line}"))
+            sink.report(rule.range(), format_args!("line {line} already contains {pattern}"))
         } else {
             let other = Quoted(first.pattern());
             sink.report(rule.range(), format_args!("{pattern} matches the same paths as {other} in line {line}"))

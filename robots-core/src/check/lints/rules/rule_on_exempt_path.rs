@@ -27,7 +27,10 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_robots_txt || covered(pattern, &file.site.exempt) {
         sink.report(
             field.value_range.clone(),
-            format_args!("{} is about paths that are exempt: the rule is not enforced", Quoted(pattern)),
+            format_args!(
+                "{pattern} matches only paths that are exempt from enforcement, so the rule is not enforced",
+                pattern = Quoted(pattern)
+            ),
         );
     }
 }

@@ -55,9 +55,12 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
         let (line, access) = (by.line(), by.access());
         sink.report(
             pattern.rule.range(),
-            format_args!("{shorter} never decides: the {access} rule {longer} in line {line} is longer"),
+            format_args!(
+                "{shorter} never decides, because the {access} rule {longer} in line {line} is longer and \
+                 matches the same paths"
+            ),
         )
-        .help("remove the rule, or make it more specific, so that it is longer than the other");
+        .help("remove this rule, or make its pattern more specific, so that it is longer than the other one");
     }
 }
 

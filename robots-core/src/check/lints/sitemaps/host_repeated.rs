@@ -17,7 +17,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut hosts = file.fields().filter(|(_, field)| field.directive == Directive::Host);
     let Some((first, _)) = hosts.next() else { return };
     for (_, field) in hosts {
-        sink.report(field.range(), format_args!("line {first} already contains the host: only that line counts"))
+        sink.report(field.range(), format_args!("line {first} already names the host, and only that line counts"))
             .help("keep only one Host line");
     }
 }

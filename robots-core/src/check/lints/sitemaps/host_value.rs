@@ -31,7 +31,10 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         sink.report_at(
             Severity::Note,
             field.value_range.clone(),
-            format_args!("{} has no scheme, which means http, but a sitemap on this host uses https", Quoted(value)),
+            format_args!(
+                "{host} has no scheme, so it means http, but a sitemap on this host uses https",
+                host = Quoted(value)
+            ),
         )
         .help(format_args!("write {}", Quoted(&[b"https://", value].concat())));
     }

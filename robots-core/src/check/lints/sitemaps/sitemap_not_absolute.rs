@@ -25,27 +25,30 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             .help("write the whole URL, such as \"Sitemap: https://YOUR-SITE/sitemap.xml\"");
         return;
     }
-    sink.report(field.value_range.clone(), format_args!("{} is not an absolute http or https URL", Quoted(address)))
-        .help_with(|| {
-            let named = |host: &[u8]| memchr::memchr(b'.', host).is_some() && memchr::memchr(b':', host).is_none();
-            let whole = match address {
-                [b'/', b'/', _, ..] => [b"https:", address].concat(),
-                [b'/', ..] => match file.own_origin() {
-                    Some(origin) => [origin, address].concat(),
-                    None => {
-                        let address = [b"https://YOUR-SITE", address].concat();
-                        return Some(format!("write the whole URL, such as {}", Quoted(&address)));
-                    }
-                },
-                _ if named(&address[..memchr::memchr(b'/', address).unwrap_or(0)]) => [b"https://", address].concat(),
-                // The address is only a file name.
-                _ if !address.contains(&b'/') && file.own_origin().is_some() => {
-                    [file.own_origin()?, b"/", address].concat()
+    sink.report(
+        field.value_range.clone(),
+        format_args!("{address} is not an absolute http or https URL", address = Quoted(address)),
+    )
+    .help_with(|| {
+        let named = |host: &[u8]| memchr::memchr(b'.', host).is_some() && memchr::memchr(b':', host).is_none();
+        let whole = match address {
+            [b'/', b'/', _, ..] => [b"https:", address].concat(),
+            [b'/', ..] => match file.own_origin() {
+                Some(origin) => [origin, address].concat(),
+                None => {
+                    let address = [b"https://YOUR-SITE", address].concat();
+                    return Some(format!("write the whole URL, such as {address}", address = Quoted(&address)));
                 }
-                _ => return Some("write the whole address, beginning with \"https://\"".to_owned()),
-            };
-            Some(format!("write {}", Quoted(&whole)))
-        });
+            },
+            _ if named(&address[..memchr::memchr(b'/', address).unwrap_or(0)]) => [b"https://", address].concat(),
+            // The address is only a file name.
+            _ if !address.contains(&b'/') && file.own_origin().is_some() => {
+                [file.own_origin()?, b"/", address].concat()
+            }
+            _ => return Some("write the whole address, beginning with \"https://\"".to_owned()),
+        };
+        Some(format!("write {}", Quoted(&whole)))
+    });
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

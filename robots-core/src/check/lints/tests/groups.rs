@@ -13,10 +13,10 @@ fn lints_about_groups() {
     let again = "User-agent: a\nUser-agent: a\nAllow: /\nUser-agent:\nUser-agent:\nAllow: /\n";
     Case("duplicate-group", "names are compared as tokens")
         .found(file, &["4:13", "5:13"])
-        .says(again, &["\"a\" is already in line 1 of the same group"]);
+        .says(again, &["line 1 of the same group already names \"a\""]);
     Case("group-without-rules", "only the last group can lack rules")
         .found("User-agent: a\nUser-agent: b\n", &["1:13"])
-        .says("User-agent: a\n", &["the file ends after the user-agent line of \"a\": no rule is in force"])
+        .says("User-agent: a\n", &["the file ends after the user-agent line of \"a\", so it contains no rules"])
         .found("User-agent: a\n\nUser-agent: b\nDisallow:\n", &[])
         .found("User-agent: a\nDisallow:\nUser-agent: b\nSitemap: https://example.com/\n", &["3:13"])
         .found("User-agent: a\nCrawl-delay: 5\n", &[])

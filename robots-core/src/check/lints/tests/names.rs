@@ -15,8 +15,14 @@ fn lints_about_names() {
         &["requests never contain the name \"google-extended\": Google reads the rules, but they cannot be enforced"],
     );
     Case("cut-product-token", "the message says what is left")
-        .says("User-agent: GPT Bot", &["\"GPT Bot\" is not a product token: crawlers that cut it read \"GPT\""])
-        .says("User-agent: 008", &["\"008\" is not a product token: crawlers that cut it read nothing"])
+        .says(
+            "User-agent: GPT Bot",
+            &["\"GPT Bot\" is not a product token: crawlers that cut names at the first other character read \"GPT\""],
+        )
+        .says(
+            "User-agent: 008",
+            &["\"008\" is not a product token: crawlers that cut names at the first other character read nothing"],
+        )
         .helps("User-agent:\u{a0}*\n", &["write \"*\" without the invisible characters"])
         .helps("User-agent: GPT\u{200b}Bot\n", &["write \"GPTBot\" without the invisible characters"]);
     Case("cut-product-token", "plain tokens and star are not found")

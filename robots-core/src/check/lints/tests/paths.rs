@@ -144,12 +144,12 @@ fn the_help_names_the_path_that_is_meant() {
         .helps(format!("{site}https://shop.example/a"), &["write only the path: \"/a\""])
         .helps(
             "Allow: https://a.example",
-            &["write only the path, \"/\", if \"a.example\" is this site: another host has its own robots.txt"],
+            &["if \"a.example\" is this site, write only the path, \"/\"; rules for another host"],
         )
         .found("Allow: https://a.example/b, https://a.example/c", &[])
         .helps(
             format!("{site}https://other.example/a"),
-            &["write only the path, \"/a\", if \"other.example\" is this site: another host has its own robots.txt"],
+            &["if \"other.example\" is this site, write only the path, \"/a\"; rules for another host"],
         );
     Case("space-in-path", "words behind a whole path may be a remark")
         .helps("Allow: /a/ b c", &["write \"/a/%20b%20c\", or \"#\" before \"b c\" if it is a comment"]);
@@ -185,10 +185,10 @@ fn lints_about_what_is_no_path() {
         .found_each(rule, &routes, &["2:12"])
         .found_each(rule, &["/p-{id}", "/p.:id", "/a/:id/b", "/a/:id?"], &["2:14"])
         .found_each(rule, &others, &[])
-        .helps("Allow: /:a-:b.:c/d", &["write \"*\" for any text, and omit it at the end: \"/*-*.*/d\""])
-        .helps("Allow: /{a}{b}/:c?/d", &["write \"*\" for any text, and omit it at the end: \"/*/*/d\""])
-        .helps("Allow: /a/:b/c", &["write \"*\" for any text, and omit it at the end: \"/a/*/c\""])
-        .helps("Allow: /a/{b}/{c}", &["write \"*\" for any text, and omit it at the end: \"/a/*/\""])
+        .helps("Allow: /:a-:b.:c/d", &["write \"*\" for any text, and no \"*\" at the end: \"/*-*.*/d\""])
+        .helps("Allow: /{a}{b}/:c?/d", &["write \"*\" for any text, and no \"*\" at the end: \"/*/*/d\""])
+        .helps("Allow: /a/:b/c", &["write \"*\" for any text, and no \"*\" at the end: \"/a/*/c\""])
+        .helps("Allow: /a/{b}/{c}", &["write \"*\" for any text, and no \"*\" at the end: \"/a/*/\""])
         .helps("Allow: /:b", &["write \"*\" for any text: the pattern then matches every path of the site"]);
     Case("query-as-path", "parameters in front are found")
         .found_each(rule, &["/nocrawl=1", "/?b=9", "/&sort=", "/skip=true", "/?sort=*"], &["2:11"])
@@ -206,7 +206,7 @@ fn lints_about_what_is_no_path() {
         .found_each(rule, &["/a\u{a0}b", "/\u{e9}", "\u{200b}a"], &[])
         .helps("Allow: /a\u{200b}/\u{e9}", &["write \"/a/\u{e9}\""])
         .helps("Allow: \u{feff}/a", &["write \"/a\""])
-        .helps("Allow: \u{200b}", &["remove the invisible characters: the value contains nothing else"]);
+        .helps("Allow: \u{200b}", &["remove the line: its value consists of invisible characters only"]);
     for code in ["invisible-character", "several-paths"] {
         let severity = |value: &str| super::severities(code, format!("Allow: {value}").as_bytes());
         let (hidden, seen) = (["\u{200b}/a", "\"/a\",\"/b\""], ["/a\u{200b}", "/a,/b"]);
@@ -245,6 +245,6 @@ fn the_message_says_what_the_matcher_does() {
         assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
         let said = messages("space-in-path", file.as_bytes());
         assert!(said.len() == 1, "{pattern}: {said:?}");
-        assert!(said[0].ends_with("some crawlers do not treat them as equal"), "{pattern}: {said:?}");
+        assert!(said[0].ends_with("some crawlers do not treat the two as equal"), "{pattern}: {said:?}");
     }
 }

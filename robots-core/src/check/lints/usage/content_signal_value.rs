@@ -30,7 +30,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let help =
         "write signals such as \"search=yes, ai-train=no\", with \"use\" as \"immediate\", \"reference\" or \"full\"";
     if let Some(item) = first_wrong(field.value, words) {
-        sink.report(span, format_args!("{} is not a content signal", Quoted(item))).help(help);
+        sink.report(span, format_args!("{item} is not a content signal", item = Quoted(item))).help(help);
         return;
     }
     let keys = field.value.split(|octet| matches!(octet, b',' | b' ' | b'\t')).filter_map(|item| {
@@ -39,6 +39,6 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     });
     let known = |key: &[u8]| SIGNALS.iter().any(|signal| signal.as_bytes() == key);
     if let Some(key) = keys.into_iter().find(|key| !known(key)) {
-        sink.report(span, format_args!("{} is not a known content signal", Quoted(key))).help(help);
+        sink.report(span, format_args!("{signal} is not a known content signal", signal = Quoted(key))).help(help);
     }
 }

@@ -17,8 +17,11 @@ pub(crate) const LINT: Lint = Lint {
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_url(field.value) {
         let span = field.value_or_name();
-        sink.report(span, format_args!("{} is not an absolute http or https URL", Quoted(field.value)))
-            .help("write the whole address, beginning with \"https://\"");
+        sink.report(
+            span,
+            format_args!("{address} is not an absolute http or https URL", address = Quoted(field.value)),
+        )
+        .help("write the whole address, beginning with \"https://\"");
     }
 }
 

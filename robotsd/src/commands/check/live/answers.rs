@@ -40,10 +40,11 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
         AnswerKind::Success(status) if status.as_u16() == 200 => return None,
         AnswerKind::Success(_) => (&lints::NOT_200, "answer 200"),
         AnswerKind::RedirectLoop => (&lints::REDIRECT_LOOP, "serve the file at /robots.txt itself"),
-        AnswerKind::TooManyRedirects => (&lints::REDIRECT_TOO_MANY, "redirect to the last URL at once"),
-        AnswerKind::LeadsNowhere | AnswerKind::NoRedirect(_) => {
-            (&lints::REDIRECT_NOWHERE, "serve the file here, or redirect with 301 to its http or https URL")
-        }
+        AnswerKind::TooManyRedirects => (&lints::REDIRECT_TOO_MANY, "redirect directly to the last URL"),
+        AnswerKind::LeadsNowhere | AnswerKind::NoRedirect(_) => (
+            &lints::REDIRECT_NOWHERE,
+            "serve the file at this URL, or redirect with status 301 to the http or https URL of the file",
+        ),
         AnswerKind::NotModified | AnswerKind::NoStatus(_) => {
             (&lints::NOT_FINAL, "answer 200 with the rules, or 404 if there are none")
         }
@@ -51,12 +52,13 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
         AnswerKind::Restricted(_) => {
             (&lints::RESTRICTED, "serve /robots.txt to every client, without a password and without a bot check")
         }
-        AnswerKind::TooManyRequests => (&lints::RATE_LIMITED, "leave /robots.txt out of the limit"),
+        AnswerKind::TooManyRequests => (&lints::RATE_LIMITED, "exempt /robots.txt from the rate limit"),
         AnswerKind::ClientError(_) => (&lints::CLIENT_ERROR, "answer 200 with the rules, or 404 if there are none"),
         AnswerKind::ServerError(_) => (&lints::SERVER_ERROR, "answer 200 with the rules, or 404 if there are none"),
         AnswerKind::Failed(FetchErrorKind::Tls) => (
             &lints::TLS,
-            "serve https there, with a certificate that is valid now and for this name, and with its intermediate certificates",
+            "serve https there, with a certificate that is valid today and for this name, and send its intermediate \
+             certificates",
         ),
         AnswerKind::Failed(FetchErrorKind::Timeout) => (&lints::TIMEOUT, ""),
         AnswerKind::Failed(FetchErrorKind::Name | FetchErrorKind::Connect | FetchErrorKind::RedirectAddress) => {
@@ -75,23 +77,29 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
     if let Some(elsewhere) = urls.iter().find(|url| name(url) != name(chain.url())) {
         let (host, from) = (chain.url().host(), last.host());
         let message = if name(last) == name(chain.url()) {
-            format!("the redirects to the rules lead through another host, {}", elsewhere.host())
+            format!("the redirects to the rules lead through another host, {host}", host = elsewhere.host())
         } else {
-            let why = "crawlers follow the redirect, and apply what they find there to";
+            let why = "crawlers follow the redirect, and apply these rules to";
             format!("the rules of {host} come from {from}: {why} {host}")
         };
-        let help =
-            format!("serve the rules at {} itself, unless {} may decide about them", chain.url(), elsewhere.host());
+        let help = format!(
+            "serve the rules at {url} itself, unless the owner of {host} is meant to decide about them",
+            chain.url(),
+            elsewhere.host()
+        );
         findings.push(FoundProblem::answer(&lints::REDIRECT_OTHER_HOST, chain.url(), &message).help(&help));
     }
     if let Some(pair) = urls.windows(2).find(|pair| pair[0].is_https() && !pair[1].is_https()) {
-        let message = format!("{} redirects to {}, without TLS", pair[0], pair[1]);
+        let message = format!("{from} redirects to {to}, which does not use TLS", pair[0], pair[1]);
         findings.push(FoundProblem::answer(&lints::REDIRECT_TO_HTTP, chain.url(), &message));
     }
     if chain.redirects() >= LONG && chain.end == ChainEnd::Reached {
-        let message = format!("{} redirects to {last}: crawlers need not follow more than five", chain.redirects());
-        findings
-            .push(FoundProblem::answer(&lints::REDIRECT_LONG, chain.url(), &message).help("redirect there at once"));
+        let message =
+            format!("{redirects} redirects lead to {last}: crawlers need not follow more than five", chain.redirects());
+        findings.push(
+            FoundProblem::answer(&lints::REDIRECT_LONG, chain.url(), &message)
+                .help("redirect directly to the last URL"),
+        );
     }
     findings
 }
@@ -113,12 +121,12 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem
     let send_plain = "send \"Content-Type: text/plain; charset=utf-8\"";
     match media_type(headers) {
         None => {
-            let missing = "there is no Content-Type: RFC 9309 requires text/plain (section 2.3)";
+            let missing = "the response has no Content-Type: RFC 9309 requires text/plain (section 2.3)";
             findings.push(finding(&lints::CONTENT_TYPE, missing).severity_is(Severity::Note).help(send_plain));
         }
         Some((name, charset)) => {
             if name != "text/plain" {
-                let message = format!("Content-Type is {name:?}: RFC 9309 requires text/plain (section 2.3)");
+                let message = format!("the Content-Type is {name:?}: RFC 9309 requires text/plain (section 2.3)");
                 findings.push(finding(&lints::CONTENT_TYPE, &message).help(send_plain));
             }
             findings.extend(charset.and_then(|charset| of_charset(&charset, body)).map(|(severity, message)| {
@@ -129,12 +137,15 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem
         }
     }
     if let Some(fresh) = Freshness::of(headers).private().filter(|fresh| *fresh > DAY) {
-        let message = format!("crawlers may keep it for {}, and see a change that much later", span(fresh));
+        let message = format!(
+            "caches may keep the file for {time}, so crawlers may see a change only after that time",
+            time = span(fresh)
+        );
         findings.push(finding(&lints::CACHED_LONG, &message).help("send \"Cache-Control: max-age=3600\""));
     }
     if let Some(age) = age(headers).filter(|age| *age > DAY) {
-        let message = format!("it is a cached copy, {} old", span(age));
-        findings.push(finding(&lints::STALE, &message).help("purge it from the cache when the file changes"));
+        let message = format!("the response is a cached copy that is {age} old", age = span(age));
+        findings.push(finding(&lints::STALE, &message).help("purge the copy from the cache whenever the file changes"));
     }
     findings
 }
@@ -146,20 +157,23 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> 
         return None;
     }
     let coding = codings.join(", ");
-    let message =
-        format!("it is sent as {coding:?} to a client that accepts no coding, so the client finds no rules in it");
+    let message = format!(
+        "the file is sent with the content coding {coding:?} even to a client that accepts no coding, so this client finds no rules"
+    );
     let finding = FoundProblem::answer(&lints::CODING, plain.url(), &message);
-    Some(finding.help("compress it only for requests with that coding in Accept-Encoding"))
+    Some(finding.help("compress the file only if Accept-Encoding of the request contains that coding"))
 }
 
 /// Returns the finding about a charset. A wrong charset is harmless for a file of ASCII characters,
 /// which nearly every charset encodes in the same way.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
-    let message = format!("its charset is {charset:?}, but crawlers read it as UTF-8");
+    let message = format!("the Content-Type has the charset {charset:?}, but crawlers read the file as UTF-8");
     match charset {
         "utf-8" | "utf8" | "us-ascii" | "ascii" => None,
-        _ if is_harmless => Some((Severity::Note, message + ", which makes no difference as long as it is ASCII")),
+        _ if is_harmless => {
+            Some((Severity::Note, message + ", which makes no difference as long as the file is ASCII"))
+        }
         _ => Some((Severity::Warning, message)),
     }
 }

@@ -57,8 +57,9 @@ impl LiveCheck<'_> {
             answers::of_status(&chain).into_iter().chain(answers::of_redirects(&chain)).collect();
         let document = chain.document(MAX_BYTES);
         if let Err(DocumentError::Coding(error)) = &document {
-            let message = format!("{error}: crawlers find no rule in it, or count it as a failure");
-            let help = "send the body as its Content-Encoding says, and compress it only for clients that accept that";
+            let message = format!("{error}: crawlers find no rules in the body, or count the answer as a failure");
+            let help =
+                "encode the body as the field Content-Encoding says, and only for clients that accept this coding";
             findings.push(FoundProblem::answer(&lints::UNDECODABLE, chain.url(), &message).help(help));
         }
         let body = document.ok();
@@ -101,7 +102,8 @@ impl LiveCheck<'_> {
         let unreached = matches!(kind, AnswerKind::Unreachable(_)).then(|| {
             let detail = chain.detail().unwrap_or_default();
             let AnswerReading { crawlers, section, .. } = kind.reading();
-            let then = format!("crawlers that cannot reach it either {crawlers} (RFC 9309, section {section})");
+            let then =
+                format!("if crawlers cannot reach the site, either, they {crawlers} (RFC 9309, section {section})");
             format!("{}: {detail}; {then}", chain.url())
         });
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })
@@ -124,10 +126,15 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
     let message = match kind {
-        AnswerKind::Success(_) => format!("the file differs from that of {}", named.url()),
+        AnswerKind::Success(_) => format!("this file differs from the file at {url}", url = named.url()),
         _ => {
             let detail = DocumentError::Answer(kind, other.detail());
-            format!("{detail}: crawlers {} here, and {} at {}", kind.access(), named_kind.access(), named.url())
+            format!(
+                "{detail}: crawlers {access} here, and {named_access} at {url}",
+                access = kind.access(),
+                named_access = named_kind.access(),
+                url = named.url()
+            )
         }
     };
     let finding = FoundProblem::answer(&lints::OTHER_RULES, other.url(), &message);
@@ -135,8 +142,8 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     let severity = if matches!(kind, AnswerKind::Unreachable(_)) { Severity::Note } else { Severity::Warning };
     let help = match (other.url().is_https(), named.url().is_https()) {
         // A site should not redirect from TLS to plain HTTP.
-        (true, false) => format!("serve the same file, or redirect {} here", named.url()),
-        _ => format!("redirect it to {}, or serve the same file", named.url()),
+        (true, false) => format!("serve the same file at both URLs, or redirect {url} to this one", url = named.url()),
+        _ => format!("redirect this URL to {url}, or serve the same file at both", url = named.url()),
     };
     Some(finding.severity_is(severity).help(&help))
 }
@@ -152,8 +159,8 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     let scheme = if named.is_https() { "https" } else { "http" };
     if named.target().as_str() != "/robots.txt" {
         return Err(format!(
-            "{named}: crawlers read robots.txt at the top of a host and nowhere else (RFC 9309, section 2.3): write {}",
-            site_of(&named)
+            "{named}: crawlers read only /robots.txt at the top of a host (RFC 9309, section 2.3): write {right}",
+            right = site_of(&named)
         ));
     }
     let others = if named.authority().ends_with(&format!(":{}", named.port())) {

@@ -52,7 +52,9 @@ fn write_counted(out: &mut impl Write, notes: &[FoundProblem]) -> io::Result<()>
     let codes: Vec<_> = codes.iter().map(|(code, count)| format!("{count} × {code}")).collect();
     match codes.is_empty() {
         true => Ok(()),
-        false => writeln!(out, "notes about the answers (shown with --notes): {}\n", codes.join(", ")),
+        false => {
+            writeln!(out, "notes about the answers (add --notes to show them): {codes}\n", codes = codes.join(", "))
+        }
     }
 }
 

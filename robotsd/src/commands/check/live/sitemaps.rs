@@ -42,21 +42,24 @@ pub(super) fn check(
     let (mut sitemaps, mut findings) = (Vec::new(), Vec::new());
     for sitemap in robots.sitemaps() {
         if let Err(error) = String::from_utf8_lossy(sitemap.value).parse::<FetchUrl>() {
-            let message = format!("line {} names an invalid sitemap URL: {error}", sitemap.line);
+            let message = format!("line {line} names an invalid sitemap URL: {error}", sitemap.line);
             findings.push(FoundProblem::answer(&lints::SITEMAP_FAILED, site, &message));
         }
     }
     for (at, url) in named(robots).into_iter().enumerate() {
         if at == MAX_SITEMAPS {
-            let message = format!("the file names more than {MAX_SITEMAPS} sitemaps: the others were not fetched");
+            let message =
+                format!("the file names more than {MAX_SITEMAPS} sitemaps: only the first {MAX_SITEMAPS} were fetched");
             findings.push(FoundProblem::answer(&lints::SITEMAP_SIZE, site, &message));
             break;
         }
         if let Some(whole) = retriever.is_over() {
             let whole = humantime::format_duration(whole);
-            let message = format!("after {whole}, this sitemap and the following ones were not fetched");
+            let message = format!(
+                "the time limit of {whole} was reached, so this sitemap and the following ones were not fetched"
+            );
             let finding = FoundProblem::answer(&lints::SITEMAP_SIZE, &url, &message);
-            findings.push(finding.help("serve them faster, or give each request longer with --timeout"));
+            findings.push(finding.help("serve the sitemaps faster, or allow more time with --timeout"));
             break;
         }
         let (summary, found) = one(retriever, url, site);
@@ -85,7 +88,7 @@ fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
 
 fn place(url: &FetchUrl, site: &FetchUrl) -> Option<FoundProblem> {
     let message = if url.host() != site.host() {
-        format!("the sitemap is on another host than {}", site.host())
+        format!("the sitemap is on another host than the site ({host})", host = site.host())
     } else if site.is_https() && !url.is_https() {
         "the URL of the sitemap is http, but the site is served with https".to_owned()
     } else {
@@ -104,13 +107,17 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
         Err(error) => {
             summary.answer = error.to_string();
             let message = format!("{error}: search engines cannot read the sitemap");
-            let found = finding(&lints::SITEMAP_FAILED, &message).help("serve it, or take its line out of robots.txt");
+            let found = finding(&lints::SITEMAP_FAILED, &message)
+                .help("serve the sitemap at this URL, or remove its line from robots.txt");
             return (summary, vec![found]);
         }
     };
     summary.answer = crate::fetch::AnswerKind::of(&chain).to_string();
     if body.octets.trim_ascii().is_empty() {
-        return (summary, vec![finding(&lints::SITEMAP_KIND, "it is empty").help("serve the sitemap here")]);
+        return (
+            summary,
+            vec![finding(&lints::SITEMAP_KIND, "the sitemap is empty").help("serve a sitemap at this URL")],
+        );
     }
     let (mut urls, mut foreign, mut first_foreign) = (0, 0, None::<String>);
     let origin = Origin::of(&site.to_string());
@@ -126,20 +133,24 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     let mut findings = Vec::new();
     let is_cut = body.is_cut || matches!(read, Err(SitemapFault::TooLarge));
     if let (Err(fault), false) = (&read, is_cut) {
-        findings.push(finding(&lints::SITEMAP_KIND, &fault.to_string()).help("serve the sitemap here"));
+        findings.push(finding(&lints::SITEMAP_KIND, &fault.to_string()).help("serve a sitemap at this URL"));
         if urls == 0 {
             return (summary, findings);
         }
     }
     if let Some(first) = &first_foreign {
         let (count, all) = (grouped(foreign), grouped(urls));
-        let message = format!("{count} of {all} URLs belong to a site other than {}, such as {first}", site_of(site));
-        findings.push(finding(&lints::SITEMAP_SCOPE, &message).help("write them with the scheme and host of the site"));
+        let message =
+            format!("{count} of {all} URLs belong to a site other than {own}, such as {first}", own = site_of(site));
+        findings
+            .push(finding(&lints::SITEMAP_SCOPE, &message).help("write each URL with the scheme and host of the site"));
     }
     if is_cut || urls > MAX_URLS {
         let size = if is_cut { "more than 52,428,800 bytes".to_owned() } else { grouped(urls) + " URLs" };
-        let message = format!("it has {size}: the protocol allows 50,000 URLs and 52,428,800 bytes");
-        findings.push(finding(&lints::SITEMAP_SIZE, &message).help("split it, and name the parts in a sitemap index"));
+        let message = format!("the sitemap has {size}: the sitemap protocol allows 50,000 URLs and 52,428,800 bytes");
+        findings.push(
+            finding(&lints::SITEMAP_SIZE, &message).help("split the sitemap, and list the parts in a sitemap index"),
+        );
     }
     summary.urls = Some(urls);
     (summary, findings)

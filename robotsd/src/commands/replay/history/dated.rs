@@ -10,8 +10,8 @@ use crate::input;
 use crate::render::printable_path;
 
 /// Description of the files that can form a history, for error messages.
-pub(super) const EXPECTED: &str = "a history consists of files as they were served, with the day in their names, \
-                                   such as robots-2026-11-01.txt, or of a file that git tracks";
+pub(super) const EXPECTED: &str = "a history is a file that git tracks, or consists of files as they were served, \
+    with the day in their names, such as robots-2026-11-01.txt";
 
 /// Reports whether a path is a dated file, or a directory of dated files without a `robots.txt`.
 pub(super) fn are_dated(path: &Path) -> bool {
@@ -61,8 +61,8 @@ fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     files.retain(|file| file.is_file() && is_dated(&name_of(file)));
     match files.is_empty() {
         true => Err(io::Error::other(format!(
-            "{}: no file in it has a date in its name: {EXPECTED}",
-            printable_path(folder)
+            "{folder}: no file in this folder has a date in its name: {EXPECTED}",
+            folder = printable_path(folder)
         ))),
         false => Ok(files),
     }

@@ -72,7 +72,7 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
     let files: Vec<_> = changes.iter().take_while(is_file).collect();
     read_blobs(folder, &files, &mut found)?;
     if let Some(change) = changes.get(files.len()).filter(|_| found.versions.len() == files.len()) {
-        found.leave_out(&change.commit, "the file is a link in that version, or part of another repository");
+        found.leave_out(&change.commit, "in that version, the file is a symbolic link, or part of another repository");
     }
     if git(folder, ["rev-parse", "--is-shallow-repository"])?.starts_with(b"true") {
         let fault = "the repository is a shallow clone, so versions before its oldest commit are unknown: run `git \
@@ -161,9 +161,9 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     let size = line.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok());
     size.ok_or_else(|| {
         io::Error::other(format!(
-            "the repository lacks the version of commit {commit}: it is damaged, or a partial clone (robotsd fetches \
-             nothing for it). `git fsck` reports damage; if you trust the repository, `git log --patch -- FILE` \
-             fetches the versions"
+            "the repository does not contain the file of commit {commit}: the repository is damaged, or a partial \
+             clone (robotsd fetches nothing for it). `git fsck` reports damage; if you trust the repository, `git log \
+             --patch -- FILE` fetches the versions"
         ))
     })
 }
@@ -182,7 +182,8 @@ fn git<'a>(folder: &Path, arguments: impl IntoIterator<Item = &'a str>) -> io::R
     let output = command(folder).args(arguments).output();
     let output = output.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other(format!(
-            "{}: it is in a git repository, but the command git is missing: install git, or name dated files",
+            "{}: this folder is in a git repository, but the command git is not installed: install git, or name \
+             files with a date in their names",
             printable_path(folder)
         )),
         _ => io::Error::other(format!("git: {error}")),

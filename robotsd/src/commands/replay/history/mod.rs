@@ -59,8 +59,10 @@ impl FoundVersions {
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
-            (MAX_VERSIONS.., _) => format!("at most {MAX_VERSIONS} versions are read"),
-            (_, octets) if octets > MAX_BYTES => format!("at most {} MiB of versions are read", MAX_BYTES >> 20),
+            (MAX_VERSIONS.., _) => format!("only {MAX_VERSIONS} versions are read"),
+            (_, octets) if octets > MAX_BYTES => {
+                format!("only versions of at most {limit} MiB in total are read", limit = MAX_BYTES >> 20)
+            }
             _ => return true,
         };
         self.leave_out(source, &fault);
@@ -69,7 +71,7 @@ impl FoundVersions {
 
     /// Records that this version and all earlier ones are left out.
     fn leave_out(&mut self, source: &str, why: &str) {
-        self.left_out.push(format!("versions up to {source} are left out: {why}"));
+        self.left_out.push(format!("the versions up to {source} are left out: {why}"));
     }
 }
 
@@ -262,6 +264,9 @@ mod tests {
     fn versions_have_room_until_their_number_or_their_octets_are_too_many() {
         let mut found = FoundVersions::default();
         assert!(found.has_room_for(MAX_BYTES - 1, "3") && found.has_room_for(1, "2") && !found.has_room_for(1, "1"));
-        assert_eq!(found.left_out, ["versions up to 1 are left out: at most 16 MiB of versions are read"]);
+        assert_eq!(
+            found.left_out,
+            ["the versions up to 1 are left out: only versions of at most 16 MiB in total are read"]
+        );
     }
 }

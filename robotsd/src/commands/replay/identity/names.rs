@@ -49,9 +49,9 @@ pub(crate) fn look_up(
     if left_out > 0 {
         let more = if is_cut { "more than " } else { "" };
         complain(&format_args!(
-            "the names of {more}{} addresses would be needed: only the {MAX_LOOKED_UP} with the most requests are \
-             looked up; the others count as claimed",
-            questions.len()
+            "the names of {more}{count} addresses would be needed, but only those of the {MAX_LOOKED_UP} addresses \
+             with the most requests are looked up; requests from the other addresses count as claimed",
+            count = questions.len()
         ));
         questions.truncate(MAX_LOOKED_UP);
     }
@@ -69,7 +69,10 @@ pub(crate) fn look_up(
     drop(progress);
     let unasked = questions.len() - outcomes.len();
     if unasked > 0 {
-        complain(&format_args!("interrupted: {unasked} addresses were not looked up, and count as claimed"));
+        complain(&format_args!(
+            "the look-ups were interrupted: the names of {unasked} addresses were not looked up, \
+             so their requests count as claimed"
+        ));
     }
     end_on_the_next_interrupt(runtime);
     refute_only_through_proven_resolvers(&mut outcomes, patterns.len());

@@ -108,20 +108,23 @@ impl PastJudgements {
         let versions = newest.map(|newest| {
             let versions = counted(self.versions.len() as u64, "version");
             format!(
-                "judged by {versions}, the newest {} of {} ({}); the counts below use one robots.txt for all requests",
-                newest.version, newest.since, newest.source
+                "each request was judged by one of {versions} (the newest: {newest} of {since}, {source}); the \
+                 counts below use a single robots.txt for all requests",
+                newest = newest.version,
+                since = newest.since,
+                source = newest.source
             )
         });
         let lacking = (!self.lacking.is_empty()).then(|| {
             let (hours, times) = (counted(self.lacking_hours, "hour"), counted(self.lacking.len() as u64, "period"));
             format!(
-                "the logs have no line for {hours} ({times}): fetches of robots.txt may be missing, so no crawler is \
-                 accused for this time"
+                "the logs contain no line for {hours} ({times}): fetches of robots.txt may be missing there, so no \
+                 crawler is accused for this time"
             )
         });
         let unseen = (!self.sees_all).then(|| {
-            "no crawler is reported to ignore robots.txt, because the logs may lack fetches of it: if they contain \
-             all of them, write sees_all = true in [board]"
+            "no crawler is reported to ignore robots.txt, because the logs may lack fetches of robots.txt: if the \
+             logs contain all fetches, write sees_all = true in [board]"
                 .to_owned()
         });
         versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)

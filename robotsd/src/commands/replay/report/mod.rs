@@ -187,8 +187,12 @@ impl Report {
             let doubt = match count.saturating_sub(verified) {
                 0 => String::new(),
                 _ if !row.identity.is_checked => String::new(),
-                _ if verified == 0 => "; none of these verified".to_owned(),
-                unproven => format!("; {} of these {} not verified", grouped(unproven), grouped(count)),
+                _ if verified == 0 => "; none of these requests is verified".to_owned(),
+                unproven => format!(
+                    "; {unproven} of these {count} requests are not verified",
+                    unproven = grouped(unproven),
+                    count = grouped(count)
+                ),
             };
             format!("{}: {} {what}{by}{doubt}", row.name, percent(count, row.tally.requests))
         })
@@ -199,10 +203,8 @@ impl Report {
     fn if_refused(&self) -> Option<String> {
         let RequestTally { disallowed, would_refuse, would_tag, .. } = self.totals.tally;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);
-        let parts = [
-            (would_tag, "only tagged, as for search engines that people use"),
-            (passing, "allowed by exceptions in the policy"),
-        ];
+        let parts =
+            [(would_tag, "only tagged, as for search engines that people use"), (passing, "allowed by overrides")];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
         let parts: String = parts.map(|(count, what)| format!("; {} would be {what}", grouped(*count))).collect();
         let refused = grouped(would_refuse);
@@ -262,8 +264,8 @@ fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
         1 => Some("1 request has".to_owned()),
         some => Some(format!("{} requests have", grouped(some))),
     };
-    let timeless =
-        untimed.map(|lines| format!("{lines} no readable time, so it is unknown which came before --effective-from"));
+    let timeless = untimed
+        .map(|lines| format!("{lines} no readable time, so it is not known whether they came before --effective-from"));
     let uncounted = report.has_limit.then(|| {
         "requests that exceed a Crawl-delay are not counted here: a server with mode = \"observe\" in [site.rate] \
          measures them"

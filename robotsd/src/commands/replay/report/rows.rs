@@ -246,8 +246,8 @@ impl Senders {
     pub(super) fn shares(&self) -> impl Iterator<Item = (&RequestTally, &'static str)> {
         let SenderSplit { verified, claimed, impostors, .. } = &self.split;
         let impostors = (impostors.requests > 0)
-            .then_some((impostors, "came from addresses that do not belong to their operators"));
-        [(verified, "came from addresses that their operators publish"), (claimed, "could be anyone's")]
+            .then_some((impostors, "came from addresses that do not belong to the operators of the crawlers"));
+        [(verified, "came from addresses that the operators of the crawlers publish"), (claimed, "could be anyone's")]
             .into_iter()
             .chain(impostors)
     }
@@ -264,21 +264,22 @@ impl Senders {
         use UndecidedReason as Reason;
         let rdns = if self.names.is_none() { "; --rdns looks up the names of addresses" } else { "" };
         let words = match reason.parse::<UndecidedReason>() {
-            Err(_) => "the operator publishes no complete list of addresses, or the requests are made for people",
-            Ok(Reason::Address) => "the log contains no complete public address for them",
+            Err(_) => "the operators publish no complete lists of addresses, or the crawlers fetch pages for people",
+            Ok(Reason::Address) => "the log does not contain complete public addresses for these requests",
             Ok(Reason::Stale) => match &self.lists_of {
                 Some(day) => {
                     return format!(
-                        "the operators' lists, of {day} or later, do not contain the address, but may have contained \
-                         it at the time of the request{rdns}"
+                        "the lists of the operators, of {day} or later, do not contain the addresses, but may have \
+                         contained them at the time of the requests{rdns}"
                     );
                 }
                 None => {
-                    "the address has another DNS name now, but may have had the operator's at the time of the request"
+                    "the addresses have other DNS names now, but may have had names of the operators at the time of \
+                     the requests"
                 }
             },
             Ok(Reason::NotLoaded) => return format!("no copy of the operator's list is available{rdns}"),
-            Ok(Reason::Busy) => "the names of their addresses were not looked up",
+            Ok(Reason::Busy) => "the DNS names of these addresses were not looked up",
             Ok(Reason::UnprovenResolver) => {
                 "the resolver confirmed no address of the operator, so its other answers prove nothing"
             }

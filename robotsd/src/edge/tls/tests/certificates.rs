@@ -196,13 +196,16 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
-    assert!(news.len() == 1 && news[0].message.contains("is in force as before"), "{news:?}");
+    assert!(news.len() == 1 && news[0].message.contains("the files contain the served certificate again"), "{news:?}");
     assert_eq!(certificates.rejections(), [(paths.chain.clone(), None)]);
     // The files are replaced with another valid pair.
     put(&paths.chain, &other.0);
     put(&paths.key, &other.1);
     let news = certificates.look(now, SETTLING);
-    assert!(news.len() == 1 && news[0].message.contains("replaced, in force for b.test"), "{news:?}");
+    assert!(
+        news.len() == 1 && news[0].message.contains("the certificate was replaced; the new one is used for b.test"),
+        "{news:?}"
+    );
     assert_eq!(in_force(), ["b.test"]);
 }
 
@@ -229,7 +232,7 @@ fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
     let certificates = live(&[&paths]);
     let news = certificates.report_all(at("2026-02-01T00:00:00Z"));
     assert_eq!(news.len(), 1, "{news:?}");
-    assert!(news[0].message.ends_with("a.pem: in force for a.test, until 2026-04-01"), "{news:?}");
+    assert!(news[0].message.ends_with("a.pem: used for a.test, until 2026-04-01"), "{news:?}");
     // A warning is repeated at most once a day.
     for (now, warnings) in [
         ("2026-03-01T00:00:00Z", 0),
