@@ -155,6 +155,15 @@ impl RuleSet {
         self.usage.as_ref().is_some_and(|usage| usage.sections.iter().any(|section| section.licenses.is_some()))
     }
 
+    /// Returns the URLs of all licences, each possibly several times.
+    pub fn licenses(&self) -> impl Iterator<Item = &str> {
+        let usage = self.usage.iter();
+        usage.flat_map(|usage| {
+            let own = usage.sections.iter().filter_map(|section| section.licenses.as_ref()).flatten();
+            usage.licenses.iter().chain(own).map(|url| &**url)
+        })
+    }
+
     /// Returns the usage preferences that all crawlers have in common: those of every group that
     /// may fetch the path. `None` if two of these groups differ. Also `None` if the file has no
     /// group for `*`, because it then states nothing for crawlers that no group names.
