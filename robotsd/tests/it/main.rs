@@ -88,6 +88,7 @@ mod replay;
 mod replay_identity;
 mod serve;
 mod shared_rate;
+mod signals;
 mod shipped;
 mod sitemap_memory;
 mod sources;

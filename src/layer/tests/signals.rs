@@ -19,12 +19,12 @@ async fn answer(
     request: Request<Body>,
     (status, fields): (u16, &[(&'static str, &'static str)]),
 ) -> Response<ResponseBody<Body>> {
-    let app = service_fn(async |_: Request<Body>| {
+    let app = service_fn(|_: Request<Body>| {
         let mut response = Response::builder().status(status);
         for (name, value) in fields {
             response = response.header(*name, *value);
         }
-        Ok::<_, Infallible>(response.body(Full::<Bytes>::default()).expect("a response"))
+        std::future::ready(Ok::<_, Infallible>(response.body(Full::<Bytes>::default()).expect("a response")))
     });
     layer.layer(app).oneshot(request).await.expect("infallible")
 }
