@@ -156,9 +156,10 @@ impl Enforcer {
             return Ok(Answer::pass());
         }
         self.with_agents(content, request, self.agent_lookups.as_deref(), |agents| {
-            let fields = self.signals.as_ref().and_then(|signals| {
-                signals.response_fields(live, (content, &snapshot.policy), request, agents)
-            });
+            let fields = self
+                .signals
+                .as_ref()
+                .and_then(|signals| signals.response_fields(live, (content, &snapshot.policy), request, agents));
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
             // Requests of browsers return here, without a record and without a check of their
@@ -170,7 +171,8 @@ impl Enforcer {
             if is_answered_here && self.robots_txt == RobotsTxtPlace::Here && outside.is_none() {
                 live.site.counts.count_unserved();
             }
-            let judged = JudgedRequest { layer: self, live, snapshot, content, request, agents, identity, address, outside };
+            let judged =
+                JudgedRequest { layer: self, live, snapshot, content, request, agents, identity, address, outside };
             match judged.judge() {
                 Ok(answer) => Ok(answer.with_fields(fields)),
                 Err(rate_limited) => Err(Box::new(RateLimited { fields, ..*rate_limited })),

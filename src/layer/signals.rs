@@ -347,7 +347,8 @@ fn vary_by_agent(headers: &mut HeaderMap) {
     if headers.get_all(VARY).iter().any(varies) {
         return;
     }
-    let lines: Vec<_> = headers.get_all(VARY).iter().map(HeaderValue::as_bytes).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<_> =
+        headers.get_all(VARY).iter().map(HeaderValue::as_bytes).filter(|line| !line.is_empty()).collect();
     let joined = lines.into_iter().chain([&b"User-Agent"[..]]).collect::<Vec<_>>().join(&b", "[..]);
     if let Ok(value) = HeaderValue::from_bytes(&joined) {
         headers.insert(VARY, value);

@@ -180,7 +180,10 @@ mod tests {
             ("a=n", Some("a=n")),
             (" a=n ,\tb=y ", Some("a=n b=y")),
             ("a=n,a=y", Some("a=n a=y")),
-            ("a, b=?1, c=1, d=-1.5, e=\"n\\\"\", f=:YQ==:, g=@12, h=%\"%c3%bc\", i=(n \"x\";q y)", Some("a=? b=? c=? d=? e=? f=? g=? h=? i=?")),
+            (
+                "a, b=?1, c=1, d=-1.5, e=\"n\\\"\", f=:YQ==:, g=@12, h=%\"%c3%bc\", i=(n \"x\";q y)",
+                Some("a=? b=? c=? d=? e=? f=? g=? h=? i=?"),
+            ),
             ("a;b;c=1=n", None),
             ("a=n;b=\"x, y\";c", Some("a=n")),
             ("a=n;  b=1, *c.d_e-9=T:/t", Some("a=n *c.d_e-9=T:/t")),

@@ -270,12 +270,7 @@ impl UsageLines {
 
     /// Returns the preferences of a section for a path, and the first line that states them. `None`
     /// if no preference is known, or if the budget is used up.
-    fn at(
-        &self,
-        section: usize,
-        path: &RequestPath<'_>,
-        work: &mut MatchBudget,
-    ) -> Option<(UsagePreferences, usize)> {
+    fn at(&self, section: usize, path: &RequestPath<'_>, work: &mut MatchBudget) -> Option<(UsagePreferences, usize)> {
         let lines = self.sections[section].lines.iter();
         let mut lines = lines.map(|(index, number)| (&self.lines[*index as usize], *number));
         let (first, number) = lines.find(|(line, _)| line.matches(path.as_bytes(), work))?;

@@ -56,7 +56,8 @@ fn responses_repeat_the_file_and_keep_fields_of_the_upstream() {
     assert_eq!((answer.field("x-robots-tag"), answer.field("tdm-reservation")), (Some("noindex"), None));
     assert_eq!(answer.field("vary"), Some("User-Agent"));
     let own = running.get("/own", FIREFOX);
-    let lines: Vec<_> = own.head.lines().filter(|line| line.to_ascii_lowercase().starts_with("content-usage")).collect();
+    let lines: Vec<_> =
+        own.head.lines().filter(|line| line.to_ascii_lowercase().starts_with("content-usage")).collect();
     let values: Vec<_> = lines.iter().filter_map(|line| line.split_once(':')).map(|(_, value)| value.trim()).collect();
     assert_eq!(values, ["search=y", "Train=?0"]);
     let metrics = running.ask_admin("GET /metrics").body;
@@ -97,16 +98,18 @@ fn the_config_is_checked_and_commands_show_the_fields() {
     let explained = folder.with_config(&["explain", "--user-agent", "ExampleBot", "/x"]).out;
     assert_has(
         explained,
-        &["Content-Usage: train-ai=y\n", "train-ai=y for this path", "License: https://a.test/l.xml", "field:  content-usage: train-ai=y"],
+        &[
+            "Content-Usage: train-ai=y\n",
+            "train-ai=y for this path",
+            "License: https://a.test/l.xml",
+            "field:  content-usage: train-ai=y",
+        ],
     );
     let checked = folder.run(["check", "robots.txt"]).said();
     assert_has(checked, &["usage preferences: crawlers differ", "licences: https://a.test/l.xml"]);
     folder.write("new.txt", ROBOTS.replace("train-ai=y", "train-ai=n").replace("l.xml", "new.xml"));
     let changed = folder.run(["diff", "robots.txt", "new.txt"]).said();
-    assert_has(
-        changed,
-        &["use of /: train-ai=n; was train-ai=y", "licences named now: https://a.test/new.xml"],
-    );
+    assert_has(changed, &["use of /: train-ai=n; was train-ai=y", "licences named now: https://a.test/new.xml"]);
     for (name, problem) in [
         ("Set-Cookie", "is not the name of a field that can be added"),
         ("Content-Length", "is not the name of a field that can be added"),
@@ -141,7 +144,11 @@ fn asks_through_a_cache(port: u16) {
         });
         let status = if folder == "drafts" && agent == GPTBOT { 403 } else { 200 };
         assert_eq!((answer.status, answer.field("content-usage")), (status, want), "{target} {agent}: {answer:?}");
-        hits += usize::from(answer.field("x-cache").is_some_and(|state| state == "HIT" || state.parse().is_ok_and(|hits: u32| hits > 0)));
+        hits += usize::from(
+            answer
+                .field("x-cache")
+                .is_some_and(|state| state == "HIT" || state.parse().is_ok_and(|hits: u32| hits > 0)),
+        );
     }
     assert!(hits > 500, "{hits} answers are from the cache");
 }

@@ -28,11 +28,7 @@ const MAX_PATHS: usize = 1000;
 
 /// Returns the usage preferences that change for these crawlers; all crawlers of a class obey the
 /// same groups. Only the first path of each pair of preferences is reported.
-pub(super) fn changes(
-    rules: [&RuleSet; 2],
-    classes: &[Vec<Subject>],
-    goes_on: &dyn Fn() -> bool,
-) -> Vec<UsageChange> {
+pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>], goes_on: &dyn Fn() -> bool) -> Vec<UsageChange> {
     if !rules.iter().any(|rules| rules.has_usage()) {
         return Vec::new();
     }

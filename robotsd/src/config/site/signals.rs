@@ -119,9 +119,8 @@ fn may_not_read(field: &RawField, rules: &RuleSet, registry: &Registry) -> bool 
     let page = if page.starts_with('/') { page } else { format!("/{page}") };
     let path = RequestPath::new(&page);
     let selectors: Vec<Selector> = field.crawlers.iter().filter_map(|text| text.get_ref().parse().ok()).collect();
-    let is_disallowed = |tokens: &[_], fallback| {
-        rules.select(tokens, fallback).verdict(&path).access() == Access::Disallow
-    };
+    let is_disallowed =
+        |tokens: &[_], fallback| rules.select(tokens, fallback).verdict(&path).access() == Access::Disallow;
     if selectors.is_empty() {
         return is_disallowed(&[], Fallback::Star);
     }
