@@ -175,7 +175,10 @@ impl Enforcer {
                 JudgedRequest { layer: self, live, snapshot, content, request, agents, identity, address, outside };
             match judged.judge() {
                 Ok(answer) => Ok(answer.with_fields(fields)),
-                Err(rate_limited) => Err(Box::new(RateLimited { fields, ..*rate_limited })),
+                Err(mut rate_limited) => {
+                    rate_limited.fields = fields;
+                    Err(rate_limited)
+                }
             }
         })
     }

@@ -102,9 +102,10 @@ impl FieldRule {
         let known = HeaderName::from_bytes(name.as_bytes()).ok();
         let allowed = known.filter(|name| !RESERVED.contains(&name.as_str()));
         let name = allowed.ok_or_else(|| ValueError::new(name, fault))?;
+        let value = value.trim();
         let is_printable = !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         let fault = "is not the value of a field: write printable ASCII characters";
-        let sent = HeaderValue::from_str(value.trim()).ok().filter(|_| is_printable);
+        let sent = HeaderValue::from_str(value).ok().filter(|_| is_printable);
         Ok(Self { pattern, name, value: sent.ok_or_else(|| ValueError::new(value, fault))?, crawlers: Vec::new() })
     }
 

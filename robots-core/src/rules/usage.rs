@@ -212,9 +212,12 @@ impl<'r> Selection<'r> {
     pub(crate) fn usage_paths(self) -> impl Iterator<Item = &'r [u8]> {
         let groups = self.section_number().map_or(&[][..], |number| self.rules.groups_of(number));
         let document = self.rules.document();
-        let records = document.usage().iter().filter(|record| record.group.is_some_and(|of| groups.contains(&of)));
-        let values = records.filter(|record| record.directive == Directive::ContentUsage);
-        values.map(|record| path_and_preferences(&document.bytes()[record.value.clone()]).0)
+        let is_own = move |record: &&UsageRecord| {
+            let is_of_group = record.group.is_some_and(|group| groups.binary_search(&group).is_ok());
+            is_of_group && record.directive == Directive::ContentUsage
+        };
+        let records = document.usage().iter().filter(is_own);
+        records.map(move |record| path_and_preferences(&document.bytes()[record.value.clone()]).0)
     }
 }
 
@@ -234,7 +237,7 @@ impl UsageLines {
         if of_groups.is_empty() {
             return None;
         }
-        let (mut lines, mut known, mut left) = (Vec::new(), HashMap::new(), MAX_OF_SECTIONS);
+        let (mut lines, mut known, mut left) = (Vec::<UsageLine>::new(), HashMap::new(), MAX_OF_SECTIONS);
         let mut section = |set: &Vec<usize>| {
             let records = || set.iter().filter_map(|group| of_groups.get(&Some(*group))).flatten();
             let usage = || records().filter(|record| record.directive == Directive::ContentUsage);

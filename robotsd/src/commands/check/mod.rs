@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tower_robots::check::{Lint, Severity};
+use tower_robots::internals::first_few;
 use tower_robots::rules::Reading;
 use walkdir::WalkDir;
 
@@ -289,7 +290,7 @@ fn usage_line(evaluator: &Evaluator) -> Option<String> {
         Some(preferences) => format!("usage preferences of all crawlers for the front page: {preferences}"),
         None => "usage preferences: crawlers differ, or none is known for the front page".to_owned(),
     });
-    let licenses: BTreeSet<_> = rules.licenses().map(|url| printable(url)).collect();
+    let licenses: BTreeSet<_> = rules.licenses().map(printable).collect();
     let licenses = (!licenses.is_empty()).then(|| format!("licences: {}", first_few(licenses.into_iter(), 3)));
     let parts: Vec<_> = usage.into_iter().chain(licenses).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
