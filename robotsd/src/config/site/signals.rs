@@ -4,7 +4,7 @@
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::layer::{FieldRule, Signals, UsageField};
-use tower_robots::rules::{Access, Fallback, ProductToken, RequestPath, RobotsTxt, RuleSet, ValueError};
+use tower_robots::rules::{Access, Fallback, RequestPath, RobotsTxt, RuleSet, ValueError};
 
 use super::RawSite;
 use crate::config::{Fault, Faults, Placed, tables, words};
