@@ -63,6 +63,7 @@ pub mod parts {
     pub use crate::layer::rate_limit::RateLimitedRequest;
     pub use crate::layer::refusal::IntoRefusal;
     pub use crate::layer::service::{ResponseBody, Robots, RobotsTxtService};
+    pub use crate::layer::signals::ResponseFields;
     #[cfg(feature = "verify")]
     pub use crate::layer::verify::VerifyLayer;
 }

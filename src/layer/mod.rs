@@ -144,6 +144,7 @@ mod event;
 pub(crate) mod rate_limit;
 pub(crate) mod record;
 pub(crate) mod refusal;
+pub(crate) mod signals;
 
 // Requests that pass several robots layers.
 mod nesting;
@@ -153,6 +154,7 @@ pub use self::layer::RobotsLayer;
 pub use self::record::{Limit, Record};
 #[cfg(feature = "verify")]
 pub use self::sender_check::SenderCheck;
+pub use self::signals::{FieldRule, Signals, UsageField};
 
 #[cfg(test)]
 mod tests;

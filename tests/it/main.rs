@@ -69,6 +69,8 @@ mod publish;
 mod registry_rows;
 #[cfg(feature = "watch")]
 mod reload;
+#[cfg(feature = "layer")]
+mod signals;
 #[cfg(feature = "watch")]
 mod sites;
 mod spec;

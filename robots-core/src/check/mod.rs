@@ -57,7 +57,7 @@ pub use self::diff::{
     Subject, diff,
 };
 #[doc(hidden)]
-pub use self::diff::{LostPage, PageLoss};
+pub use self::diff::{LostPage, PageLoss, UsageChange};
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
 #[doc(hidden)]
 pub use self::file_kind::FileKind;

@@ -28,6 +28,7 @@ struct Document {
     names: Vec<ValueRecord>,
     sitemaps: Vec<ValueRecord>,
     delays: Vec<DelayRecord>,
+    usage: Vec<UsageRecord>,
     notes: Vec<Note>,
     has_host: bool,
 }
@@ -68,6 +69,16 @@ pub(super) struct DelayRecord {
     /// Offset in the file of the end of the line's value.
     pub(super) end: usize,
     pub(super) group: usize,
+}
+
+/// A line about the use of the content: content-usage or license.
+#[derive(Debug)]
+pub(super) struct UsageRecord {
+    pub(super) directive: Directive,
+    pub(super) line: usize,
+    pub(super) value: Range<usize>,
+    /// Index of the group that contains the line; `None` before the first group.
+    pub(super) group: Option<usize>,
 }
 
 /// A group: rules, and the names of the crawlers that the rules are for (RFC 9309, section 2.2.1).
@@ -171,6 +182,11 @@ impl RobotsTxt {
     /// groups, and their delays are above zero.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
+    }
+
+    /// Returns the lines about the use of the content, in the order of the file.
+    pub(super) fn usage(&self) -> &[UsageRecord] {
+        &self.0.usage
     }
 
     pub(super) fn group(&self, index: usize) -> Group<'_> {
@@ -317,12 +333,15 @@ impl Document {
             Directive::Sitemap => self.sitemaps.push(at),
             Directive::Host => self.host(line, field.value),
             Directive::CrawlDelay => self.delay(&at, field.value),
+            directive @ (Directive::ContentUsage | Directive::License) => {
+                let group = self.groups.len().checked_sub(1);
+                self.usage.push(UsageRecord { directive, line, value: at.value, group });
+            }
             _ => {}
         }
     }
 
-    /// Stores a delay if it is above zero and belongs to a group. Other extensions are not stored,
-    /// because only delays may be enforced.
+    /// Stores a delay if it is above zero and belongs to a group.
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),

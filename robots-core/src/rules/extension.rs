@@ -1,9 +1,10 @@
 //! The lines of a robots.txt that are neither rules nor sitemaps: their meaning, and the groups
 //! that they belong to.
 //!
-//! Verdicts do not depend on these lines, so the document does not store them. They are parsed
-//! again on demand.
+//! Verdicts do not depend on these lines, so the document does not store most of them. They are
+//! parsed again on demand.
 //!
+//! `Content-Usage` and `License` are exceptions, because responses may repeat them ([`usage`](super::usage)).
 //! `Crawl-delay` is an exception, because it may be enforced. The document stores its lines, and
 //! [`RobotsTxt::compile`] finds the shortest delay of each set of groups. So a request finds its
 //! delay together with its groups ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
@@ -26,7 +27,7 @@ pub struct Extension<'r> {
     /// Name and value.
     pub field: Field<'r>,
     /// Group that contains the line. `None` for lines before the first group, and for lines about
-    /// the whole site (host, clean-param and license).
+    /// the whole site (host and clean-param).
     pub group: Option<Group<'r>>,
 }
 
@@ -94,7 +95,7 @@ impl RobotsTxt {
         self.fields().filter_map(|(line, field, begun)| {
             let group = match field.directive {
                 Directive::UserAgent | Directive::Allow | Directive::Disallow | Directive::Sitemap => return None,
-                Directive::Host | Directive::CleanParam | Directive::License => None,
+                Directive::Host | Directive::CleanParam => None,
                 _ => begun.checked_sub(1).map(|group| self.group(group)),
             };
             Some(Extension { line: line.number, field, group })

@@ -3,7 +3,7 @@
 //! prevent a start, so most are reported as warnings or notes.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 use super::file::Reviewable;
 use super::included::is_inside;
 use super::log::cannot_be_made;
-use super::site::{RawHook, end};
+use super::site::{RawHook, end, unseen, varying};
 use super::state_dir::{no_file, unwritable};
 use super::{
     Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
@@ -56,6 +56,8 @@ impl Config {
         let without_grace = sites().filter_map(|site| without_grace(file, site));
         note(Severity::Note, &["grace", "mode", "site"], without_grace.collect());
         note(Severity::Note, &["mode", "site"], sites().filter_map(|site| bounded_rate(file, site)).collect());
+        note(Severity::Note, &["site"], sites().flat_map(varying).collect());
+        note(Severity::Warning, &["site"], unseen_fields(file, self));
         note(Severity::Note, &["identity", "mode", "site"], bounded_impostors(file).into_iter().collect());
         note(Severity::Warning, &[], ended(file, now));
         note(Severity::Warning, &[], certificates(file, self, now));
@@ -246,20 +248,33 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
 /// Reports whether the site's robots.txt has a group for this crawler. If the robots.txt cannot be
 /// read here, it is assumed to have one.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
-    let bytes = match &site.robots {
-        RobotsSource::File(path) => match input::read_configured(path) {
-            Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
-            read => read.unwrap_or_default(),
-        },
-        RobotsSource::Inline(text) => text.clone().into_bytes(),
-        // The robots.txt of these sources is not read. A name that is similar to a registered
-        // crawler's is nevertheless reported, because it is probably a typing error.
-        RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
-            return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none();
-        }
+    let robots = match local_robots(site) {
+        Ok(Some(robots)) => robots,
+        // A name that is similar to a registered crawler's is nevertheless reported, because it is
+        // probably a typing error.
+        Ok(None) => return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none(),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
+        Err(_) => RobotsTxt::parse(""),
     };
-    let robots = RobotsTxt::parse(bytes);
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
+}
+
+/// Returns the robots.txt of a site; `None` if it is not read here, because it is fetched or differs
+/// by host.
+fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
+    Ok(match &site.robots {
+        RobotsSource::File(path) => Some(RobotsTxt::parse(input::read_configured(path)?)),
+        RobotsSource::Inline(text) => Some(RobotsTxt::parse(text)),
+        RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => None,
+    })
+}
+
+/// Finds fields with `noindex` that no crawler sees.
+fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
+    let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
+    let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
+    let robots = sites.filter_map(|(site, settings)| Some((site, local_robots(settings).ok()??)));
+    robots.flat_map(|(site, robots)| unseen(site.get_ref(), &robots, &registry)).collect()
 }
 
 /// Finds expired overrides, and expired tokens and users of the admin interface.

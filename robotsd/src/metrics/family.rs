@@ -143,6 +143,8 @@ families! {
         "Requests sent to the servers of a site. outcome is answered, or the reason why there was no answer.";
     QUESTIONS_WITHOUT_USER_AGENT = Counter "robotsd_questions_without_user_agent",
         "Decision requests of other proxies without a User-Agent, by site. No crawler is recognised in them.";
+    FIELDS_KEPT = Counter "robotsd_response_fields_kept",
+        "Fields that robotsd did not add to responses of a site, because the upstream had set them already.";
     ROBOTS_TXT_REQUESTS = Counter "robotsd_robots_txt_requests",
         "Requests for /robots.txt, by crawler and status code. crawler is none if the agent is not a crawler.";
     CRAWLER_REQUESTS = Counter "robotsd_crawler_requests",

@@ -109,10 +109,14 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
             // The record is dropped, because no outer layer reads it from the response.
             answer.record = None;
         }
-        let response = match answer.respond(&mut request) {
+        let fields = answer.response_fields.take();
+        let mut response = match answer.respond(&mut request) {
             Some(response) => response.map(|body| Either::Right(Full::new(body))),
             None => site.backend.clone().answer(request).await.map(Either::Left),
         };
+        if let Some(fields) = fields {
+            fields.add_to(response.status(), response.headers_mut());
+        }
         judge.counts.answered(&counted, response.status());
         response
     }

@@ -169,6 +169,7 @@ impl ServedSite {
             Some(evidence) => evidence.checked(layer, &self.name),
             None => layer,
         };
+        let layer = layer.signals(self.settings.signals.clone());
         match self.settings.refusal.clone() {
             Some(page) => layer.refuse_with(move |event| page.respond(event)),
             None => layer,

@@ -89,6 +89,7 @@ mod replay_identity;
 mod serve;
 mod shared_rate;
 mod shipped;
+mod signals;
 mod sitemap_memory;
 mod sources;
 mod spellings;

@@ -102,6 +102,15 @@ struct ExplanationJson<'a> {
     /// Minimum delay between the agent's requests, according to the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay: Option<ExplainedDelay>,
+    /// Usage preferences of the file for the agent and the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<ExplainedUsage>,
+    /// URLs of the licences for the agent.
+    #[serde(skip_serializing_if = "<[Box<str>]>::is_empty")]
+    licenses: &'a [Box<str>],
+    /// Fields that the config adds to the response.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<String>,
     reason: Reason,
     action: Option<Action>,
     /// Time until which the request is at most observed, because the rule is new.
@@ -128,6 +137,12 @@ struct ExplainedDelay {
     seconds: f64,
     /// Whether the agent's operator documents that the agent obeys a crawl delay.
     obeys: Obeys,
+}
+
+#[derive(Serialize)]
+struct ExplainedUsage {
+    line: usize,
+    preferences: String,
 }
 
 #[derive(Serialize)]
@@ -166,6 +181,11 @@ pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> 
             seconds: delay.interval().as_secs_f64(),
             obeys: explanation.obeys_crawl_delay(),
         }),
+        usage: explanation
+            .usage(request.path)
+            .map(|usage| ExplainedUsage { line: usage.line, preferences: usage.preferences.to_string() }),
+        licenses: explanation.licenses(),
+        fields: request.fields(),
         reason: explanation.reason,
         action: explanation.action,
         grace_end: explanation.grace_end.map(rfc3339),
