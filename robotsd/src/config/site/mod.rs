@@ -28,7 +28,7 @@ use self::policy::{RawEnforcement, RawRate};
 use self::refusal::RawRefusal;
 use self::source::{OnMissing, SourceKind};
 use super::{Faults, Placed, tables};
-use crate::refusal::RefusalPage;
+use crate::refusal::SiteRefusals;
 use crate::render::is_shown_whole;
 use crate::webhooks::{HookScope, HookSettings};
 
@@ -88,8 +88,8 @@ pub(crate) struct SiteConfig {
     /// Options for checking the robots.txt, without those that depend on a registry: see
     /// [`SiteConfig::checks`].
     pub(crate) check: Options,
-    /// Response to refused requests; `None` for the default response of `RobotsLayer`.
-    pub(crate) refusal: Option<Arc<RefusalPage>>,
+    /// Responses to refused requests; `None` for the default response of `RobotsLayer`.
+    pub(crate) refusal: Option<Arc<SiteRefusals>>,
     /// Serialized form of the values that policy, checks and gate are derived from. Equal strings
     /// mean equal settings.
     pub(crate) terms: String,
@@ -197,7 +197,9 @@ pub(super) fn resolve(
         dotfiles: site.dotfiles.as_ref(),
     };
     let backend = faults.keep(backend::resolve(&written, all.listeners, span, folder));
-    backend::faulty(written.upstreams.unwrap_or_default(), all.listeners, all.own_proxy, folder, faults);
+    let of_cases = site.refusal.case.iter().filter_map(|case| case.get_ref().upstream.clone());
+    let servers: Vec<_> = written.upstreams.unwrap_or_default().iter().cloned().chain(of_cases).collect();
+    backend::faulty(&servers, all.listeners, all.own_proxy, folder, faults);
     // If the backend has a problem, the robots.txt is resolved only if its source does not depend
     // on the backend.
     let is_named = site.robots.path.is_some() || site.robots.text.is_some();
