@@ -54,9 +54,9 @@ impl ExplainedRequest<'_> {
     /// Describes the answer to a refused request, and the case of the config that decides about it.
     fn answer(&self) -> Option<String> {
         let ExpectedRefusal { status, case } = self.explanation.refusal?;
-        let status = status.map_or_else(|| "the response of its upstream".to_owned(), |status| status.as_str().to_owned());
-        let by = case.map(|case| format!(", by case {case} of [[site.refusal.case]]"));
-        Some(status + &by.unwrap_or_default())
+        let answer = status.map_or_else(|| "the response of its upstream".to_owned(), |status| status.as_str().to_owned());
+        let by = case.map(|case| format!(" (case {case} of [[site.refusal.case]])"));
+        Some(answer + &by.unwrap_or_default())
     }
 
     /// Describes the rules that are in the same grace period as the deciding rule.

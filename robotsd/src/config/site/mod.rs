@@ -39,7 +39,7 @@ pub(super) use self::gate::{RawGate, resolve as resolve_gate};
 pub(super) use self::hooks::{HookUse, RawHeader, RawHook, resolve as resolve_hooks};
 pub(super) use self::modes::end;
 pub(crate) use self::policy::{OfAllSites, RawAgents, RawCheck, RawExempt};
-pub(super) use self::refusal::resolve as resolve_refusal;
+pub(super) use self::refusal::{RawCase, resolve as resolve_refusal};
 pub(super) use self::source::RawRobots;
 pub(crate) use self::source::{Remote, RobotsSource};
 
