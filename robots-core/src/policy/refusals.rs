@@ -105,8 +105,8 @@ impl RefusalCase {
     }
 
     fn has_agent(&self, agent: &Agent) -> bool {
-        let is_for_person = matches!(agent.class(), Class::Browser | Class::App)
-            || agent.category() == Some(Category::UserFetch);
+        let is_for_person =
+            matches!(agent.class(), Class::Browser | Class::App) || agent.category() == Some(Category::UserFetch);
         let selects = |crawlers: &Crawlers| match crawlers {
             Crawlers::Agent(name) => is_called(agent, name),
             _ if is_for_person => false,

@@ -116,9 +116,9 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
         let is_answered = matches!(answer.outcome, Outcome::Respond(_));
         let record = if is_answered { answer.record.take() } else { None };
         let response = match answer.respond(&mut request) {
-            Some(response) => match response.extensions().get::<AnsweringCase>() {
+            Some(response) => match response.extensions().get::<AnsweringCase>().copied() {
                 None => response.map(|body| Either::Right(Full::new(body))),
-                Some(case) => Box::pin(site.refused(*case, request, record, response)).await,
+                Some(case) => Box::pin(site.refused(case, request, record, response)).await,
             },
             None => site.backend.clone().answer(request).await.map(|body| Either::Left(Either::Left(body))),
         };

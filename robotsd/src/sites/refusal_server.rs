@@ -85,7 +85,7 @@ impl<B: EdgeService> RefusalBackend<B> {
             return None;
         }
         keep_out_of_caches(response.headers_mut());
-        Some(response.map(|body| HeldBody { body, place }))
+        Some(response.map(|body| HeldBody { body, _place: place }))
     }
 }
 
@@ -101,7 +101,7 @@ pin_project! {
     pub(crate) struct HeldBody<B> {
         #[pin]
         body: B,
-        place: OwnedSemaphorePermit,
+        _place: OwnedSemaphorePermit,
     }
 }
 

@@ -113,7 +113,8 @@ impl Sites {
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
         let (mut come_and_gone, mut altered, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
-        for (PlannedSite { site, before, settings, gate_settings, backends }, source) in planned.into_iter().zip(sources)
+        for (PlannedSite { site, before, settings, gate_settings, backends }, source) in
+            planned.into_iter().zip(sources)
         {
             let (robots, why) = source.map_err(|error| format!("site {:?}: {error}", site.name))?;
             if before.is_some() {

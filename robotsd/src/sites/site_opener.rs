@@ -57,7 +57,7 @@ impl<'a> SiteOpener<'a> {
         let known = before.and_then(|before| before.backend.as_ref());
         let own = site.backend.as_ref().map(|settings| open(settings, limits, known)).transpose()?;
         let cases = site.refusal.iter().flat_map(|refusals| &refusals.cases.0).enumerate();
-        let refusals = cases.map(|(at, (_, answer))| {
+        let refusals = cases.map(|(at, (_, answer))| -> Result<_, String> {
             // Without a backend, no request is forwarded in this process.
             let Some(server) = answer.server.as_ref().filter(|_| own.is_some()) else { return Ok(None) };
             let known = before.and_then(|before| before.refusals.get(at)?.as_ref());

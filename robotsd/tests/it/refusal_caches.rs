@@ -75,7 +75,9 @@ fn ask_everything(cache: SocketAddr) -> BTreeMap<u16, usize> {
                     let number = (seed >> 33) as usize;
                     let path = format!("/{}/{}", number % PATHS, KINDS[number % PATHS % KINDS.len()]);
                     let agent = [GPTBOT, CCBOT, FIREFOX, OPEN][number / PATHS % 4];
-                    let request = format!("GET {path} HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {agent}\r\nConnection: close\r\n\r\n");
+                    let request = format!(
+                        "GET {path} HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {agent}\r\nConnection: close\r\n\r\n"
+                    );
                     let answer = exchange(cache, request);
                     let page = format!("page {path}");
                     if agent == FIREFOX || agent == OPEN {

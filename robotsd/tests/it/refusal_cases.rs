@@ -119,7 +119,8 @@ fn a_server_of_the_operator_answers_without_body_and_without_caching() {
     });
     let cases = format!("[[site.refusal.case]]\nstatus = 402\nupstream = \"http://{server}\"");
     let (_folder, running, origin) = start(&cases);
-    let fields = [("User-Agent", GPTBOT), ("Robots-Verdict", "allow"), ("Robots_Verdict", "allow"), ("Upgrade", "websocket")];
+    let fields =
+        [("User-Agent", GPTBOT), ("Robots-Verdict", "allow"), ("Robots_Verdict", "allow"), ("Upgrade", "websocket")];
     let fields = [&fields[..], &[("Connection", "upgrade"), ("Content-Length", "4")]].concat();
     let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let answer = running.send(format!("GET /a HTTP/1.1\r\nHost: site.test\r\n{lines}\r\nbody").as_bytes());
@@ -127,7 +128,10 @@ fn a_server_of_the_operator_answers_without_body_and_without_caching() {
     assert_eq!(answer.field("cache-control"), Some("no-store"));
     assert_eq!((answer.field("expires"), answer.field("x-accel-expires")), (None, None));
     let asked = answer.body.to_lowercase();
-    assert_has(&asked, &["get /a http/1.1\r\n", "robots-verdict: disallow;agent=\"gptbot\";rule=\"/\"", "x-forwarded-for: "]);
+    assert_has(
+        &asked,
+        &["get /a http/1.1\r\n", "robots-verdict: disallow;agent=\"gptbot\";rule=\"/\"", "x-forwarded-for: "],
+    );
     assert_lacks(&asked, &["content-length", "robots_verdict", "allow;", "upgrade", "websocket"]);
     assert!(server.requests()[0].ends_with("\r\n\r\n"), "{:?}", server.requests());
     let line = running.wait_for_event("refused", |line| line["path"] == "/a");
@@ -210,13 +214,21 @@ fn errors_in_a_case_are_reported_with_their_position() {
         ("status = 402\nfields = { Cache-Control = \"max-age=1\" }", 2, "robotsd sets Cache-Control: no-store"),
         ("fields = { CDN-Cache-Control = \"max-age=1\" }", 1, "robotsd sets Cache-Control: no-store"),
         ("fields = { Set-Cookie = \"a=b\" }", 1, "a refusal cannot set a cookie"),
-        ("fields = { Transfer_Encoding = \"chunked\" }", 1, "\"Transfer_Encoding\" is set by robotsd or by the connection"),
+        (
+            "fields = { Transfer_Encoding = \"chunked\" }",
+            1,
+            "\"Transfer_Encoding\" is set by robotsd or by the connection",
+        ),
         ("fields = { Connection = \"close\" }", 1, "\"Connection\" is set by robotsd or by the connection"),
         ("fields = { X-Accel-Expires = \"60\" }", 1, "\"X-Accel-Expires\" is set by robotsd"),
         ("fields = { \"a b\" = \"c\" }", 1, "\"a b\" is not a valid field name"),
         ("fields = { a = \"b\\nc\" }", 1, "is not a field value: write text without line breaks"),
         ("fields = { a = \"b\", A = \"c\" }", 1, "is written twice: write both values in one field"),
-        ("crawlers = [\"category:user-fetch\"]", 1, "are covered only by name: write their names, such as \"ChatGPT-User\""),
+        (
+            "crawlers = [\"category:user-fetch\"]",
+            1,
+            "are covered only by name: write their names, such as \"ChatGPT-User\"",
+        ),
         ("crawlers = [\"category:ai\"]", 1, "\"ai\""),
         ("crawlers = [\"GPT Bot\"]", 1, "write \"GPTBot\""),
         ("identity = [\"impostor\"]", 1, "impostor"),
@@ -242,7 +254,8 @@ fn explain_and_replay_report_the_status() {
     let log = |path: &str, agent: &str| {
         format!("192.0.2.1 - - [01/Nov/2026:01:00:00 +0000] \"GET {path} HTTP/1.1\" 200 9 \"-\" \"{agent}\"\n")
     };
-    let lines = [("/a/x", GPTBOT), ("/a/y", GPTBOT), ("/b", GPTBOT), ("/t", CCBOT), ("/a/x", GOOGLEBOT), ("/a/x", FIREFOX)];
+    let lines =
+        [("/a/x", GPTBOT), ("/a/y", GPTBOT), ("/b", GPTBOT), ("/t", CCBOT), ("/a/x", GOOGLEBOT), ("/a/x", FIREFOX)];
     let log: String = lines.iter().map(|(path, agent)| log(path, agent)).collect();
     let cases = "[[site.refusal.case]]\npaths = [\"/a/\"]\nstatus = 402\n\
                  [[site.refusal.case]]\ncrawlers = [\"CCBot\"]\nupstream = \"http://127.0.0.1:9\"";
@@ -257,7 +270,11 @@ fn explain_and_replay_report_the_status() {
         ("GPTBot", "/b", "  policy: refuse, with 403".to_owned()),
         ("GPTBot", "/license.xml", "  policy: refuse, with 403".to_owned()),
         ("CCBot", "/t", format!("  policy: refuse, with the response of its upstream{}", case(2))),
-        ("Googlebot", "/a/x", "  policy: tag, and let pass (a search engine is not refused without an override)".to_owned()),
+        (
+            "Googlebot",
+            "/a/x",
+            "  policy: tag, and let pass (a search engine is not refused without an override)".to_owned(),
+        ),
     ] {
         assert_has(explain(agent, path, &[]), &[&*want]);
     }

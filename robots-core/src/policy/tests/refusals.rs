@@ -16,8 +16,7 @@ fn found(cases: Vec<RefusalCase>, agent: &str, identity: Option<Identity>, targe
     let site = Site::new(FILE);
     let agents = site.recognizer.agents(agent.as_bytes());
     let path = Policy::default().path(target.as_bytes());
-    let request =
-        RefusedRequest { agent: agents.first(), identity, path: &path, robots: site.rules.document() };
+    let request = RefusedRequest { agent: agents.first(), identity, path: &path, robots: site.rules.document() };
     let table = RefusalTable(cases.into_iter().map(|case| (case, ())).collect());
     table.find(&request).map(|(at, ())| at)
 }

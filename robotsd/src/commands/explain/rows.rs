@@ -175,9 +175,9 @@ pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> 
         action: explanation.action,
         grace_end: explanation.grace_end.map(rfc3339),
         grace_rules: explanation.grace_rules(),
-        refusal: explanation.refusal.map(|ExpectedRefusal { status, case }| {
-            json!({ "status": status.map(|status| status.as_u16()), "case": case })
-        }),
+        refusal: explanation.refusal.map(
+            |ExpectedRefusal { status, case }| json!({ "status": status.map(|status| status.as_u16()), "case": case }),
+        ),
         identity: request.sender.claim.as_ref(),
     };
     write_json(out, &json)

@@ -71,14 +71,36 @@ const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 const MAX_CASES: usize = 64;
 const MAX_FIELDS: usize = 16;
 
-/// Fields that a case cannot set. The first line contains the fields of the connection and of its
-/// framing (RFC 9110, section 7.6.1, and their predecessors), the second line the fields that
-/// robotsd sets itself. Caches would prefer a field of the last line to `Cache-Control: no-store`,
-/// and then send the refusal to people.
+/// Fields that a case cannot set.
 const NOT_ALLOWED: [&str; 24] = [
-    "connection", "content-length", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-    "content-encoding", "content-language", "content-range", "content-type", "date", "server", "vary", "x-content-type-options", "x-request-id",
-    "age", "edge-control", "expires", "surrogate-control", "x-accel-expires",
+    // Fields of the connection and of its framing (RFC 9110, section 7.6.1, and their
+    // predecessors).
+    "connection",
+    "content-length",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    // Fields that robotsd sets itself.
+    "content-encoding",
+    "content-language",
+    "content-range",
+    "content-type",
+    "date",
+    "server",
+    "vary",
+    "x-content-type-options",
+    "x-request-id",
+    // Fields that caches prefer to `Cache-Control: no-store`, so that people would get the refusal.
+    "age",
+    "edge-control",
+    "expires",
+    "surrogate-control",
+    "x-accel-expires",
 ];
 
 /// Resolves a site's responses to refused requests. `None` if the site uses the default response.
@@ -210,12 +232,14 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
         return Err(further.fault(format!("only {MAX_FIELDS} fields are allowed: remove this one")));
     }
     for (written, value) in &case.fields {
-        let wrong = || value.fault(format!("{written:?} is not a valid field name: write one such as \"crawler-price\""));
+        let wrong =
+            || value.fault(format!("{written:?} is not a valid field name: write one such as \"crawler-price\""));
         let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| wrong())?;
         // Some servers treat `_` as `-`.
         let dashed = name.as_str().replace('_', "-");
         if dashed == CACHE_CONTROL.as_str() || dashed.ends_with("-cache-control") {
-            return Err(value.fault("robotsd sets Cache-Control: no-store, so that people never get a refusal: remove this field"));
+            return Err(value
+                .fault("robotsd sets Cache-Control: no-store, so that people never get a refusal: remove this field"));
         }
         if dashed == SET_COOKIE.as_str() {
             return Err(value.fault("a refusal cannot set a cookie: remove this field"));
@@ -229,7 +253,9 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
             return Err(value.fault(message));
         };
         if fields.insert(name, parsed).is_some() {
-            return Err(value.fault(format!("{written:?} is written twice: write both values in one field, with a comma")));
+            return Err(
+                value.fault(format!("{written:?} is written twice: write both values in one field, with a comma"))
+            );
         }
     }
     Ok(fields)

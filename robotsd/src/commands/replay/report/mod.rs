@@ -217,7 +217,8 @@ impl Report {
         let by_status: Vec<_> = by_status.map(|(status, count)| format!("{status}: {}", grouped(*count))).collect();
         let by_status = if is_usual { String::new() } else { format!(" ({})", by_status.join(", ")) };
         let refused = grouped(would_refuse);
-        (disallowed > 0).then(|| format!("with mode = \"refuse\", {refused} of these would be refused{by_status}{parts}"))
+        (disallowed > 0)
+            .then(|| format!("with mode = \"refuse\", {refused} of these would be refused{by_status}{parts}"))
     }
 
     /// Returns the period from the first request to the last.
