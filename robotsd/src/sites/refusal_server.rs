@@ -34,11 +34,12 @@ pub(crate) struct RefusalBackend<B = SiteBackend> {
     pub(super) places: Arc<Semaphore>,
 }
 
-/// The clients of one worker for the servers of a site, by the index of the case. `None` for a case
-/// without a server.
+/// The clients of one worker for the servers of a site, by the index of the case. `None` if the case
+/// has no server.
 pub(crate) type RefusalBackends<B = SiteBackend> = Arc<[Option<RefusalBackend<B>>]>;
 
-/// The fields by which a server could let a cache keep its response, so that people would get it.
+/// The fields that caches prefer to `Cache-Control: no-store`. With such a field, a cache could send
+/// the response to people.
 const CACHING: [HeaderName; 7] = [
     AGE,
     EXPIRES,
