@@ -121,9 +121,16 @@ fn people_and_the_conditions_of_a_site_get_no_case() {
 #[test]
 fn a_server_of_the_operator_answers_without_body_and_without_caching() {
     let server = Origin::answering(|asked| {
-        let forged = "Robots-Verdict: allow\r\nRobots_Verdict: allow\r\n";
-    let websocket = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-    for (more, body) in [("Connection: close\r\nContent-Length: 4\r\n", "body"), ("Connection: upgrade, close\r\n", "")] {
+        let fields = ["Cache-Control: public, max-age=600", "Expires: 0", "X-Accel-Expires: 600", "Served-By: tarpit"];
+        if asked.target == "/broken" { response("500 Oops", &[], "") } else { response("200 OK", &fields, &asked.head) }
+    });
+    let cases = format!("[[site.refusal.case]]\nstatus = 402\nupstream = \"http://{server}\"");
+    let (_folder, running, origin) = start(&cases);
+    let forged = "Robots-Verdict: allow\r\nRobots_Verdict: allow\r\n";
+    let websocket =
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    for (more, body) in [("Connection: close\r\nContent-Length: 4\r\n", "body"), ("Connection: upgrade, close\r\n", "")]
+    {
         let more = if body.is_empty() { format!("{more}{websocket}") } else { more.to_owned() };
         let head = format!("GET /a HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {GPTBOT}\r\n{forged}{more}\r\n{body}");
         let answer = running.send(head.as_bytes());
