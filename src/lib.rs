@@ -72,6 +72,8 @@ pub mod parts {
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "layer")]
+    pub use crate::layer::event::Provisional;
+    #[cfg(feature = "layer")]
     pub use crate::layer::forwarded::ForwardedWay;
     #[cfg(feature = "layer")]
     pub use crate::layer::grpc::GrpcCode;
@@ -121,7 +123,7 @@ pub mod internals {
     #[cfg(feature = "watch")]
     pub use crate::source::watch::Watched;
     pub use robots_core::debug_as;
-    pub use robots_core::internals::{AddressClass, Grace, first_few};
+    pub use robots_core::internals::{AddressClass, Grace, RefusalCase, RefusalTable, RefusedRequest, first_few};
 }
 
 /// Compiles and runs the examples in `README.md`.

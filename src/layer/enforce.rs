@@ -211,8 +211,8 @@ impl Enforcer {
             }
             _ => None,
         };
-        if let Some(record) = &record {
-            let mut event = Event::new(record, *request);
+        if let (Some(record), Some(content)) = (&record, content) {
+            let mut event = Event::new(record, *request, content.rules().document());
             // The robots.txt is served over plain HTTP, so `grpc_status` stays `None`.
             event.status = Some(response.status());
             self.observers.notify(live, &event);
@@ -450,7 +450,7 @@ impl<'j> JudgedRequest<'j> {
     /// Notifies the observers, and creates the response if the request is refused. `same` is the
     /// same decision by an outer layer; observers that it has notified are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
-        let mut event = Event::new(record, *self.request);
+        let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {
             Action::Pass => Outcome::Pass,
             Action::Tag => Outcome::Tag,

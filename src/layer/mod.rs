@@ -140,7 +140,7 @@ mod sender_check;
 
 // What happens to a request, and its record.
 pub(crate) mod answer;
-mod event;
+pub(crate) mod event;
 pub(crate) mod rate_limit;
 pub(crate) mod record;
 pub(crate) mod refusal;

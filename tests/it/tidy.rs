@@ -61,7 +61,7 @@ const ROBOTSD_MODULES: &[Module] = &[
     // Valkey or Redis.
     ("store", &[]),
     ("shared_rate", &["store", "word_enum"]),
-    ("refusal", &["word_enum"]),
+    ("refusal", &["http_common", "upstream", "word_enum"]),
     ("webhooks", &["audit", "authorities", "date", "files", "report", "socket", "upstream", "word_enum"]),
     (
         "config",
@@ -93,7 +93,7 @@ const ROBOTSD_MODULES: &[Module] = &[
         "decision",
         &["metrics", "http_common", "edge", "config", "log", "counting", "request", "target_url", "word_enum"],
     ),
-    ("evaluator", &["names", "config"]),
+    ("evaluator", &["names", "config", "refusal"]),
     ("board", &["http_common", "date", "html", "files", "render", "report", "config", "counting", "word_enum"]),
     (
         "sites",
@@ -113,6 +113,7 @@ const ROBOTSD_MODULES: &[Module] = &[
             "http_common",
             "edge",
             "upstream",
+            "refusal",
             "shared_rate",
             "webhooks",
             "config",
@@ -152,6 +153,7 @@ const ROBOTSD_MODULES: &[Module] = &[
             "report",
             "http_common",
             "edge",
+            "refusal",
             "shared_rate",
             "config",
             "fleet",
@@ -171,6 +173,7 @@ const ROBOTSD_MODULES: &[Module] = &[
             "date",
             "exit",
             "names",
+            "refusal",
             "selector",
             "render",
             "report",

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::Access;
@@ -31,6 +31,8 @@ struct Document {
     usage: Vec<UsageRecord>,
     notes: Vec<Note>,
     has_host: bool,
+    /// Paths of the documents that the file names, sorted. Computed on first use.
+    referred: OnceLock<Vec<Vec<u8>>>,
 }
 
 /// Parses shared bytes without copying them.
@@ -169,6 +171,11 @@ impl RobotsTxt {
             range: at.value.clone(),
             line: at.line,
         })
+    }
+
+    /// Returns the paths of the documents that the file names; `find` finds them on first use.
+    pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
+        self.0.referred.get_or_init(find)
     }
 
     /// Returns notes on the parts of the file that crawlers ignore in every reading, in the order

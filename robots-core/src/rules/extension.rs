@@ -16,6 +16,7 @@ use std::time::Duration;
 use super::delays::{RequestRate, TimeWindow};
 use super::document::{Group, RobotsTxt};
 use super::line::{Directive, Field};
+use super::path::RequestPath;
 use super::value::{Host, clean_param, delay, preferences};
 
 /// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
@@ -99,6 +100,28 @@ impl RobotsTxt {
                 _ => begun.checked_sub(1).map(|group| self.group(group)),
             };
             Some(Extension { line: line.number, field, group })
+        })
+    }
+
+    /// Reports whether the file names a document at this path, in any form of the path: as a sitemap
+    /// or as a licence. The host of the document is ignored. A query in the path is ignored if the
+    /// file names the document without one.
+    #[doc(hidden)]
+    pub fn refers_to(&self, path: &RequestPath<'_>) -> bool {
+        let referred = self.referred(|| {
+            let licenses = self.extensions().filter_map(|extension| match extension.meaning() {
+                Meaning::License(url) => Some(url),
+                _ => None,
+            });
+            let urls = self.sitemaps().map(|sitemap| sitemap.value).filter(|url| !url.is_empty()).chain(licenses);
+            let mut paths: Vec<_> = urls.map(|url| RequestPath::new(url).as_bytes().to_vec()).collect();
+            paths.sort_unstable();
+            paths
+        });
+        let is_named = |path: &[u8]| referred.binary_search_by(|named| named.as_slice().cmp(path)).is_ok();
+        path.forms().any(|(_, form)| {
+            let end = form.iter().position(|byte| *byte == b'?').unwrap_or(form.len());
+            is_named(form) || is_named(&form[..end])
         })
     }
 

@@ -599,7 +599,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     assert_eq!(json["grace_rules"], 2);
     // Another file is not a version of the site, so the age of its rules must not be mentioned.
     folder.write("other.txt", format!("{OLD}Disallow: /new\nDisallow: /x\n"));
-    assert_eq!(policy(&explain(&["--robots", folder.at("other.txt").to_str().unwrap()])), "  policy: refuse");
+    assert_eq!(policy(&explain(&["--robots", folder.at("other.txt").to_str().unwrap()])), "  policy: refuse, with 403");
 
     for site in [&["--site", "shop"][..], &[]] {
         running.command(&[&["enforce", "off"], site].concat()).succeeded();
@@ -624,7 +624,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
         &unread.error,
         &["a server with the same problem enforces nothing; this answer ignores the switch and grace periods"],
     );
-    assert_eq!(policy(&unread.out), "  policy: refuse");
+    assert_eq!(policy(&unread.out), "  policy: refuse, with 403");
 }
 
 #[test]

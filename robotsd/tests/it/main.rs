@@ -82,6 +82,8 @@ mod publishing;
 mod rate;
 mod reconfigure;
 mod refusal;
+mod refusal_caches;
+mod refusal_cases;
 mod registry_url;
 mod rejected_config;
 mod replay;

@@ -92,6 +92,7 @@ fn errors_in_a_refusal_template_are_reported_with_their_position() {
             "200 is not a status for refusals: write one of 403, 402, 404, 410, 429, 451",
         ),
         ("status = 503", "", "robotsd.toml:9:10", "503 is not a status for refusals"),
+        ("status = 401", "", "robotsd.toml:9:10", "401 requires a challenge: write it in a [[site.refusal.case]]"),
         ("file = \"no.html\"", "", "robotsd.toml:9:8", "no.html: No such file"),
         ("file = \"robots.json\"", "", "robotsd.toml:9:8", "its name must end in .html or .txt"),
         ("file = \".\"", "", "robotsd.toml:9:8", "its name must end in .html or .txt"),

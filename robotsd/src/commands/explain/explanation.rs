@@ -17,6 +17,7 @@ use crate::commands::arguments::site::SelectedSite;
 use crate::commands::claim::CheckedClaim;
 use crate::evaluator::{Evaluator, KnownSender};
 use crate::names::quoted_list;
+use crate::refusal::ExpectedRefusal;
 use crate::render::printable;
 use crate::target_url::TargetUrl;
 
@@ -176,6 +177,8 @@ pub(super) struct Explanation<'e> {
     /// come too early.
     pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
+    /// The answer that the request gets; `None` if it is not refused.
+    pub(super) refusal: Option<ExpectedRefusal>,
     /// Product tokens that the crawler or agent obeys.
     tokens: Vec<ProductToken>,
     /// Whether the group for `*` applies if no other group does.
@@ -219,6 +222,8 @@ impl<'e> Explanation<'e> {
                 (decision.verdict, decision.reason, Some(decision.action), Some(agent), tokens, fallback)
             }
         };
+        let refused = agent.as_ref().filter(|_| action == Some(Action::Refuse));
+        let refusal = refused.map(|agent| evaluator.refusal(agent, sender, path));
         let form = if agent.is_some() { path.form() } else { PathForm::Standard };
         Self {
             evaluator,
@@ -230,6 +235,7 @@ impl<'e> Explanation<'e> {
             grace_end,
             rate_limit,
             agent,
+            refusal,
             tokens,
             fallback,
         }

@@ -14,6 +14,7 @@ use super::explanation::{ExplainedRequest, Explanation};
 use crate::commands::agents::AgentSummary;
 use crate::commands::claim::CheckedClaim;
 use crate::date::rfc3339;
+use crate::refusal::ExpectedRefusal;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
@@ -119,6 +120,10 @@ struct ExplanationJson<'a> {
     /// Number of rules in the file that are only observed until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
+    /// Status of the answer to a refused request, and the number of the case that decides about it.
+    /// The status is `null` if an upstream of the case answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<Value>,
     /// Result of checking the claim, if an address was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
@@ -190,6 +195,9 @@ pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> 
         action: explanation.action,
         grace_end: explanation.grace_end.map(rfc3339),
         grace_rules: explanation.grace_rules(),
+        refusal: explanation.refusal.map(
+            |ExpectedRefusal { status, case }| json!({ "status": status.map(|status| status.as_u16()), "case": case }),
+        ),
         identity: request.sender.claim.as_ref(),
     };
     write_json(out, &json)

@@ -31,7 +31,7 @@ use self::refusal::RawRefusal;
 use self::signals::{RawField, RawSignals};
 use self::source::{OnMissing, SourceKind};
 use super::{Faults, Placed, tables};
-use crate::refusal::RefusalPage;
+use crate::refusal::SiteRefusals;
 use crate::render::is_shown_whole;
 use crate::webhooks::{HookScope, HookSettings};
 
@@ -42,7 +42,7 @@ pub(super) use self::gate::{RawGate, resolve as resolve_gate};
 pub(super) use self::hooks::{HookUse, RawHeader, RawHook, resolve as resolve_hooks};
 pub(super) use self::modes::end;
 pub(crate) use self::policy::{OfAllSites, RawAgents, RawCheck, RawExempt};
-pub(super) use self::refusal::resolve as resolve_refusal;
+pub(super) use self::refusal::{RawCase, resolve as resolve_refusal};
 pub(super) use self::signals::{unseen, varying};
 pub(super) use self::source::RawRobots;
 pub(crate) use self::source::{Remote, RobotsSource};
@@ -95,8 +95,8 @@ pub(crate) struct SiteConfig {
     /// Options for checking the robots.txt, without those that depend on a registry: see
     /// [`SiteConfig::checks`].
     pub(crate) check: Options,
-    /// Response to refused requests; `None` for the default response of `RobotsLayer`.
-    pub(crate) refusal: Option<Arc<RefusalPage>>,
+    /// Responses to refused requests; `None` for the default response of `RobotsLayer`.
+    pub(crate) refusal: Option<Arc<SiteRefusals>>,
     /// Fields that responses get.
     pub(crate) signals: Signals,
     /// Serialized form of the values that policy, checks and gate are derived from. Equal strings
@@ -206,7 +206,9 @@ pub(super) fn resolve(
         dotfiles: site.dotfiles.as_ref(),
     };
     let backend = faults.keep(backend::resolve(&written, all.listeners, span, folder));
-    backend::faulty(written.upstreams.unwrap_or_default(), all.listeners, all.own_proxy, folder, faults);
+    let of_cases = site.refusal.case.iter().filter_map(|case| case.get_ref().upstream.clone());
+    let servers: Vec<_> = written.upstreams.unwrap_or_default().iter().cloned().chain(of_cases).collect();
+    backend::faulty(&servers, all.listeners, all.own_proxy, folder, faults);
     // If the backend has a problem, the robots.txt is resolved only if its source does not depend
     // on the backend.
     let is_named = site.robots.path.is_some() || site.robots.text.is_some();
