@@ -12,6 +12,8 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
+# Nothing is written beside the sources.
+sys.dont_write_bytecode = True
 import rfc9309
 
 HERE = Path(__file__).resolve().parent

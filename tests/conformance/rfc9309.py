@@ -2,13 +2,17 @@
 
 The RFC leaves some questions open. So a case is read in several ways, and `verdict` answers only if all of them agree.
 """
+import functools
 import itertools
 import re
 
 NAME_LINE = re.compile(rb"(?i)[ \t]*user-agent[ \t]*:[ \t]*(\*|[a-z_-]+)[ \t]*(?:#.*)?", re.DOTALL)
 RULE_LINE = re.compile(rb"(?i)[ \t]*(allow|disallow)[ \t]*:[ \t]*([/*][^\x00-\x20#\x7f]*|)[ \t]*(?:#.*)?", re.DOTALL)
 # A line that begins like a name or a rule, or with a byte order mark. If the grammar does not cover it, parsers differ.
-SIMILAR_LINE = re.compile(rb"(?i)[^\w#]*(?:(user|agent)|allow|disa|diss|dial|dias)|\xef|.*\x00", re.DOTALL)
+SIMILAR_LINE = re.compile(rb"(?i)[^\w#]*(?:user|agent|allow|disa|diss|dial|dias)|\xef|.*\x00", re.DOTALL)
+# How lenient parsers read such a line.
+LENIENT_LINE = re.compile(rb"(?i)[^\w#]*(?:(user)[ -]?agent|(allow)|di[as]\w*)[\w-]*(?:[ \t]*:|[ \t])[ \t]*([^#\x00]*)", re.DOTALL)
+LENIENT_NAME = re.compile(rb"(\*(?!\S)|[a-z_-]*)")
 ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}|[^%]|%", re.DOTALL)
 # The parsing limit of a crawler must be at least this many bytes.
 MIN_LIMIT = 500 * 1024
@@ -42,26 +46,37 @@ def matched(pattern, target, decodes_reserved):
     return min(ends, default=None)
 
 
-def groups(robots, opens_group):
+@functools.cache
+def groups(robots, similar_names, reads_similar_rules):
     """Returns the groups as names and rules, and whether the grammar of the RFC covers every line that matters.
 
-    `opens_group` is whether a line that is only similar to a user-agent line begins a group of other crawlers. It is ignored otherwise.
+    A line that is only similar to a name is ignored (`"ignore"`), read as lenient parsers do (`"read"`), or names another crawler
+    (`"other"`; with `"star"` only if it is not `*`). A line that is only similar to a rule is read or ignored.
     """
     found, is_open, is_clear = [], False, True
     for line in re.split(rb"\r\n|\r|\n", robots):
-        name, rule, similar = NAME_LINE.fullmatch(line), RULE_LINE.fullmatch(line), SIMILAR_LINE.match(line)
-        if name or (opens_group and similar and similar[1]):
+        name, rule = NAME_LINE.fullmatch(line), RULE_LINE.fullmatch(line)
+        token, access, pattern = name and name[1].lower(), rule and rule[1].lower(), rule and rule[2]
+        lenient = LENIENT_LINE.match(line)
+        if not (name or rule) and SIMILAR_LINE.match(line):
+            is_clear = False
+            if lenient and lenient[1] and similar_names != "ignore":
+                token = LENIENT_NAME.match(lenient[3].lower())[1]
+                is_read = similar_names == "read" or (similar_names == "star" and token == b"*")
+                token = token if is_read else b""
+            elif lenient and not lenient[1] and reads_similar_rules:
+                access, pattern = lenient[2] and b"allow", lenient[3].strip()
+                rule = lenient
+        if token is not None:
             if not is_open:
                 found.append(([], []))
             is_open = True
-            found[-1][0].append(name[1].lower() if name else None)
+            found[-1][0].append(token)
         elif rule:
             is_open = False
-            is_clear &= b"$" not in rule[2][:-1] and not re.search(rb"%(?![0-9A-Fa-f]{2})", rule[2])
+            is_clear &= b"$" not in pattern[:-1] and not re.search(rb"%(?![0-9A-Fa-f]{2})", pattern)
             if found:
-                found[-1][1].append((rule[1].lower() == b"allow", rule[2]))
-        if similar and not (name or rule):
-            is_clear = False
+                found[-1][1].append((access == b"allow", pattern))
     return found, is_clear
 
 
@@ -79,8 +94,7 @@ def one_verdict(rules, target, decodes_reserved, is_written_length):
 def verdict(robots, agent, target, reference):
     """Returns "allow", "disallow", or `None` if the RFC leaves the case open.
 
-    If the grammar does not cover a line or the target, the RFC decides only if the reference parser, which reads such lines, returns
-    the same as a parser that ignores them.
+    If the grammar does not cover a line or the target, the reference parser must give this answer, too.
     """
     try:
         robots.decode()
@@ -90,8 +104,8 @@ def verdict(robots, agent, target, reference):
         return "allow"
     verdicts, is_clear = set(), True
     # A crawler may stop reading after 500 KiB.
-    for read, opens_group in itertools.product({robots, robots[:MIN_LIMIT]}, (False, True)):
-        found, is_clear = groups(read, opens_group)
+    for read, *lenience in itertools.product({robots, robots[:MIN_LIMIT]}, ("ignore", "read", "other", "star"), (False, True)):
+        found, is_clear = groups(read, *lenience)
         own = [rules for names, rules in found if agent.lower().encode() in names]
         rules = sum(own or [rules for names, rules in found if b"*" in names], [])
         ways = itertools.product((False, True), (False, True))

@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+sys.dont_write_bytecode = True
 from make import expand, local
 
 HERE = Path(__file__).resolve().parent
@@ -27,7 +28,7 @@ RUST = ["robots-core Standard", "robots-core Reference", "robotstxt", "robotxt",
 NPM = ["robots-parser", "robots-txt-guard", "robots-txt-parser"]
 PYTHON = ["fast-robotstxt", "protego", "robotspy", "urllib.robotparser"]
 # A parser that needs longer than this for a case has no answer. Most cases take milliseconds.
-MAX_SECONDS = 20
+MAX_SECONDS = 30
 
 
 def versions():
