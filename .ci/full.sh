@@ -32,6 +32,10 @@ step env ROBOTSD_HOSTILE="$robotsd" cargo test --locked --all-features -p robots
 # The fuzz targets are in a separate workspace. The argument is the time for each target, in seconds.
 step fuzz/run 20
 
+# The published cases must be those that make.py selects. The page of the handbook must state what the pinned parsers answer.
+if needs "$shared/cases"; then step python3 tests/conformance/make.py --check; fi
+if needs "$conformance/node_modules" node; then begin python3 tests/conformance/run.py --check; fi
+
 # The test suite for HTTP caches. With the proxy, all results must be the same as without it, except for the listed ones.
 if needs "$cache_suite/cli.mjs" node; then begin robotsd/tests/cache_suite.sh "$robotsd" "$cache_suite"; fi
 # Validates the SARIF output, which is for code scanning, with real files as input.

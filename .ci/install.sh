@@ -71,6 +71,16 @@ install_packaging_tools() {
     set_installed "$packaging" "$pins"
 }
 
+# The parsers that the handbook's page about conformance compares.
+conformance=$peers/conformance
+install_conformance() {
+    local pins
+    pins=$(cat tests/conformance/requirements.txt tests/conformance/peers-npm/package-lock.json tests/conformance/peers-rust/Cargo.lock)
+    [ -n "${CI:-}" ] && ! is_installed "$conformance" "$pins" || return 0
+    python3 tests/conformance/run.py --install
+    set_installed "$conformance" "$pins"
+}
+
 # In CI, installs the standard library for another target.
 install_target() { ! { [ -n "${CI:-}" ] && has rustup; } || rustup target add "$1"; }
 
@@ -82,3 +92,4 @@ step install_packaging_tools
 # Fetches the sources of all dependencies for all platforms, so that the later steps need no network.
 step cargo fetch --locked
 step cargo fetch --locked --manifest-path fuzz/Cargo.toml
+if [ "$tier" = full ]; then step install_conformance; fi

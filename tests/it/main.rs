@@ -31,6 +31,7 @@ mod append;
 mod axum08;
 mod bounds;
 mod check;
+mod conformance;
 mod dependencies;
 mod differences;
 #[cfg(all(feature = "layer", feature = "watch"))]
