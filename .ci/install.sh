@@ -3,7 +3,7 @@
 # Debian packages, as `package:command` or `package:file`: servers, load generators, and tools that check the packages.
 debian=(apache2-bin:/usr/sbin/apache2 binutils:objdump caddy:caddy chromium:chromium chromium-driver:chromedriver curl:curl faketime:faketime
     haproxy:/usr/sbin/haproxy iproute2:ip jetty9:/usr/share/jetty9/bin/jetty.sh jq:jq jsonnet:jsonnet libnginx-mod-stream:/usr/lib/nginx/modules/ngx_stream_module.so
-    logrotate:logrotate nghttp2-client:h2load nginx:/usr/sbin/nginx nodejs:node npm:npm openssl:openssl php-cgi:php-cgi php-cli:php
+    logrotate:logrotate neovim:nvim nghttp2-client:h2load nginx:/usr/sbin/nginx nodejs:node npm:npm openssl:openssl php-cgi:php-cgi php-cli:php
     php-fpm:/usr/sbin/php-fpm8.2 prometheus:promtool redis-server:redis-server strace:strace systemd:systemd-analyze
     tomcat10-common:/usr/share/tomcat10/bin/catalina.sh valgrind:valgrind varnish:/usr/sbin/varnishd)
 debian_full=(busybox-static:busybox fish:fish lintian:lintian mandoc:mandoc mmdebstrap:mmdebstrap rpm:rpm rpmlint:rpmlint shellcheck:shellcheck
@@ -60,6 +60,19 @@ install_npm() {
 export ROBOTSD_AXE=${ROBOTSD_AXE:-$npm/node_modules/axe-core/axe.min.js}
 export ROBOTSD_KUBERNETES_SCHEMAS=${ROBOTSD_KUBERNETES_SCHEMAS:-$npm}
 
+# The extension for VS Code, with the packages that bundle it. It is built in a copy of its folder.
+vscode=$peers/vscode
+install_vscode() {
+    local lock
+    lock=$(cat editors/vscode/package.json editors/vscode/package-lock.json)
+    [ -n "${CI:-}" ] && ! is_installed "$vscode" "$lock" || return 0
+    rm -rf "$vscode"
+    mkdir -p "$vscode"
+    cp editors/vscode/package*.json "$vscode"
+    npm ci --silent --no-audit --no-fund --ignore-scripts --prefix "$vscode"
+    set_installed "$vscode" "$lock"
+}
+
 # A virtual environment with tools that build packages, and tools that check packages, hooks, workflows and dependencies.
 packaging=$peers/package-tools
 install_packaging_tools() {
@@ -78,6 +91,7 @@ if [ "$tier" = full ]; then debian+=("${debian_full[@]}"); fi
 step install_debian "${debian[@]}"
 step install_peers
 step install_npm
+if [ "$tier" = full ]; then step install_vscode; fi
 step install_packaging_tools
 # Fetches the sources of all dependencies for all platforms, so that the later steps need no network.
 step cargo fetch --locked

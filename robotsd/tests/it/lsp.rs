@@ -241,8 +241,20 @@ impl Numbers {
 #[test]
 fn a_thousand_random_edits_lead_to_the_findings_of_check() {
     const PARTS: [&str; 14] = [
-        "User-agent: GPTBot\n", "User-agent: *\r\n", "Disallow: /a\n", "Disallow: b\r", "Allow: /a*\n", "\r", "\n",
-        "😀", "é", "Sitemap: /x\n", "# c", "Crawl-delay: 1\n", "Disalow: /a b\n", "",
+        "User-agent: GPTBot\n",
+        "User-agent: *\r\n",
+        "Disallow: /a\n",
+        "Disallow: b\r",
+        "Allow: /a*\n",
+        "\r",
+        "\n",
+        "😀",
+        "é",
+        "Sitemap: /x\n",
+        "# c",
+        "Crawl-delay: 1\n",
+        "Disalow: /a b\n",
+        "",
     ];
     let mut numbers = Numbers(7);
     let mut editor = Editor::start(&usual(), &Value::Null);
@@ -359,7 +371,10 @@ fn an_unsafe_fix_shows_its_effect_and_is_no_part_of_all_fixes() {
     assert!(titles.iter().any(|title| title.contains("path-without-slash") && title.ends_with(effect)), "{titles:?}");
     let all = actions.iter().find(|action| action["kind"] == "source.fixAll").unwrap();
     let edits = all["edit"]["changes"][URI].as_array().unwrap();
-    assert_eq!(edited("User-agent: GPTBot\nDisallow: b\nDissallow: /c\n", edits), "User-agent: GPTBot\nDisallow: b\nDisallow: /c\n");
+    assert_eq!(
+        edited("User-agent: GPTBot\nDisallow: b\nDissallow: /c\n", edits),
+        "User-agent: GPTBot\nDisallow: b\nDisallow: /c\n"
+    );
 }
 
 #[test]
@@ -374,7 +389,10 @@ fn findings_about_bytes_are_those_of_the_file_on_disk() {
     let diagnostics = editor.diagnostics(&uri, 1);
     assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
     assert_eq!(diagnostics[0]["code"], "byte-order-mark");
-    assert_eq!(diagnostics[0]["range"], json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 0 } }));
+    assert_eq!(
+        diagnostics[0]["range"],
+        json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 0 } })
+    );
     assert_eq!(editor.actions(&uri), Vec::<Value>::new());
     // Saved without the mark, the file has no such finding.
     fs::write(&file, text).unwrap();
@@ -406,7 +424,14 @@ fn hover_shows_who_obeys_and_which_urls_match() {
     };
     assert_has(text(0), &["**GPTBot** (OpenAI): ai-training", "Obeys robots.txt: yes."]);
     assert_has(text(1), &["`Googelbot` is not in the registry: did you mean \"Googlebot\"?"]);
-    assert_has(text(2), &["Disallows `/private/` for 1 crawler of the registry (GPTBot), and `Googelbot`.", "Matches 2 of 4 URLs", "decides about 1."]);
+    assert_has(
+        text(2),
+        &[
+            "Disallows `/private/` for 1 crawler of the registry (GPTBot), and `Googelbot`.",
+            "Matches 2 of 4 URLs",
+            "decides about 1.",
+        ],
+    );
     assert_has(text(5), &["Every crawler that no group names."]);
     assert_has(text(6), &["Disallows `/x` for every crawler that no group names"]);
     assert_eq!(editor.about("textDocument/hover", URI, 4, 0), Value::Null);
@@ -439,7 +464,10 @@ fn directives_and_names_are_completed() {
     assert_eq!(name["textEdit"]["range"]["start"]["character"], 12, "{name}");
     assert_has(name["detail"].as_str().unwrap(), &["ai-training (Apple)"]);
     let directive = labelled(&items(1, 3), "Disallow");
-    assert_eq!((&directive["textEdit"]["newText"], &directive["textEdit"]["range"]["start"]["character"]), (&json!("Disallow: "), &json!(0)));
+    assert_eq!(
+        (&directive["textEdit"]["newText"], &directive["textEdit"]["range"]["start"]["character"]),
+        (&json!("Disallow: "), &json!(0))
+    );
     assert_eq!((items(2, 11), items(3, 4)), (json!([]), json!([])));
 }
 
@@ -450,14 +478,26 @@ fn the_outline_has_groups_rules_and_sitemaps() {
     editor.open(URI, text);
     let document = json!({ "textDocument": { "uri": URI } });
     let symbols = editor.ask("textDocument/documentSymbol", document.clone());
-    assert_eq!((&symbols[0]["name"], &symbols[1]["name"]), (&json!("User-agent: a, b"), &json!("Sitemap: https://a.test/s")));
+    assert_eq!(
+        (&symbols[0]["name"], &symbols[1]["name"]),
+        (&json!("User-agent: a, b"), &json!("Sitemap: https://a.test/s"))
+    );
     assert_eq!(symbols[0]["children"][0]["name"], "Disallow: /x");
     let folding = editor.ask("textDocument/foldingRange", document.clone());
-    let want = [json!({ "startLine": 2, "endLine": 4, "kind": "region" }), json!({ "startLine": 0, "endLine": 1, "kind": "comment" })];
+    let want = [
+        json!({ "startLine": 2, "endLine": 4, "kind": "region" }),
+        json!({ "startLine": 0, "endLine": 1, "kind": "comment" }),
+    ];
     assert_eq!(folding.as_array().unwrap(), &want);
     let mut plain = Editor::start(&json!({}), &Value::Null);
     plain.open(URI, text);
-    let names: Vec<_> = plain.ask("textDocument/documentSymbol", document).as_array().unwrap().iter().map(|symbol| symbol["name"].clone()).collect();
+    let names: Vec<_> = plain
+        .ask("textDocument/documentSymbol", document)
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|symbol| symbol["name"].clone())
+        .collect();
     assert_eq!(names, ["User-agent: a, b", "Disallow: /x", "Sitemap: https://a.test/s"]);
 }
 
@@ -535,7 +575,8 @@ fn neovim_shows_and_fixes_findings() {
     neovim.current_dir(folder.path()).env("PATH", path).env("XDG_STATE_HOME", folder.path());
     neovim.args(["--headless", "-i", "NONE", "-n", "-u", "init.lua", "robots.txt", "-c", "luafile test.lua"]);
     let ended = run(&mut neovim);
-    let result: Value = serde_json::from_str(&fs::read_to_string(folder.at("result.json")).expect(&ended.said())).unwrap();
+    let result: Value =
+        serde_json::from_str(&fs::read_to_string(folder.at("result.json")).expect(&ended.said())).unwrap();
     assert_eq!(result["opened"], "misspelled-directive path-without-slash", "{result}");
     assert_has(result["hover"].as_str().unwrap(), &["**GPTBot** (OpenAI)"]);
     assert_has(result["changed"].as_str().unwrap(), &["misspelled-directive"]);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use tower_robots::check::{self, Finding, Fixes, Lint, Report};
-use tower_robots::rules::{Field, Line, LineKind, Name, Reading, RobotsTxt, Rule};
+use tower_robots::rules::{Name, Reading, RobotsTxt, Rule};
 
 use super::protocol::{self, ContentChange, DocumentItem, Position, PositionEncoding};
 use super::text::TextBuffer;
@@ -140,23 +140,10 @@ impl Document {
         })
     }
 
-    /// Returns the field in the line of a position, if crawlers read the line.
-    pub(super) fn field_at(&self, position: Position) -> Option<Field<'_>> {
-        match self.line_at(position)?.kind() {
-            LineKind::Field(field) => Some(field),
-            _ => None,
-        }
-    }
-
-    fn line_at(&self, position: Position) -> Option<Line<'_>> {
-        self.evaluator().robots().lines().nth(position.line as usize)
-    }
-
     /// Returns the name or the rule in the line of a position.
     pub(super) fn item_at(&self, position: Position) -> Option<Item<'_>> {
         let number = position.line as usize + 1;
-        let mut groups = self.evaluator().robots().groups().take_while(|group| group.line() <= number);
-        let group = groups.by_ref().last()?;
+        let group = self.evaluator().robots().groups().take_while(|group| group.line() <= number).last()?;
         let name = group.names().find(|name| name.line() == number).map(Item::Name);
         name.or_else(|| group.rules().find(|rule| rule.line() == number).map(Item::Rule))
     }

@@ -20,7 +20,7 @@ use crate::evaluator::Evaluator;
 use crate::input;
 use crate::names::crawler_hint;
 use crate::pages::read_urls;
-use crate::render::{markdown_code, plural, printable};
+use crate::render::{markdown_code, plural, printable, printable_path};
 
 /// Maximum number of crawlers that a text lists by name.
 const SHOWN: usize = 8;
@@ -114,11 +114,13 @@ fn about_rule(evaluator: &Evaluator, rule: Rule<'_>, urls: Option<&mut UrlList>)
         Access::Disallow if rule.pattern().is_empty() => "Disallows nothing",
         Access::Disallow => "Disallows",
     };
-    let pattern = printable(String::from_utf8_lossy(rule.pattern()));
-    let pattern = if rule.pattern().is_empty() { String::new() } else { format!(" {}", markdown_code(&pattern)) };
+    let pattern = match rule.pattern() {
+        b"" => String::new(),
+        pattern => format!(" {}", markdown_code(&printable(pattern))),
+    };
     let mut text = format!("{verb}{pattern} for {}.", bound(rules, &evaluator.settings.registry, group));
     if let Some(urls) = urls {
-        let name = printable(urls.path.to_string_lossy());
+        let name = printable_path(&urls.path);
         let matched = match urls.pages() {
             Ok(pages) => matched(rules, rule, pages, &name),
             Err(error) => format!("The list of URLs could not be read: {}", markdown_code(&printable(error))),
