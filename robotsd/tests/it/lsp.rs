@@ -533,6 +533,14 @@ fn the_server_ends_with_its_editor() {
     editor.ends_with(1);
 }
 
+#[test]
+fn the_answers_fit_what_real_editors_support() {
+    let Some(mut python) = programs::python_with("pytest_lsp", "pytest-lsp") else { return };
+    python.current_dir(project("robotsd/tests")).env("ROBOTSD", env!("CARGO_BIN_EXE_robotsd"));
+    python.env("PYTHONDONTWRITEBYTECODE", "1");
+    run(python.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "lsp_editors.py"])).succeeded();
+}
+
 /// Runs in Neovim after the configuration of the handbook. It edits and fixes the open file, and
 /// writes what the server answered.
 const NEOVIM: &str = r#"

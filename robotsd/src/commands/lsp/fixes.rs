@@ -57,7 +57,7 @@ fn quick_fix(client: &Client, document: &Document, finding: &Finding, fix: &Fix,
     let what = format!("{}: {}", finding.code, finding.help.as_ref().unwrap_or(&finding.message));
     let title = match fix.safety {
         Safety::Safe => format!("Fix {what}"),
-        Safety::Unsafe => format!("Fix {what} (effect: {})", effect(document, fix, time)),
+        _ => format!("Fix {what} (effect: {})", effect(document, fix, time)),
     };
     Some(json!({
         "title": title,
