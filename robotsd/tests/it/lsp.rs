@@ -546,7 +546,7 @@ fn the_answers_fit_what_real_editors_support() {
 const NEOVIM: &str = r#"
 local function wait(what, holds) assert(vim.wait(150000, holds), what) end
 local function codes()
-  local found = vim.tbl_map(function(one) return one.code end, vim.diagnostic.get(0))
+  local found = vim.tbl_map(function(one) return one.code or one.user_data.lsp.code end, vim.diagnostic.get(0))
   table.sort(found)
   return table.concat(found, " ")
 end

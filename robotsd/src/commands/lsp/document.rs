@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use tower_robots::check::{self, Finding, Fixes, Lint, Report};
+use tower_robots::check::{Finding, Fixes, Lint, Options, Report, check};
 use tower_robots::rules::{Name, Reading, RobotsTxt, Rule};
 
 use super::protocol::{self, ContentChange, DocumentItem, Position, PositionEncoding};
@@ -76,25 +76,26 @@ impl Document {
         self.is_due = true;
     }
 
-    /// Reads the settings of the folder and the bytes of the file. Returns the problem with the
-    /// settings, if there is one.
+    /// Reads the settings of the folder and the bytes of the file. A document without a file has
+    /// neither. Returns the problem with the settings, if there is one.
     pub(super) fn read_disk(&mut self) -> Option<String> {
-        let source = InputSource::Found(self.path.clone()?);
-        let found = CheckFile::find(&source, None, &WithinArgs::default());
+        let source = self.path.clone().map(InputSource::Found);
+        let found = source.as_ref().map(|source| CheckFile::find(source, None, &WithinArgs::default()));
         let (file, problem) = match found {
-            Ok(file) => (file, None),
-            Err(error) => (CheckFile::default(), Some(error.to_string())),
+            Some(Ok(file)) => (file, None),
+            Some(Err(error)) => (CheckFile::default(), Some(error.to_string())),
+            None => (CheckFile::default(), None),
         };
         let settings = file.settings(&EvaluatorSettings::default(), &[], &[]);
-        let (of_bytes, of_text): (Vec<_>, Vec<_>) = Lint::all().iter().partition(|lint| OF_BYTES.contains(&lint.code));
-        let without =
-            |lints: &[&'static Lint]| lints.iter().fold(settings.checks.clone(), |options, lint| options.allow(lint));
-        // A document without a file, or with one that cannot be read, has no findings about bytes.
-        self.on_disk = match source.read() {
-            Ok(octets) => check::check(&RobotsTxt::parse(octets), &without(&of_text)).findings,
-            Err(_) => Vec::new(),
+        let without = |is_off: &dyn Fn(&Lint) -> bool| {
+            let off = Lint::all().iter().filter(|lint| is_off(lint));
+            off.fold(settings.checks.clone(), |options, lint| options.allow(lint))
         };
-        self.settings = EvaluatorSettings { checks: without(&of_bytes), ..settings };
+        let is_of_bytes = |lint: &Lint| OF_BYTES.contains(&lint.code);
+        let octets = source.and_then(|source| source.read().ok());
+        let report = octets.map(|octets| check(&RobotsTxt::parse(octets), &without(&|lint| !is_of_bytes(lint))));
+        self.on_disk = report.map_or_else(Vec::new, |report| report.findings);
+        self.settings = EvaluatorSettings { checks: without(&is_of_bytes), ..settings };
         self.forget();
         problem
     }
@@ -103,7 +104,7 @@ impl Document {
         self.computed.robots.get_or_init(|| RobotsTxt::parse(self.buffer.text()))
     }
 
-    pub(super) const fn checks(&self) -> &check::Options {
+    pub(super) const fn checks(&self) -> &Options {
         &self.settings.checks
     }
 
