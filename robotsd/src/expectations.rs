@@ -42,7 +42,8 @@ tables! {
     }
 
     Expected {
-        /// Names of crawlers, product tokens, "*" for a crawler that no group names, or User-Agent headers.
+        /// Names of crawlers, product tokens, "*" for a crawler that no group names, or
+        /// User-Agent headers.
         agents: Spanned<Vec<Spanned<String>>>,
         /// Paths, or URLs of which only the path counts.
         paths: Spanned<Vec<Spanned<String>>>,

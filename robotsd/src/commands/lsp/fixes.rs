@@ -105,13 +105,13 @@ fn safe_fixes(document: &Document) -> Option<Value> {
     (!old.is_empty() || !new.is_empty()).then(|| json!({ "range": document.range(old), "newText": new }))
 }
 
-/// Returns the length of the lines with which both texts begin.
+/// Returns the length of the lines with which both strings begin.
 fn common_start(one: &str, other: &str) -> usize {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     memchr::memrchr(b'\n', &one.as_bytes()[..same]).map_or(0, |line_end| line_end + 1)
 }
 
-/// Returns the length of the lines with which both texts end.
+/// Returns the length of the lines with which both strings end.
 fn common_end(one: &str, other: &str) -> usize {
     let same = one.bytes().rev().zip(other.bytes().rev()).take_while(|(one, other)| one == other).count();
     let shared = &one.as_bytes()[one.len() - same..];

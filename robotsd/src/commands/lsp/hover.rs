@@ -1,4 +1,4 @@
-//! Hover texts: what is known about a crawler, and which crawlers and URLs a rule is about. Also
+//! Hovers: what is known about a crawler, and which crawlers and URLs a rule is about. Also
 //! finds the groups that decide for a crawler.
 
 use std::fmt::Write as _;
