@@ -36,6 +36,14 @@ step fuzz/run 20
 if needs "$shared/cases"; then step python3 tests/conformance/make.py --check; fi
 if needs "$conformance/node_modules" node; then begin python3 tests/conformance/run.py --check; fi
 
+# Packages the extension for VS Code, without a network. `robotsd.vsix` must contain the bundle.
+package_vscode() {
+    cp -r editors/vscode/. "$vscode"
+    unshare --net npm run package --prefix "$vscode"
+    unzip -l "$vscode/robotsd.vsix" | grep -q extension/dist/extension.js
+}
+if [ "$(id -u)" = 0 ] && needs "$vscode/node_modules/.bin/vsce" unzip; then step package_vscode; fi
+
 # The test suite for HTTP caches. With the proxy, all results must be the same as without it, except for the listed ones.
 if needs "$cache_suite/cli.mjs" node; then begin robotsd/tests/cache_suite.sh "$robotsd" "$cache_suite"; fi
 # Validates the SARIF output, which is for code scanning, with real files as input.

@@ -16,6 +16,7 @@ use crate::commands::diff::{self, DiffArgs};
 use crate::commands::edit::{self, EditArgs};
 use crate::commands::explain::{self, ExplainArgs};
 use crate::commands::fleet::{self, FleetCommand};
+use crate::commands::lsp::{self, LspArgs};
 use crate::commands::reload::{ReloadArgs, reload};
 use crate::commands::replay::{self, ReplayArgs};
 use crate::commands::running::{RunningSite, UpgradeArgs, history, upgrade};
@@ -122,6 +123,13 @@ enum CliCommand {
     #[command(after_help = "Exit status: 0 if something was found, 1 if nothing was. With --verify: 0 if the \
             claim is verified, 1 if it is refuted, 3 otherwise.")]
     Agents(AgentsArgs),
+    /// Check robots.txt files in an editor, as a language server on standard input and output
+    ///
+    /// Editors start this command. The handbook (how-to "Editors") has the configuration for each
+    /// editor. The server fetches nothing, and reads only the edited file, robots-check.toml and
+    /// the list of URLs in the initialization option "urls".
+    #[command(after_help = "Exit status: 0 if the editor asked for a shutdown, 1 if it ended without asking.")]
+    Lsp(LspArgs),
     /// Print a script that completes robotsd's commands and options in a shell
     #[command(after_help = "Exit status: 0.")]
     Completions(CompletionsArgs),
@@ -156,6 +164,7 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Replay(args) => replay::run(&args),
         CliCommand::Config(command) => Ok(config::run(&command)),
         CliCommand::Agents(args) => agents::run(&args),
+        CliCommand::Lsp(args) => Ok(lsp::run(&args)),
         CliCommand::Completions(args) => completions(&args, Cli::command()),
         CliCommand::Man(args) => man(&args, Cli::command()),
     })

@@ -4,8 +4,8 @@
 //! no server. `status`, `history`, `reload`, `accept`, `rollback` and `enforce` query a running
 //! robotsd, found by [`running`], or every replica of a [`fleet`]. `accept`, `rollback` and
 //! `enforce` are in [`decisions`]. `audit` shows who made changes, and `token` creates admin
-//! tokens. `completions` and `man` describe the [`command_line`] itself. `serve` is a separate
-//! module.
+//! tokens. `lsp` is the language server for editors. `completions` and `man` describe the
+//! [`command_line`] itself. `serve` is a separate module.
 
 pub(crate) mod agents;
 pub(crate) mod audit;
@@ -16,6 +16,7 @@ pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod edit;
 pub(crate) mod explain;
+pub(crate) mod lsp;
 pub(crate) mod replay;
 pub(crate) mod test;
 pub(crate) mod token;

@@ -70,6 +70,7 @@ mod live;
 mod local_token;
 mod location;
 mod log;
+mod lsp;
 mod metrics;
 mod modes;
 mod monitoring;

@@ -30,7 +30,7 @@ use tower_robots::internals::first_few;
 use tower_robots::rules::Reading;
 use walkdir::WalkDir;
 
-use self::check_settings::{CheckFile, Deny, is_chosen};
+use self::check_settings::{Deny, is_chosen};
 use self::fixing::FixRun;
 use self::front_page::FrontPage;
 use self::live::LiveCheck;
@@ -44,6 +44,7 @@ use crate::pages::OwnHosts;
 use crate::render::{self, Checked, FindingFormat, SarifLog, printable, printable_path, stderr, stdout, styled_stdout};
 
 pub(crate) use self::check_args::CheckArgs;
+pub(in crate::commands) use self::check_settings::CheckFile;
 pub(in crate::commands) use self::fixing::{replace, write_difference};
 
 /// Maximum number of findings per lint that `--verbose` shows: more than any file written by a

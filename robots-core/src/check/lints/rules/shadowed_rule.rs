@@ -57,6 +57,7 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
             pattern.rule.range(),
             format_args!("{shorter} never decides: the {access} rule {longer} in line {line} is longer"),
         )
+        .related_to(line)
         .help("remove the rule, or make it more specific, so that it is longer than the other");
     }
 }
