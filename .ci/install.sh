@@ -82,3 +82,4 @@ step install_packaging_tools
 # Fetches the sources of all dependencies for all platforms, so that the later steps need no network.
 step cargo fetch --locked
 step cargo fetch --locked --manifest-path fuzz/Cargo.toml
+step cargo fetch --locked --manifest-path docs/tester/Cargo.toml
