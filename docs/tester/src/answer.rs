@@ -177,7 +177,7 @@ impl Judge {
         }
         let all = FrontPageAccess::by_rules(&self.rules, &self.registry);
         let of_kind = |kind: &CrawlerKind| {
-            let names = |access| {
+            let names = |access: Access| -> Vec<String> {
                 let is_meant = |row: &&FrontPageAccess| row.kind == *kind && row.access == access;
                 all.iter().filter(is_meant).map(front_page_name).collect()
             };
@@ -295,7 +295,7 @@ fn findings(robots: &RobotsTxt, report: &Report) -> Vec<ShownFinding> {
         let edits = fix.edits.iter().map(|edit| (edit.start, edit.end, edit.replacement.clone()));
         ShownFix { safety: fix.safety, effect: effect.map(|diff| diff.to_string()), edits: edits.collect() }
     };
-    let mut shown_finding = |(at, finding): (usize, &Finding)| ShownFinding {
+    let shown_finding = |(at, finding): (usize, &Finding)| ShownFinding {
         code: finding.code,
         severity: finding.severity,
         line: finding.line,
@@ -304,7 +304,7 @@ fn findings(robots: &RobotsTxt, report: &Report) -> Vec<ShownFinding> {
         why: Lint::of_code(finding.code).map_or("", |lint| lint.why),
         fix: report.fixes.get(at).map(&mut shown_fix),
     };
-    report.findings.iter().enumerate().map(&mut shown_finding).collect()
+    report.findings.iter().enumerate().map(shown_finding).collect()
 }
 
 /// Returns a file with the edits of a fix, which are in the order of the file.

@@ -49,7 +49,7 @@ impl<'a> Request<'a> {
                 parts.push(None);
                 continue;
             }
-            let length = length.parse().map_err(|_| format!("{length:?} is not a length"))?;
+            let length = length.parse::<usize>().map_err(|_| format!("{length:?} is not a length"))?;
             let (part, after) = rest.split_at_checked(length).ok_or("a part is shorter than its length")?;
             parts.push(Some(part));
             rest = after;
