@@ -232,13 +232,16 @@ function startPage() {
   function typed() {
     const hasReturns = state.file.some((byte, place, all) => byte === 13 && all[place + 1] === 10);
     state.file = encode(at("file").value.replaceAll("\n", hasReturns ? "\r\n" : "\n"));
-    say(`This is your file: ${counted(at("file").value.split("\n").length, "line")}, ${counted(state.file.length, "byte")}.`);
-    soon();
+    soon(`This is your file: ${counted(at("file").value.split("\n").length, "line")}, ${counted(state.file.length, "byte")}.`);
   }
 
-  function soon() {
+  // Updates the page after a short pause, so that it does not announce every key.
+  function soon(words) {
     clearTimeout(timer);
-    timer = setTimeout(update, 150);
+    timer = setTimeout(() => {
+      if (words !== undefined) say(words);
+      update();
+    }, 150);
   }
 
   const parts = () => [state.file, state.old, encode(at("urls").value), encode(at("crawlers").value)];
@@ -285,7 +288,8 @@ function startPage() {
       const all = may.length + mayNot.length;
       const verdict = mayNot.length === 0 ? "may" : may.length === 0 ? "may not" : `${may.length} of ${all} may`;
       const about = may.length === 0 || mayNot.length === 0 ? `all ${all} known crawlers` : `${mayNot.length} may not`;
-      return make("div", { class: mayNot.length === 0 ? "card" : "card no" }, make("span", {}, kind), make("b", {}, verdict), make("small", {}, about));
+      const looks = mayNot.length === 0 ? "card" : kind === "search engines" ? "card lost" : "card no";
+      return make("div", { class: looks }, make("span", {}, kind), make("b", {}, verdict), make("small", {}, about));
     });
     at("front").replaceChildren(...(cards.length ? cards : ["This is not a robots.txt: crawlers find no rules in it."]));
     const names = kinds.flatMap(({ kind, may, may_not: mayNot }) => [
@@ -362,10 +366,9 @@ function startPage() {
       return at("diff").replaceChildren();
     }
     at("diff-note").textContent = "The effect of the file above, compared with the earlier version:";
-    const rule = (decider) => (decider === null ? "no rule" : `line ${decider.line}, ${decider.access === "allow" ? "Allow" : "Disallow"}: ${decider.pattern}`);
     const change = ({ access, what, before, after }) => {
       const verdict = make("span", { class: access === "allow" ? "yes" : "no-way" }, access === "allow" ? "may now" : "may not any more");
-      return make("li", {}, verdict, ": ", make("b", {}, what), make("small", {}, ` by ${rule(after)}; before, by ${rule(before)}`));
+      return make("li", {}, verdict, ": ", make("b", {}, what), make("small", {}, ` by ${after}; before, by ${before}`));
     };
     const blocks = diff.effects.flatMap(({ crawlers, changes, omitted }) => {
       const more = omitted > 0 ? [make("li", {}, `and ${counted(omitted, "further change")}`)] : [];
@@ -422,15 +425,12 @@ function startPage() {
     const link = location.href.split("#")[0] + (await fragmentOf(bytes));
     at("link").value = link;
     at("link").select();
-    let words = "Copy the link.";
-    try {
-      await navigator.clipboard.writeText(link);
-      words = "The link is in the clipboard.";
-    } catch {
-      // Without permission, a person copies the selected link.
-    }
-    const size = `${(link.length / 1000).toFixed(1)} kB`;
-    at("link-note").textContent = link.length > LONG_LINK ? `${words} It has ${size}: some programs cut links that are longer than 8 kB.` : `${words} It has ${size}.`;
+    const isLong = link.length > LONG_LINK;
+    const size = `It has ${(link.length / 1000).toFixed(1)} kB${isLong ? ": some programs cut links that are longer than 8 kB." : "."}`;
+    at("link-note").textContent = `Copy the link. ${size}`;
+    // Without permission, a person copies the selected link.
+    const copied = () => (at("link-note").textContent = `The link is in the clipboard. ${size}`);
+    navigator.clipboard?.writeText(link).then(copied, () => {});
   }
 
   async function openLink() {
@@ -451,7 +451,7 @@ function startPage() {
   function listen() {
     at("file").addEventListener("input", typed);
     at("file").addEventListener("scroll", () => (at("numbers").scrollTop = at("file").scrollTop));
-    for (const id of ["urls", "crawlers", "reading"]) at(id).addEventListener("input", soon);
+    for (const id of ["urls", "crawlers", "reading"]) at(id).addEventListener("input", () => soon());
     at("upload").addEventListener("change", (event) => upload(event.target.files[0], openFile));
     at("upload-old").addEventListener("change", (event) => upload(event.target.files[0], keepOld));
     at("undo").addEventListener("click", () => setFile(undo.pop(), "The last change is undone.", false));

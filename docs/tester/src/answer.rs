@@ -12,7 +12,7 @@ use robots_core::policy::Policy;
 use robots_core::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Verdict};
 use serde::Serialize;
 
-use super::effect::{ShownDiff, compare};
+use super::effect::{ShownDiff, compare, rule_text, shown};
 use super::request::{MAX_CRAWLERS, MAX_URLS, Operation, Request};
 
 /// Maximum number of unsafe fixes whose effect is computed.
@@ -244,10 +244,7 @@ impl Cell {
     fn of(verdict: &Verdict<'_>) -> Self {
         let Some(group) = verdict.group() else { return Self::without_group() };
         let rule = match verdict.rule() {
-            Some(rule) => {
-                let directive = if rule.access() == Access::Allow { "Allow" } else { "Disallow" };
-                format!("{directive}: {}", shown(rule.pattern()))
-            }
+            Some(rule) => rule_text(rule.access(), rule.pattern()),
             None => "no rule of the group matches".to_owned(),
         };
         let names: Vec<_> = group.names().map(|name| shown(name.value())).collect();
@@ -318,17 +315,4 @@ fn apply(file: &[u8], edits: &[Edit]) -> Vec<u8> {
     }
     fixed.extend_from_slice(file.get(at..).unwrap_or_default());
     fixed
-}
-
-/// Returns bytes for display. Characters that do not print are escaped, because those for
-/// bidirectional text could make one path look like another.
-fn shown(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for char in String::from_utf8_lossy(bytes).chars() {
-        match char {
-            '"' | '\'' | '\\' => text.push(char),
-            _ => text.extend(char.escape_debug()),
-        }
-    }
-    text
 }

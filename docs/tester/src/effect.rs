@@ -36,8 +36,9 @@ struct ShownChange {
     access: Access,
     /// The path, or a phrase for the whole site.
     what: String,
-    before: Option<Decider>,
-    after: Option<Decider>,
+    /// The rules that decide in the earlier and in the new file, with their lines.
+    before: String,
+    after: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,8 +61,8 @@ impl ShownDiff {
             delays: delays
                 .map(|delay| ShownDelay { crawlers: crawlers(&delay.crawlers), effect: delay.effect() })
                 .collect(),
-            sitemaps_added: diff.sitemaps_added.clone(),
-            sitemaps_removed: diff.sitemaps_removed.clone(),
+            sitemaps_added: diff.sitemaps_added.iter().map(|url| shown(url.as_bytes())).collect(),
+            sitemaps_removed: diff.sitemaps_removed.iter().map(|url| shown(url.as_bytes())).collect(),
             is_cut: diff.is_cut,
         }
     }
@@ -86,10 +87,34 @@ impl ShownChange {
             (Breadth::Site, _) => "the whole site".to_owned(),
             (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
             (Breadth::Rest, Access::Allow) => "all that no other rule disallows".to_owned(),
-            _ => change.path.clone(),
+            _ => shown(change.path.as_bytes()),
         };
-        Self { access: change.access, what, before: change.before.clone(), after: change.after.clone() }
+        Self { access: change.access, what, before: rule(change.before.as_ref()), after: rule(change.after.as_ref()) }
     }
+}
+
+fn rule(decider: Option<&Decider>) -> String {
+    let Some(Decider { line, access, pattern, .. }) = decider else { return "no rule".to_owned() };
+    format!("line {line}, {}", rule_text(*access, pattern.as_bytes()))
+}
+
+/// Returns a rule as it is usually written.
+pub(super) fn rule_text(access: Access, pattern: &[u8]) -> String {
+    let directive = if access == Access::Allow { "Allow" } else { "Disallow" };
+    format!("{directive}: {}", shown(pattern))
+}
+
+/// Returns bytes for display. Characters that do not print are escaped, because those for
+/// bidirectional text could make one path look like another.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for char in String::from_utf8_lossy(bytes).chars() {
+        match char {
+            '"' | '\'' | '\\' => text.push(char),
+            _ => text.extend(char.escape_debug()),
+        }
+    }
+    text
 }
 
 /// Lists crawlers: the first few by name, and the number of the others. The crawler without a name
@@ -97,6 +122,8 @@ impl ShownChange {
 fn crawlers(crawlers: &[Subject]) -> String {
     let (named, unnamed): (Vec<_>, Vec<_>) = crawlers.iter().partition(|crawler| crawler.name.is_some());
     let unnamed = unnamed.first().map(|_| "crawlers that no group names".to_owned());
-    let names = unnamed.into_iter().chain(named.into_iter().filter_map(|crawler| crawler.name.clone()));
+    let names = unnamed
+        .into_iter()
+        .chain(named.into_iter().filter_map(|crawler| Some(shown(crawler.name.as_ref()?.as_bytes()))));
     first_few(names.collect::<Vec<_>>().into_iter(), NAMES)
 }
