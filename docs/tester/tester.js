@@ -122,7 +122,7 @@ function request(operation, reading, [file, old, urls, crawlers]) {
 // Returns the reading and the parts of a request, or null if it is not valid.
 function parsedRequest(bytes) {
   const end = bytes.indexOf(10);
-  const words = /^answer (standard|reference) (\d+) (\d+|-) (\d+) (\d+)$/.exec(decode(bytes.subarray(0, Math.max(end, 0))));
+  const words = /^verdicts (standard|reference) (\d+) (\d+|-) (\d+) (\d+)$/.exec(decode(bytes.subarray(0, Math.max(end, 0))));
   if (words === null) return null;
   let at = end + 1;
   const parts = words.slice(2).map((length) => (length === "-" ? null : bytes.subarray(at, (at += Number(length)))));
@@ -201,7 +201,7 @@ Sitemap: https://shop.example/sitemap.xml
 
 function startPage() {
   const at = (id) => document.getElementById(id);
-  const state = { file: new Uint8Array(), old: null, answer: null };
+  const state = { file: new Uint8Array(), old: null, verdicts: null };
   const undo = [];
   let module, timer, asked = 0;
 
@@ -256,20 +256,25 @@ function startPage() {
     clearTimeout(timer);
     const mine = ++asked;
     try {
-      const answer = await ask("answer");
+      state.verdicts = await ask("verdicts");
       if (mine !== asked) return;
-      state.answer = answer;
-      for (const show of [showFront, showTable, showFindings, showDiff]) show(answer);
+      showFront(state.verdicts);
+      showTable(state.verdicts);
+      const found = await ask("findings");
+      if (mine !== asked) return;
+      showNumbers(found.findings);
+      showFindings(found);
+      showDiff(found.diff);
     } catch (error) {
       if (mine === asked) say(`The tester failed: ${error.message}`);
     }
-    showNumbers();
-    document.documentElement.dataset.answers = asked;
+    document.documentElement.dataset.answers = mine;
   }
 
-  function showNumbers() {
+  // Shows the numbers of the lines, with a mark at those that have a finding.
+  function showNumbers(findings) {
     const lines = at("file").value.split("\n").length;
-    const found = new Set((state.answer?.findings ?? []).filter((one) => one.severity !== "note").map((one) => one.line));
+    const found = new Set(findings.filter((one) => one.severity !== "note").map((one) => one.line));
     const numbers = document.createDocumentFragment();
     let plain = "";
     for (let line = 1; line <= lines; line += 1) {
@@ -358,7 +363,7 @@ function startPage() {
     at("findings").replaceChildren(...findings.map(item));
   }
 
-  function showDiff({ diff }) {
+  function showDiff(diff) {
     at("keep").hidden = diff !== null;
     at("stop").hidden = diff === null;
     if (diff === null) {
@@ -404,10 +409,10 @@ function startPage() {
 
   async function download() {
     const lines = [csvLine(["url", "crawler", "access", "line", "rule", "group"])];
-    for (const { url, error, cells } of state.answer.rows) {
+    for (const { url, error, cells } of state.verdicts.rows) {
       if (error !== null) lines.push(csvLine([url, "", error, "", "", ""]));
       cells.forEach((one, place) => {
-        lines.push(csvLine([url, state.answer.crawlers[place].name, one.access, one.line ?? "", one.rule, one.group]));
+        lines.push(csvLine([url, state.verdicts.crawlers[place].name, one.access, one.line ?? "", one.rule, one.group]));
       });
     }
     const address = URL.createObjectURL(new Blob(lines, { type: "text/csv" }));
@@ -416,7 +421,7 @@ function startPage() {
   }
 
   async function share() {
-    const bytes = request("answer", at("reading").value, parts());
+    const bytes = request("verdicts", at("reading").value, parts());
     at("link-box").hidden = false;
     if (bytes.length > MAX_INFLATED) {
       at("link").value = "";

@@ -1,6 +1,7 @@
 //! The answers to the requests of the page.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use robots_core::agent::{Agent, NamedAs, Obeys, Recognizer, Registry};
 use robots_core::check::{
@@ -15,16 +16,38 @@ use serde::Serialize;
 use super::effect::{ShownDiff, compare, rule_text, shown};
 use super::request::{MAX_CRAWLERS, MAX_URLS, Operation, Request};
 
-/// Maximum number of unsafe fixes whose effect is computed.
-const MAX_EFFECTS: usize = 20;
+/// Maximum time for computing the effects of unsafe fixes. Most files take milliseconds.
+const MAX_TIME_OF_EFFECTS: Duration = Duration::from_millis(200);
 
 /// An answer; each variant is an object.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Reply {
-    Answer(Box<Answer>),
+    Verdicts(Verdicts),
+    Findings(Findings),
     Fixed(FixedBytes),
     Error { error: String },
+}
+
+#[derive(Debug, Serialize)]
+struct Verdicts {
+    /// Access to the front page by kind of crawlers; empty if the file is not a robots.txt.
+    front_page: Vec<KindAccess>,
+    crawlers: Vec<Column>,
+    rows: Vec<Row>,
+    /// Numbers of URLs and of crawlers that exceed the maximum, and are left out.
+    left_out: [usize; 2],
+}
+
+#[derive(Debug, Serialize)]
+struct Findings {
+    findings: Vec<ShownFinding>,
+    /// Numbers of errors, warnings and notes, including those that are only counted.
+    counts: [usize; 3],
+    /// Number of findings that safe fixes correct.
+    fixable: usize,
+    /// Effect of the change since the other version, if there is one.
+    diff: Option<ShownDiff>,
 }
 
 /// The file with all safe fixes.
@@ -33,23 +56,6 @@ struct FixedBytes {
     file: Vec<u8>,
     /// Number of corrected findings.
     corrected: usize,
-}
-
-#[derive(Debug, Serialize)]
-struct Answer {
-    /// Access to the front page by kind of crawlers; empty if the file is not a robots.txt.
-    front_page: Vec<KindAccess>,
-    crawlers: Vec<Column>,
-    rows: Vec<Row>,
-    /// Numbers of URLs and of crawlers that exceed the maximum, and are left out.
-    left_out: [usize; 2],
-    findings: Vec<ShownFinding>,
-    /// Numbers of errors, warnings and notes, including those that are only counted.
-    counts: [usize; 3],
-    /// Number of findings that safe fixes correct.
-    fixable: usize,
-    /// Effect of the change since the other version, if there is one.
-    diff: Option<ShownDiff>,
 }
 
 /// The crawlers of a kind that may fetch the front page, and those that may not.
@@ -130,25 +136,37 @@ pub(super) fn answer_all(mut input: &[u8]) -> String {
 
 fn reply(request: &Request<'_>) -> Reply {
     let robots = RobotsTxt::parse(request.file);
-    let options = Options::new();
-    if request.operation == Operation::Fix {
-        let fixed = FixedFile::of_while(&robots, &options, Safety::Safe, &|| true);
-        return Reply::Fixed(FixedBytes { file: fixed.robots.bytes().to_vec(), corrected: fixed.applied.len() });
+    match request.operation {
+        Operation::Verdicts => Reply::Verdicts(verdicts(&robots, request)),
+        Operation::Findings => Reply::Findings(findings(&robots, request.old)),
+        Operation::Fix => {
+            let fixed = FixedFile::of_while(&robots, &Options::new(), Safety::Safe, &|| true);
+            Reply::Fixed(FixedBytes { file: fixed.robots.bytes().to_vec(), corrected: fixed.applied.len() })
+        }
     }
-    let judge = Judge::new(&robots, request.reading);
+}
+
+fn verdicts(robots: &RobotsTxt, request: &Request<'_>) -> Verdicts {
+    let judge = Judge::new(robots, request.reading);
     let names = request.crawlers.iter().take(MAX_CRAWLERS);
     let (crawlers, senders): (Vec<_>, Vec<_>) = names.map(|name| judge.sender(name)).unzip();
-    let report = check(&robots, &options).with_fixes(&robots, &options);
-    Reply::Answer(Box::new(Answer {
+    Verdicts {
         front_page: judge.front_page(),
         crawlers,
         rows: request.urls.iter().take(MAX_URLS).map(|url| judge.row(url, &senders)).collect(),
         left_out: [request.urls.len().saturating_sub(MAX_URLS), request.crawlers.len().saturating_sub(MAX_CRAWLERS)],
-        findings: findings(&robots, &report),
+    }
+}
+
+fn findings(robots: &RobotsTxt, old: Option<&[u8]>) -> Findings {
+    let options = Options::new();
+    let report = check(robots, &options).with_fixes(robots, &options);
+    Findings {
+        findings: shown_findings(robots, &report),
         counts: Severity::ALL.map(|severity| report.count(severity)),
         fixable: report.fixes.count(Safety::Safe),
-        diff: request.old.map(|old| ShownDiff::of(&compare(&RobotsTxt::parse(old), &robots))),
-    }))
+        diff: old.map(|old| ShownDiff::of(&compare(&RobotsTxt::parse(old), robots))),
+    }
 }
 
 /// The tokens whose groups each agent of a column obeys.
@@ -283,11 +301,10 @@ fn url_error(url: &[u8]) -> Option<String> {
     Some(format!("neither a path nor a URL: write /{0} or https://{0}", shown(url)))
 }
 
-fn findings(robots: &RobotsTxt, report: &Report) -> Vec<ShownFinding> {
-    let mut effects = 0;
-    let mut shown_fix = |fix: &Fix| {
-        let needs_effect = fix.safety == Safety::Unsafe && effects < MAX_EFFECTS;
-        effects += usize::from(needs_effect);
+fn shown_findings(robots: &RobotsTxt, report: &Report) -> Vec<ShownFinding> {
+    let start = Instant::now();
+    let shown_fix = |fix: &Fix| {
+        let needs_effect = fix.safety == Safety::Unsafe && start.elapsed() < MAX_TIME_OF_EFFECTS;
         let effect = needs_effect.then(|| compare(robots, &RobotsTxt::parse(apply(robots.bytes(), &fix.edits))));
         let edits = fix.edits.iter().map(|edit| (edit.start, edit.end, edit.replacement.clone()));
         ShownFix { safety: fix.safety, effect: effect.map(|diff| diff.to_string()), edits: edits.collect() }
@@ -299,7 +316,7 @@ fn findings(robots: &RobotsTxt, report: &Report) -> Vec<ShownFinding> {
         message: finding.message.clone(),
         help: finding.help.clone(),
         why: Lint::of_code(finding.code).map_or("", |lint| lint.why),
-        fix: report.fixes.get(at).map(&mut shown_fix),
+        fix: report.fixes.get(at).map(shown_fix),
     };
     report.findings.iter().enumerate().map(shown_finding).collect()
 }

@@ -2,7 +2,7 @@
 //! followed by the parts. A share link contains a request in the same form.
 //!
 //! ```text
-//! answer standard 24 - 2 6
+//! verdicts standard 24 - 2 6
 //! ```
 //!
 //! The parts are the robots.txt, the version to compare it with (`-` if there is none), the URLs
@@ -18,8 +18,10 @@ pub(super) const MAX_CRAWLERS: usize = 100;
 /// What the page asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// Verdicts, findings and the effect of a change.
-    Answer,
+    /// The verdicts about each URL and crawler.
+    Verdicts,
+    /// The findings, and the effect of a change.
+    Findings,
     /// The file with all safe fixes.
     Fix,
 }
@@ -58,7 +60,8 @@ impl<'a> Request<'a> {
             return Err("the first line must contain four lengths".to_owned());
         };
         let operation = match *operation {
-            "answer" => Operation::Answer,
+            "verdicts" => Operation::Verdicts,
+            "findings" => Operation::Findings,
             "fix" => Operation::Fix,
             other => return Err(format!("{other:?} is not an operation")),
         };

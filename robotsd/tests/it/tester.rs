@@ -32,10 +32,10 @@ fn request(operation: &str, reading: &str, parts: [Option<&[u8]>; 4]) -> Vec<u8>
     [head.as_bytes(), &parts.map(Option::unwrap_or_default).concat()].concat()
 }
 
-/// Returns the answer to a question about a file.
-fn answer(file: &str, old: Option<&str>, urls: &str, crawlers: &str) -> Value {
+/// Returns the answer to one question about a file.
+fn answer(operation: &str, file: &str, old: Option<&str>, urls: &str, crawlers: &str) -> Value {
     let parts = [Some(file), old, Some(urls), Some(crawlers)].map(|part| part.map(str::as_bytes));
-    serde_json::from_str(&native::answers(&request("answer", "standard", parts))).unwrap()
+    serde_json::from_str(&native::answers(&request(operation, "standard", parts))).unwrap()
 }
 
 /// Returns the answers of the program in the page, one per line. `None` if it cannot be run.
@@ -110,9 +110,9 @@ fn cases_by_file() -> Vec<FileCases> {
 }
 
 impl FileCases {
-    fn request(&self, reading: &str) -> Vec<u8> {
+    fn request(&self, operation: &str, reading: &str) -> Vec<u8> {
         let (urls, agents) = (self.urls.join(&b'\n'), self.agents.join("\n"));
-        request("answer", reading, [Some(&self.file), None, Some(&urls), Some(agents.as_bytes())])
+        request(operation, reading, [Some(&self.file), None, Some(&urls), Some(agents.as_bytes())])
     }
 
     /// Returns the cases that an answer contradicts.
@@ -130,7 +130,7 @@ impl FileCases {
 #[test]
 fn the_page_answers_every_shared_case_like_the_reference_parser() {
     let files = cases_by_file();
-    let requests: Vec<_> = files.iter().flat_map(|file| file.request("reference")).collect();
+    let requests: Vec<_> = files.iter().flat_map(|file| file.request("verdicts", "reference")).collect();
     let Some(answers) = answers_of_page(&requests) else { return };
     let answers = parsed(&answers);
     assert_eq!(answers.len(), files.len());
@@ -156,8 +156,10 @@ fn the_page_and_this_machine_give_the_same_answers() {
     // In a long run these are all files, otherwise one of twenty.
     let step = if is_long() { 1 } else { 20 };
     let files: Vec<_> = cases_by_file().into_iter().step_by(step).collect();
-    let requests: Vec<_> =
-        files.iter().flat_map(|file| [file.request("standard"), file.request("reference")].concat()).collect();
+    let requests: Vec<_> = files
+        .iter()
+        .flat_map(|file| [file.request("verdicts", "standard"), file.request("findings", "standard")].concat())
+        .collect();
     let Some(answers) = answers_of_page(&requests) else { return };
     let (page, machine) = (parsed(&answers), parsed(&native::answers(&requests)));
     assert_eq!((page.len(), machine.len()), (2 * files.len(), 2 * files.len()));
@@ -172,7 +174,7 @@ const FILE: &str = "User-agent: *\nDisallow: /cart/\n\nUser-agent: GPTBot\nDisal
 fn a_cell_has_the_verdict_with_the_rule_and_its_line() {
     let crawlers =
         "GPTBot\nGoogelbot\n*\nMozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\nAdsBot-Google\n";
-    let answer = answer(FILE, None, "/cart/1\n https://a.test/open\n\nfoo/bar\n/robots.txt\n", crawlers);
+    let answer = answer("verdicts", FILE, None, "/cart/1\n https://a.test/open\n\nfoo/bar\n/robots.txt\n", crawlers);
     let cell = |row: usize, column: usize| {
         let cell = &answer["rows"][row]["cells"][column];
         format!("{} {} {}; {}", cell["access"], cell["line"], cell["rule"], cell["group"]).replace('"', "")
@@ -203,7 +205,7 @@ fn a_cell_has_the_verdict_with_the_rule_and_its_line() {
 
 #[test]
 fn a_change_is_shown_by_its_effect() {
-    let answer = answer("User-agent: *\nDisallow: /\n", Some(FILE), "", "");
+    let answer = answer("findings", "User-agent: *\nDisallow: /\n", Some(FILE), "", "");
     let effects = &answer["diff"]["effects"];
     let text = effects.to_string();
     assert_has(&text, &["Googlebot", "crawlers that no group names", "\"what\":\"the whole site\""]);
@@ -213,7 +215,7 @@ fn a_change_is_shown_by_its_effect() {
 #[test]
 fn fixes_have_their_edits_and_unsafe_ones_their_effect() {
     let file = "User-agent: *\nDissallow: /a\nDisallow: private/\n";
-    let found = answer(file, None, "", "");
+    let found = answer("findings", file, None, "", "");
     let fixes: Vec<_> = found["findings"].as_array().unwrap().iter().map(|finding| &finding["fix"]).collect();
     let safe = fixes.iter().find(|fix| fix["safety"] == "safe").expect("a safe fix");
     assert_eq!((&safe["effect"], &found["fixable"]), (&Value::Null, &json!(1)));
@@ -228,12 +230,12 @@ fn fixes_have_their_edits_and_unsafe_ones_their_effect() {
 #[test]
 fn a_request_that_is_not_valid_is_an_error_in_words() {
     for (request, want) in [
-        ("answer standard 1 - 0 0", "the first line has no end"),
-        ("answer standard 9 - 0 0\nabc", "a part is shorter than its length"),
-        ("answer standard - - 0 0\n", "the first line must contain four lengths"),
-        ("answer other 0 - 0 0\n", "is not a reading"),
+        ("verdicts standard 1 - 0 0", "the first line has no end"),
+        ("verdicts standard 9 - 0 0\nabc", "a part is shorter than its length"),
+        ("verdicts standard - - 0 0\n", "the first line must contain four lengths"),
+        ("verdicts other 0 - 0 0\n", "is not a reading"),
         ("erase standard 0 - 0 0\n", "\"erase\" is not an operation"),
-        ("answer standard x - 0 0\n", "\"x\" is not a length"),
+        ("verdicts standard x - 0 0\n", "\"x\" is not a length"),
     ] {
         let answer: Value = serde_json::from_str(&native::answers(request.as_bytes())).unwrap();
         assert_has(answer["error"].as_str().unwrap(), &[want]);

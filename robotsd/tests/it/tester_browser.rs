@@ -128,10 +128,10 @@ fn a_link_restores_the_page_or_is_refused_in_words() {
     assert_eq!(values, json!(["User-agent: Ünï\nDisallow: /größe\n", "Ünï\n"]));
     assert_has(text_of(&browser, "shown"), &["the file in the link"]);
 
-    let bomb = value(&browser, "await fragmentOf(new Uint8Array(200_000_000))");
+    let bomb = value(&browser, "await fragmentOf(new Uint8Array(20_000_000))");
     let bomb = bomb.as_str().unwrap();
     let cut = &link[link.find('#').unwrap()..link.len() - 20];
-    let other = value(&browser, "await fragmentOf(encode('answer standard 5 - 0 0\\nab'))");
+    let other = value(&browser, "await fragmentOf(encode('verdicts standard 5 - 0 0\\nab'))");
     for (fragment, want) in [
         (bomb, "refused: its content is larger than 512 kB"),
         (cut, "The link is damaged, perhaps because a program cut it"),
