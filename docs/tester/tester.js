@@ -3,7 +3,7 @@
 // The second part is the page. All text from files, links and the program is inserted as text,
 // never as markup.
 
-const PROGRAM = "{{program}}"; // WebAssembly, packed with deflate, in base64
+const PROGRAM = { base64: "{{program}}", size: Number("{{size}}") }; // WebAssembly, packed with LZMA
 const encode = (text) => new TextEncoder().encode(text);
 // A byte order mark is part of the file, so it is kept.
 const decode = (bytes) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
@@ -18,7 +18,12 @@ function joined(parts) {
   return whole;
 }
 
-const bytesOf = (base64) => Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+function bytesOf(base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}
 
 class TooLarge extends Error {}
 
@@ -46,7 +51,119 @@ async function piped(bytes, through, limit = Infinity) {
   }
 }
 
-const compiled = async () => WebAssembly.compile(await piped(bytesOf(PROGRAM), new DecompressionStream("deflate-raw")));
+// Unpacks LZMA data without a header, with lc = 3, lp = 0 and pb = 0: it is a quarter smaller than
+// what browsers can unpack themselves. The names are those of the LZMA specification.
+function unpacked(input, size) {
+  const output = new Uint8Array(size);
+  const probs = new Uint16Array(0x300 * 8 + 2048).fill(1024);
+  let next = 0x300 * 8;
+  const table = (length) => (next += length) - length;
+  const [isMatch, isRep, isRepG0, isRepG1, isRepG2, isRep0Long] = Array.from({ length: 6 }, () => table(12));
+  const [posSlot, posDecoders, align] = [table(4 * 64), table(128), table(16)];
+  const lengths = () => ({ choice: table(2), low: table(8), mid: table(8), high: table(256) });
+  const [matchLength, repLength] = [lengths(), lengths()];
+  // Range and code are in an array, because large numbers in variables would be allocated.
+  const coder = new Uint32Array([0xffffffff, new DataView(input.buffer).getUint32(1)]);
+  let at = 5;
+
+  function decoded(bound) {
+    const isSet = coder[1] >= bound;
+    if (isSet) {
+      coder[0] -= bound;
+      coder[1] -= bound;
+    } else {
+      coder[0] = bound;
+    }
+    if (coder[0] < 0x1000000) {
+      coder[0] <<= 8;
+      coder[1] = (coder[1] << 8) | input[at++];
+    }
+    return isSet ? 1 : 0;
+  }
+  function bit(place) {
+    const prob = probs[place];
+    const one = decoded((coder[0] >>> 11) * prob);
+    probs[place] += one === 1 ? -(prob >> 5) : (2048 - prob) >> 5;
+    return one;
+  }
+  function directBits(count) {
+    let value = 0;
+    for (let n = 0; n < count; n += 1) {
+      coder[0] &= ~1;
+      value = 2 * value + decoded(coder[0] / 2);
+    }
+    return value;
+  }
+  function tree(place, bits) {
+    let symbol = 1;
+    for (let n = 0; n < bits; n += 1) symbol = 2 * symbol + bit(place + symbol);
+    return symbol - (1 << bits);
+  }
+  function reverseTree(place, bits) {
+    let symbol = 1, value = 0;
+    for (let n = 0; n < bits; n += 1) {
+      const one = bit(place + symbol);
+      symbol = 2 * symbol + one;
+      value |= one << n;
+    }
+    return value;
+  }
+  function lengthOf({ choice, low, mid, high }) {
+    if (bit(choice) === 0) return tree(low, 3);
+    return bit(choice + 1) === 0 ? 8 + tree(mid, 3) : 16 + tree(high, 8);
+  }
+  function literal(before, matched) {
+    const place = 0x300 * (before >> 5);
+    let symbol = 1;
+    for (let rest = matched; rest !== null && symbol < 0x100; ) {
+      const wanted = (rest >> 7) & 1;
+      rest <<= 1;
+      const one = bit(place + ((1 + wanted) << 8) + symbol);
+      symbol = 2 * symbol + one;
+      if (one !== wanted) break;
+    }
+    while (symbol < 0x100) symbol = 2 * symbol + bit(place + symbol);
+    return symbol & 0xff;
+  }
+  function distance(length) {
+    const slot = tree(posSlot + 64 * Math.min(length, 3), 6);
+    if (slot < 4) return slot;
+    const bits = (slot >> 1) - 1, start = (2 | (slot & 1)) << bits;
+    if (slot < 14) return start + reverseTree(posDecoders + start - slot, bits);
+    return start + 16 * directBits(bits - 4) + reverseTree(align, 4);
+  }
+
+  let state = 0, reps = [0, 0, 0, 0];
+  for (let place = 0; place < size; ) {
+    if (bit(isMatch + state) === 0) {
+      output[place] = literal(place > 0 ? output[place - 1] : 0, state < 7 ? null : output[place - reps[0] - 1]);
+      place += 1;
+      state = state < 4 ? 0 : state < 10 ? state - 3 : state - 6;
+      continue;
+    }
+    let end = place + 1;
+    if (bit(isRep + state) === 0) {
+      const length = lengthOf(matchLength);
+      reps = [distance(length), reps[0], reps[1], reps[2]];
+      end = place + length + 2;
+      state = state < 7 ? 7 : 10;
+    } else {
+      const which = bit(isRepG0 + state) === 0 ? 0 : bit(isRepG1 + state) === 0 ? 1 : bit(isRepG2 + state) === 0 ? 2 : 3;
+      reps.unshift(...reps.splice(which, 1));
+      if (which === 0 && bit(isRep0Long + state) === 0) {
+        state = state < 7 ? 9 : 11;
+      } else {
+        end = place + lengthOf(repLength) + 2;
+        state = state < 7 ? 8 : 11;
+      }
+    }
+    // Source and destination may overlap.
+    for (; place < end; place += 1) output[place] = output[place - reps[0] - 1];
+  }
+  return output;
+}
+
+const compiled = async () => WebAssembly.compile(unpacked(bytesOf(PROGRAM.base64), PROGRAM.size));
 
 class Exit extends Error {
   constructor(code) {
