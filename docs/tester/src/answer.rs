@@ -9,7 +9,6 @@ use robots_core::check::{
     check,
 };
 use robots_core::internals::damerau_levenshtein;
-use robots_core::policy::Policy;
 use robots_core::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Verdict};
 use serde::Serialize;
 
@@ -178,7 +177,6 @@ struct Judge {
     reading: Reading,
     registry: Arc<Registry>,
     recognizer: Recognizer,
-    policy: Policy,
 }
 
 impl Judge {
@@ -186,7 +184,7 @@ impl Judge {
         let registry = Registry::builtin().clone();
         let rules = robots.compile_with(reading, |name| registry.stands_for(name.value()));
         let recognizer = Recognizer::new(registry.clone(), robots);
-        Self { rules, reading, registry, recognizer, policy: Policy::default() }
+        Self { rules, reading, registry, recognizer }
     }
 
     fn front_page(&self) -> Vec<KindAccess> {
@@ -237,7 +235,7 @@ impl Judge {
     fn row(&self, url: &[u8], senders: &[Sender]) -> Row {
         // The reference parser takes any text as a URL.
         let error = (self.reading != Reading::Reference).then(|| url_error(url)).flatten();
-        let path = self.policy.path_read_as(self.reading, url);
+        let path = self.reading.path(url);
         let cells = match error {
             Some(_) => Vec::new(),
             None => senders.iter().map(|sender| self.cell(sender, &path)).collect(),
