@@ -574,8 +574,12 @@ function startPage() {
     at("file").addEventListener("input", typed);
     at("file").addEventListener("scroll", () => (at("numbers").scrollTop = at("file").scrollTop));
     for (const id of ["urls", "crawlers", "reading"]) at(id).addEventListener("input", () => soon());
-    at("upload").addEventListener("change", (event) => upload(event.target.files[0], openFile));
-    at("upload-old").addEventListener("change", (event) => upload(event.target.files[0], keepOld));
+    for (const [id, take] of [["upload", openFile], ["upload-old", keepOld]]) {
+      at(id).addEventListener("change", async () => {
+        await upload(at(id).files[0], take);
+        at(id).value = ""; // so that the same file can be opened again
+      });
+    }
     at("undo").addEventListener("click", () => setFile(undo.pop(), "The last change is undone.", false));
     at("example").addEventListener("click", showExample);
     at("keep").addEventListener("click", () => keepOld(state.file));
