@@ -65,7 +65,7 @@ step cargo publish --locked --workspace --dry-run --no-verify --allow-dirty --qu
 readme() { unshare --net bash -c 'ip link set lo up; exec python3 robotsd/tests/readme.py'; }
 if [ "$(id -u)" = 0 ] && needs "$packaging/bin/pre-commit" mmdebstrap lintian rpmlint mandoc fish zsh jq; then
     CARGO_NET_OFFLINE=true RUSTFLAGS=$published step readme
-    PATH="$packaging/bin:$PATH" step robotsd/packaging/test.sh "$robotsd" "$peers/packages"
+    PATH="$packaging/bin:$PATH" ROBOTSD_TESTER=$tester step robotsd/packaging/test.sh "$robotsd" "$peers/packages"
     PATH="$packaging/bin:$PATH" step python3 robotsd/tests/ci_pieces.py "$robotsd" "$peers/packages"
 elif [ -n "${CI:-}" ]; then
     echo "not root: CI must test the packages as root" >&2

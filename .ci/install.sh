@@ -109,3 +109,4 @@ step install_packaging_tools
 step cargo fetch --locked
 step cargo fetch --locked --manifest-path fuzz/Cargo.toml
 if [ "$tier" = full ]; then step install_conformance; fi
+step cargo fetch --locked --manifest-path docs/tester/Cargo.toml

@@ -123,7 +123,9 @@ pub mod internals {
     #[cfg(feature = "watch")]
     pub use crate::source::watch::Watched;
     pub use robots_core::debug_as;
-    pub use robots_core::internals::{AddressClass, Grace, RefusalCase, RefusalTable, RefusedRequest, first_few};
+    pub use robots_core::internals::{
+        AddressClass, Grace, RefusalCase, RefusalTable, RefusedRequest, damerau_levenshtein, first_few,
+    };
 }
 
 /// Compiles and runs the examples in `README.md`.

@@ -22,6 +22,7 @@ use crate::commands::replay::{self, ReplayArgs};
 use crate::commands::running::{RunningSite, UpgradeArgs, history, upgrade};
 use crate::commands::status::{self, StatusArgs};
 use crate::commands::test::{self, TestArgs};
+use crate::commands::tester::{self, TesterArgs};
 use crate::commands::token::{self, TokenCommand};
 use crate::exit;
 use crate::render::printable;
@@ -111,6 +112,10 @@ enum CliCommand {
     #[command(after_help = "Exit status: 0 if all expectations are met, 1 if one is not, 2 if a file could not \
             be read, is invalid, or misspells the name of a crawler.")]
     Test(TestArgs),
+    /// Open the tester: a page that shows what a robots.txt means for crawlers
+    #[command(after_help = "Exit status: 0 if the page was written. 2 if this build does not contain the page, or \
+            the page could not be served or written.")]
+    Tester(TesterArgs),
     /// Show what a robots.txt would have done to the requests of a log
     #[command(after_help = "Exit status: 0, or 1 if --against blocks a search engine from a path that it \
             requested, or an expectation is not met. 2 if an input could not be read (the \
@@ -161,6 +166,7 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Diff(args) => diff::run(&args),
         CliCommand::Edit(args) => edit::run(&args),
         CliCommand::Test(args) => test::run(&args),
+        CliCommand::Tester(args) => tester::run(&args),
         CliCommand::Replay(args) => replay::run(&args),
         CliCommand::Config(command) => Ok(config::run(&command)),
         CliCommand::Agents(args) => agents::run(&args),

@@ -41,6 +41,7 @@ mod file_kind;
 mod finding;
 mod fix;
 mod fixes;
+mod front_page;
 mod invisible;
 mod lint;
 mod lints;
@@ -64,6 +65,8 @@ pub use self::file_kind::FileKind;
 pub use self::finding::{Finding, Severity};
 pub use self::fix::{FixedFile, fix};
 pub use self::fixes::{Edit, Fix, Fixes, Safety};
+#[doc(hidden)]
+pub use self::front_page::{CrawlerKind, FrontPageAccess};
 pub use self::lint::{Example, Lint};
 pub use self::options::{Options, RefusedCrawler};
 pub use self::report::{Report, check};

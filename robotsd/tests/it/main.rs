@@ -9,6 +9,9 @@
     reason = "a test stops at the first surprise"
 )]
 
+// The code of the tester's page, which some tests compile, too, uses the core by this name.
+extern crate tower_robots as robots_core;
+
 #[path = "../../../src/source/evidence/tests/played_dns.rs"]
 #[expect(dead_code, reason = "what resolvers meet here needs less of it")]
 mod played_dns;
@@ -98,6 +101,8 @@ mod sources;
 mod spellings;
 mod start;
 mod status;
+mod tester;
+mod tester_browser;
 mod tls;
 mod traces;
 mod transcripts;
