@@ -20,7 +20,7 @@ use tower_robots::agent::Registry;
 use tower_robots::check::Expectations;
 use tower_robots::rules::Access;
 
-use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, tables};
+use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, schema_of, tables};
 use crate::input::{Places, ReadInput};
 use crate::render::printable_path;
 use crate::target_url::TargetUrl;
@@ -33,13 +33,19 @@ const MAX_PAIRS: usize = 100_000;
 
 tables! {
     Written {
+        /// The robots.txt to test, relative to this file. The option --robots overrides it.
         robots: Option<PathBuf>,
+        /// Crawlers that may fetch paths.
         allow: Vec<Spanned<Expected>>,
+        /// Crawlers that may not fetch paths.
         disallow: Vec<Spanned<Expected>>,
     }
 
     Expected {
+        /// Names of crawlers, product tokens, "*" for a crawler that no group names, or
+        /// User-Agent headers.
         agents: Spanned<Vec<Spanned<String>>>,
+        /// Paths, or URLs of which only the path counts.
         paths: Spanned<Vec<Spanned<String>>>,
     }
 }
@@ -71,6 +77,11 @@ pub(crate) struct WrittenWord {
 }
 
 impl ExpectationsFile {
+    /// Returns the JSON schema of such files.
+    pub(crate) fn schema() -> String {
+        schema_of::<Written>("robots.test.toml")
+    }
+
     /// Returns the line and column of a path in an expectation. `expectation` is the index of the
     /// expectation, from 0.
     pub(crate) fn place(&self, expectation: usize, path: &str) -> (usize, usize) {

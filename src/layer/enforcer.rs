@@ -16,6 +16,7 @@ use super::nesting;
 use super::original::OriginalRequest;
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
+use super::signals::Signals;
 use crate::agent::Agent;
 use crate::live::{AgentLookups, Content, LiveRobots};
 use crate::policy::Network;
@@ -41,6 +42,8 @@ pub(super) struct Enforcer {
     pub(super) observers: Observers,
     pub(super) crawler_records: CrawlerRecords,
     pub(super) refuse_with: Option<RefuseWith>,
+    /// `None` if no response gets any field.
+    pub(super) signals: Option<Arc<Signals>>,
     pub(super) agent_lookups: Option<Arc<AgentLookups>>,
     pub(super) robots_txt: RobotsTxtPlace,
     pub(super) notes: Arc<LayerNotes>,

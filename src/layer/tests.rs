@@ -10,6 +10,7 @@ mod requests;
 mod robots_txt;
 mod senders;
 mod service;
+mod signals;
 #[cfg(feature = "verify")]
 mod signed;
 mod tags;

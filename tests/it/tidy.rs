@@ -58,7 +58,7 @@ const ROBOTSD_MODULES: &[Module] = &[
     // Valkey or Redis.
     ("store", "render"),
     ("shared_rate", "store word_enum"),
-    ("refusal", "word_enum"),
+    ("refusal", "http_common upstream word_enum"),
     ("webhooks", "audit authorities date files report socket upstream word_enum"),
     (
         "config",
@@ -71,12 +71,12 @@ const ROBOTSD_MODULES: &[Module] = &[
     ("counting", "metrics report word_enum"),
     ("request", "shared_rate counting"),
     ("decision", "metrics http_common edge config log counting request target_url word_enum"),
-    ("evaluator", "names config"),
+    ("evaluator", "names config refusal"),
     ("board", "http_common date html files render report config counting word_enum"),
     (
         "sites",
         "audit authorities date files names render report metrics input expectations pages fetch \
-        http_common edge upstream shared_rate webhooks config fleet log counting request board",
+        http_common edge upstream refusal shared_rate webhooks config fleet log counting request board",
     ),
     (
         "admin",
@@ -85,12 +85,12 @@ const ROBOTSD_MODULES: &[Module] = &[
     ),
     (
         "serve",
-        "date exit report http_common edge shared_rate config fleet log counting request decision \
+        "date exit report http_common edge refusal shared_rate config fleet log counting request decision \
         board sites admin",
     ),
     (
         "commands",
-        "audit date exit names selector render report html input fetch pages target_url \
+        "audit date exit names refusal selector render report html input fetch pages target_url \
         expectations config fleet log evaluator decision board sites admin word_enum",
     ),
     ("fuzzing", "pages edge decision upstream board commands"),

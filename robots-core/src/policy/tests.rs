@@ -5,6 +5,7 @@ mod grace;
 mod impostors;
 mod overrides;
 mod paths;
+mod refusals;
 mod search_engines;
 mod star;
 

@@ -7,9 +7,11 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use tower_robots::check::Severity;
 
+use super::check::CheckFile;
 use super::output::say;
 use crate::config::{Config, ConfigArgument, ConfigError, local_token_files, schema};
 use crate::exit::{FAILED, answer, fail};
+use crate::expectations::ExpectationsFile;
 use crate::pages::SitemapSource;
 use crate::render::{FoundProblem, ProblemFormat, plural, stdout, write_problems};
 use crate::sites::{self, DryRun, Problem};
@@ -57,7 +59,22 @@ pub(crate) enum ConfigCommand {
     /// Print the JSON schema of the config, for editors: `#:schema FILE` in the first line of a
     /// config refers to it
     #[command(after_help = "Exit status: 0.")]
-    Schema,
+    Schema {
+        /// The kind of file
+        #[arg(value_enum, default_value_t = SchemaOf::Config)]
+        of: SchemaOf,
+    },
+}
+
+/// A kind of file that has a schema.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// robotsd.toml
+    Config,
+    /// A file of expectations for `robotsd test`, such as robots.test.toml
+    Expectations,
+    /// robots-check.toml
+    Check,
 }
 
 pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
@@ -66,8 +83,12 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
             let run = if *gate { DryRun::AtGate(sitemap) } else { DryRun::AsServed };
             check(&config.path(), run, *format).unwrap_or_else(|error| fail(&error))
         }
-        ConfigCommand::Schema => {
-            say(&schema());
+        ConfigCommand::Schema { of } => {
+            say(&match of {
+                SchemaOf::Config => schema(),
+                SchemaOf::Expectations => ExpectationsFile::schema(),
+                SchemaOf::Check => CheckFile::schema(),
+            });
             ExitCode::SUCCESS
         }
         ConfigCommand::Show { config } => match Config::show(&config.path()) {

@@ -92,8 +92,8 @@ impl Sites {
         let rate_store = renewed_rate_store(None, config, log)?;
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
         sites.rehearse(&opener, strict)?;
-        let backends = config.sites.iter().map(|site| sites.backend(site, None)).collect::<Result<Vec<_>, _>>()?;
-        let open = |(site, backend)| Ok(sites.around(site, robots_of(site, &opener, strict)?, backend, None));
+        let backends = config.sites.iter().map(|site| sites.backends(site, None)).collect::<Result<Vec<_>, _>>()?;
+        let open = |(site, backends)| Ok(sites.around(site, robots_of(site, &opener, strict)?, backends, None));
         let sites = config.sites.iter().zip(backends).map(open).collect::<Result<Vec<_>, String>>()?;
         for site in sites.iter().filter(|site| inheritance.predecessor(&site.name).is_some()) {
             log.say(LogEvent::Config, inheritance.arrival(site));

@@ -92,6 +92,25 @@ impl Browser {
         self.post("/url", &json!({ "url": url }));
     }
 
+    /// Opens a page, and waits until the script returns true there.
+    pub(super) fn open_until(&self, url: &str, settled: &str) {
+        self.open(url);
+        self.wait_until(settled);
+    }
+
+    /// Waits until the script returns true.
+    pub(super) fn wait_until(&self, settled: &str) {
+        wait_for(settled, || (self.run(settled) == true).then_some(()));
+    }
+
+    /// Presses and releases keys, one after the other. WebDriver names keys without a character by
+    /// private characters.
+    pub(super) fn press(&self, keys: &str) {
+        let press = |key: char| ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }));
+        let actions: Vec<Value> = keys.chars().flat_map(press).collect();
+        self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
+    }
+
     pub(super) fn run(&self, script: &str) -> Value {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }

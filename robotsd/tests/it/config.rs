@@ -26,6 +26,11 @@ fn the_schema_of_the_config_is_printed_for_editors() {
     let schema = folder(&[]).run(["config", "schema"]).ends_with(0).json();
     assert_eq!(schema["properties"]["mode"]["enum"][3], "refuse");
     assert_eq!(schema["properties"]["listener"]["items"]["required"][0], "address");
+    let schema = |of: &str| folder(&[]).run(["config", "schema", of]).ends_with(0).json();
+    let expectation = &schema("expectations")["properties"]["disallow"]["items"];
+    assert_eq!(expectation["required"], json!(["agents", "paths"]));
+    assert_eq!(expectation["properties"]["paths"]["items"]["type"], "string");
+    assert_eq!(schema("check")["properties"]["deny"]["enum"], json!(["errors", "warnings", "notes"]));
 }
 
 /// The cases have a config, `---`, and the place and the beginning of the warning, if there is one.

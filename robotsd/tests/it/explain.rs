@@ -238,7 +238,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     assert_eq!(json["grace_rules"], 2);
     // Another file is not a version of the site, so the age of its rules must not be mentioned.
     folder.write("other.txt", format!("{OLD}Disallow: /new\nDisallow: /x\n"));
-    assert_eq!(policy(&explain(&["--robots", folder.at("other.txt").to_str().unwrap()])), "  policy: refuse");
+    assert_eq!(policy(&explain(&["--robots", folder.at("other.txt").to_str().unwrap()])), "  policy: refuse, with 403");
 
     for site in [&["--site", "shop"][..], &[]] {
         running.command(&[&["enforce", "off"], site].concat()).succeeded();
@@ -259,7 +259,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     let parts =
         ["a server that cannot read its kill switch enforces nothing; the answers below assume that enforcement is on"];
     assert_has(&unread.error, &parts);
-    assert_eq!(policy(&unread.out), "  policy: refuse");
+    assert_eq!(policy(&unread.out), "  policy: refuse, with 403");
 }
 
 #[test]

@@ -86,6 +86,7 @@ fn errors_in_a_refusal_template_are_reported_with_their_position() {
     let large = format!("<p>{}", "x".repeat(64 * 1024));
     let html = "file = \"refused.html\"";
     for (refusal, page, place, message) in [
+        ("status = 401", "", "robotsd.toml:9:10", "401 requires a challenge: write it in a [[site.refusal.case]]"),
         ("file = \"no.html\"", "", "robotsd.toml:9:8", "no.html: No such file"),
         (
             html,

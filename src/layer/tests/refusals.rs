@@ -1,6 +1,7 @@
 //! Tests of the response to a refused request.
 
 use super::*;
+use crate::layer::event::Provisional;
 
 #[tokio::test]
 async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
@@ -97,6 +98,27 @@ async fn a_panic_in_a_custom_refusal_sends_the_default() {
     assert!(response.extensions().get::<Record>().is_some());
     assert_eq!(text(response).await, text(want).await);
     assert_eq!((live.status().callback_faults, live.status().faults), (1, 0));
+}
+
+#[tokio::test]
+async fn a_custom_refusal_may_read_the_file_and_leave_its_status_open() {
+    let statuses = Arc::<std::sync::Mutex<Vec<_>>>::default();
+    let seen = Arc::clone(&statuses);
+    let layer = RobotsLayer::new(live(Mode::Refuse))
+        .on_disallowed(move |event| seen.lock().expect("no panic").push(event.status))
+        .refuse_with(|event| {
+            let mut response = Response::new(Bytes::from(event.robots.groups().len().to_string()));
+            if event.request.target().ends_with(b"/open") {
+                response.extensions_mut().insert(Provisional);
+            }
+            response
+        });
+    let groups = crate::rules::RobotsTxt::parse(FILE).groups().len().to_string();
+    for target in ["/drafts/x", "/drafts/open"] {
+        let response = ask(layer.clone(), get(target, GPTBOT)).await;
+        assert_eq!((response.status(), text(response).await), (StatusCode::FORBIDDEN, groups.clone()), "{target}");
+    }
+    assert_eq!(*statuses.lock().expect("no panic"), [Some(StatusCode::FORBIDDEN), None]);
 }
 
 #[tokio::test]

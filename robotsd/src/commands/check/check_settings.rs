@@ -13,7 +13,7 @@ use tower_robots::check::{Lint, Severity};
 
 use super::live::answer_lint;
 use crate::commands::arguments::WithinArgs;
-use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, tables, words};
+use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, schema_of, tables, words};
 use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
 use crate::names::did_you_mean;
@@ -30,8 +30,11 @@ const MAX_FOLDERS: usize = 1_000;
 
 tables! {
     RawCheckFile {
+        /// Codes of the lints to check; all if the list is empty.
         select: Vec<Spanned<String>>,
+        /// Codes of the lints to turn off.
         ignore: Vec<Spanned<String>>,
+        /// Lowest severity that fails the check.
         deny: Option<Deny>,
     }
 }
@@ -53,15 +56,20 @@ impl Document for RawCheckFile {
 
 /// Settings for the files of one folder; empty by default.
 #[derive(Debug, Default)]
-pub(super) struct CheckFile {
+pub(in crate::commands) struct CheckFile {
     select: Vec<&'static str>,
     ignore: Vec<&'static str>,
     pub(super) deny: Option<Deny>,
 }
 
 impl CheckFile {
+    /// Returns the JSON schema of such files.
+    pub(in crate::commands) fn schema() -> String {
+        schema_of::<RawCheckFile>(NAME)
+    }
+
     /// Returns the settings for a file, or for standard input under the name of a file.
-    pub(super) fn find(
+    pub(in crate::commands) fn find(
         source: &InputSource,
         stdin_filename: Option<&Path>,
         within: &WithinArgs,
@@ -106,7 +114,12 @@ impl CheckFile {
 
     /// Returns `settings` without the lints that the settings file turns off. The options `select`
     /// and `ignore` take precedence over the keys of the file.
-    pub(super) fn settings(&self, settings: &EvaluatorSettings, select: &[&str], ignore: &[&str]) -> EvaluatorSettings {
+    pub(in crate::commands) fn settings(
+        &self,
+        settings: &EvaluatorSettings,
+        select: &[&str],
+        ignore: &[&str],
+    ) -> EvaluatorSettings {
         let select = if select.is_empty() { &*self.select } else { select };
         let ignore = if ignore.is_empty() { &*self.ignore } else { ignore };
         let mut settings = settings.clone();
