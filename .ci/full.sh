@@ -32,6 +32,18 @@ step env ROBOTSD_HOSTILE="$robotsd" cargo test --locked --all-features -p robots
 # The fuzz targets are in a separate workspace. The argument is the time for each target, in seconds.
 step fuzz/run 20
 
+# The published cases must be those that make.py selects. The page of the handbook must state what the pinned parsers answer.
+if needs "$shared/cases"; then step python3 tests/conformance/make.py --check; fi
+if needs "$conformance/node_modules" node; then begin python3 tests/conformance/run.py --check; fi
+
+# Packages the extension for VS Code, without a network. `robotsd.vsix` must contain the bundle.
+package_vscode() {
+    cp -r editors/vscode/. "$vscode"
+    unshare --net npm run package --prefix "$vscode"
+    unzip -l "$vscode/robotsd.vsix" | grep -q extension/dist/extension.js
+}
+if [ "$(id -u)" = 0 ] && needs "$vscode/node_modules/.bin/vsce" unzip; then step package_vscode; fi
+
 # The test suite for HTTP caches. With the proxy, all results must be the same as without it, except for the listed ones.
 if needs "$cache_suite/cli.mjs" node; then begin robotsd/tests/cache_suite.sh "$robotsd" "$cache_suite"; fi
 # Validates the SARIF output, which is for code scanning, with real files as input.
@@ -53,7 +65,7 @@ step cargo publish --locked --workspace --dry-run --no-verify --allow-dirty --qu
 readme() { unshare --net bash -c 'ip link set lo up; exec python3 robotsd/tests/readme.py'; }
 if [ "$(id -u)" = 0 ] && needs "$packaging/bin/pre-commit" mmdebstrap lintian rpmlint mandoc fish zsh jq; then
     CARGO_NET_OFFLINE=true RUSTFLAGS=$published step readme
-    PATH="$packaging/bin:$PATH" step robotsd/packaging/test.sh "$robotsd" "$peers/packages"
+    PATH="$packaging/bin:$PATH" ROBOTSD_TESTER=$tester step robotsd/packaging/test.sh "$robotsd" "$peers/packages"
     PATH="$packaging/bin:$PATH" step python3 robotsd/tests/ci_pieces.py "$robotsd" "$peers/packages"
 elif [ -n "${CI:-}" ]; then
     echo "not root: CI must test the packages as root" >&2

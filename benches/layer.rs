@@ -15,7 +15,7 @@ use http_body_util::Empty;
 use instant_app::InstantApp;
 use tower::layer::util::Identity;
 use tower::{Layer, Service};
-use tower_robots::layer::RobotsLayer;
+use tower_robots::layer::{FieldRule, RobotsLayer, Signals, UsageField};
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Mode, Policy};
 
@@ -57,6 +57,35 @@ fn layers(criterion: &mut Criterion) {
         group.bench_function(format!("the layer: {name}"), |bencher| {
             bencher.iter_batched(|| made.clone(), |request| run(&mut robots, request), BatchSize::SmallInput);
         });
+    }
+    group.finish();
+    signals(criterion);
+}
+
+/// Measures the fields of responses, compared with the same layer without them.
+fn signals(criterion: &mut Criterion) {
+    const USAGE: &str = "License: https://example.com/license.xml\n\nUser-agent: *\nDisallow: /private/\n\
+                         Content-Usage: train-ai=n\nContent-Usage: /art/ train-ai=y\n\n\
+                         User-agent: GPTBot\nDisallow: /drafts/\nContent-Usage: train-ai=n\n";
+    let live = LiveRobots::text(USAGE).open().expect("a robots.txt");
+    let field = FieldRule::new("/drafts/*", "X-Robots-Tag", "noindex").expect("a field");
+    let rows = [
+        ("off", Signals::default()),
+        ("unanimous", Signals::default().usage(UsageField::Unanimous)),
+        ("by-agent", Signals::default().usage(UsageField::ByAgent)),
+        ("unanimous, licence and a field elsewhere", {
+            Signals::default().usage(UsageField::Unanimous).license_links().field(field)
+        }),
+    ];
+    let mut group = criterion.benchmark_group("fields of a response");
+    for (name, signals) in rows {
+        let mut robots = RobotsLayer::new(live.clone()).signals(signals).layer(InstantApp);
+        for (of, agent) in [("browser", CHROME), ("crawler", GPTBOT)] {
+            let made = request("/products/12345/view", agent);
+            group.bench_function(format!("{name}: {of}"), |bencher| {
+                bencher.iter_batched(|| made.clone(), |request| run(&mut robots, request), BatchSize::SmallInput);
+            });
+        }
     }
     group.finish();
 }

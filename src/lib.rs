@@ -63,6 +63,7 @@ pub mod parts {
     pub use crate::layer::rate_limit::RateLimitedRequest;
     pub use crate::layer::refusal::IntoRefusal;
     pub use crate::layer::service::{ResponseBody, Robots, RobotsTxtService};
+    pub use crate::layer::signals::ResponseFields;
     #[cfg(feature = "verify")]
     pub use crate::layer::verify::VerifyLayer;
 }
@@ -70,6 +71,8 @@ pub mod parts {
 /// Items for robotsd. Not stable: any release may change them.
 #[doc(hidden)]
 pub mod internals {
+    #[cfg(feature = "layer")]
+    pub use crate::layer::event::Provisional;
     #[cfg(feature = "layer")]
     pub use crate::layer::forwarded::ForwardedWay;
     #[cfg(feature = "layer")]
@@ -120,7 +123,9 @@ pub mod internals {
     #[cfg(feature = "watch")]
     pub use crate::source::watch::Watched;
     pub use robots_core::debug_as;
-    pub use robots_core::internals::{AddressClass, Grace, first_few};
+    pub use robots_core::internals::{
+        AddressClass, Grace, RefusalCase, RefusalTable, RefusedRequest, damerau_levenshtein, first_few,
+    };
 }
 
 /// Compiles and runs the examples in `README.md`.

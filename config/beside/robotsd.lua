@@ -15,10 +15,12 @@ local question_fields = { "host", "accept", "content-type", "cookie", "referer",
 
 -- The fields of the answer that are relayed to a client.
 local answer_fields = { "content-type", "content-language", "cache-control", "vary", "x-content-type-options", "retry-after",
-  "ratelimit", "ratelimit-policy", "grpc-status", "grpc-message", "grpc-retry-pushback-ms" }
+  "ratelimit", "ratelimit-policy", "grpc-status", "grpc-message", "grpc-retry-pushback-ms", "www-authenticate", "link",
+  "crawler-price" }
 
 -- The statuses that a site may use for refusals, in addition to 403.
 local reasons = {
+  [401] = "Unauthorized",
   [402] = "Payment Required",
   [404] = "Not Found",
   [410] = "Gone",

@@ -70,6 +70,8 @@ pub mod internals {
     pub use crate::identity::signature::kept_checks::KeptChecks;
     #[cfg(feature = "registry")]
     pub use crate::policy::grace::Grace;
+    #[cfg(feature = "registry")]
+    pub use crate::policy::refusals::{RefusalCase, RefusalTable, RefusedRequest};
     pub use crate::rules::keyword::first_few;
     #[cfg(feature = "check")]
     pub use strsim::damerau_levenshtein;

@@ -37,13 +37,11 @@ const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::
 struct World {
     rules: usize,
     pattern: usize,
-    /// The names of the groups. The first group has the first rule, and the last group has all
-    /// others.
+    /// The names of the groups. The first group has the first rule, the last one has all others.
     groups: &'static [&'static [&'static str]],
     company: String,
 }
 
-/// Returns all words of at most `longest` bytes.
 fn words(longest: usize) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut start = 0;
@@ -179,8 +177,7 @@ fn judge(world: &World, targets: &Targets, piece: usize, pieces: usize) -> (usiz
                     };
                     let forms = if reading == Reading::Reference { &[target][..] } else { &of_target[target] };
                     let mut answers = forms.iter().map(answer).filter(|(access, _)| *access == Access::Disallow);
-                    // If several forms are disallowed, any of them may be reported, but the path as
-                    // sent comes first.
+                    // If several forms are disallowed, any may be reported, the sent path first.
                     let agrees = match answer(&forms[0]) {
                         (Access::Allow, line) if have.0 == Access::Allow => line == have.1 && answers.next().is_none(),
                         (Access::Allow, _) => answers.any(|answer| answer == have),

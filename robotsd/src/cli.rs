@@ -16,11 +16,13 @@ use crate::commands::diff::{self, DiffArgs};
 use crate::commands::edit::{self, EditArgs};
 use crate::commands::explain::{self, ExplainArgs};
 use crate::commands::fleet::{self, FleetCommand};
+use crate::commands::lsp::{self, LspArgs};
 use crate::commands::reload::{ReloadArgs, reload};
 use crate::commands::replay::{self, ReplayArgs};
 use crate::commands::running::{RunningSite, UpgradeArgs, history, upgrade};
 use crate::commands::status::{self, StatusArgs};
 use crate::commands::test::{self, TestArgs};
+use crate::commands::tester::{self, TesterArgs};
 use crate::commands::token::{self, TokenCommand};
 use crate::exit;
 use crate::render::printable;
@@ -110,6 +112,10 @@ enum CliCommand {
     #[command(after_help = "Exit status: 0 if all expectations are met, 1 if one is not, 2 if a file could not \
             be read, is invalid, or misspells the name of a crawler.")]
     Test(TestArgs),
+    /// Open the tester: a page that shows what a robots.txt means for crawlers
+    #[command(after_help = "Exit status: 0 if the page was written. 2 if this build does not contain the page, or \
+            the page could not be served or written.")]
+    Tester(TesterArgs),
     /// Show what a robots.txt would have done to the requests of a log
     #[command(after_help = "Exit status: 0, or 1 if --against blocks a search engine from a path that it \
             requested, or an expectation is not met. 2 if an input could not be read (the \
@@ -122,6 +128,13 @@ enum CliCommand {
     #[command(after_help = "Exit status: 0 if something was found, 1 if nothing was. With --verify: 0 if the \
             claim is verified, 1 if it is refuted, 3 otherwise.")]
     Agents(AgentsArgs),
+    /// Check robots.txt files in an editor, as a language server on standard input and output
+    ///
+    /// Editors start this command. The handbook (how-to "Editors") has the configuration for each
+    /// editor. The server fetches nothing, and reads only the edited file, robots-check.toml and
+    /// the list of URLs in the initialization option "urls".
+    #[command(after_help = "Exit status: 0 if the editor asked for a shutdown, 1 if it ended without asking.")]
+    Lsp(LspArgs),
     /// Print a script that completes robotsd's commands and options in a shell
     #[command(after_help = "Exit status: 0.")]
     Completions(CompletionsArgs),
@@ -153,9 +166,11 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Diff(args) => diff::run(&args),
         CliCommand::Edit(args) => edit::run(&args),
         CliCommand::Test(args) => test::run(&args),
+        CliCommand::Tester(args) => tester::run(&args),
         CliCommand::Replay(args) => replay::run(&args),
         CliCommand::Config(command) => Ok(config::run(&command)),
         CliCommand::Agents(args) => agents::run(&args),
+        CliCommand::Lsp(args) => Ok(lsp::run(&args)),
         CliCommand::Completions(args) => completions(&args, Cli::command()),
         CliCommand::Man(args) => man(&args, Cli::command()),
     })

@@ -18,6 +18,7 @@ use tower_robots::rules::{Line, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::config::{self, Config, ConfigError};
 use crate::names::UnknownName;
+use crate::refusal::{ExpectedRefusal, SiteRefusals};
 
 /// Maximum processor time for comparing two files or correcting one file. After that, the command
 /// reports the results so far, and that they are incomplete. Real files take milliseconds. Parsing
@@ -149,12 +150,6 @@ impl Evaluator {
         self.settings.policy.holds_to_star(agent)
     }
 
-    /// Reports whether a group of the file applies to an agent. If no group does, all requests of
-    /// the agent are allowed.
-    pub(crate) fn has_group_for(&self, agent: &Agent) -> bool {
-        self.settings.policy.has_group(&self.rules, agent)
-    }
-
     /// Returns the decision of the policy about a request of these agents.
     pub(crate) fn decide_for_sender(
         &self,
@@ -176,6 +171,14 @@ impl Evaluator {
             }
         }
         decision
+    }
+
+    /// Returns the answer that a request of this agent would get if it were refused.
+    pub(crate) fn refusal(&self, agent: &Agent, sender: KnownSender, path: &RequestPath<'_>) -> ExpectedRefusal {
+        let EvaluatorSettings { refusals, checks_senders, .. } = &self.settings;
+        let identity = if *checks_senders { Some(sender.identity) } else { None };
+        let usual = ExpectedRefusal::USUAL;
+        refusals.as_ref().map_or(usual, |refusals| refusals.expected(agent, identity, path, self.robots()))
     }
 
     pub(crate) fn check(&self) -> &Report {
@@ -242,6 +245,10 @@ pub(crate) struct EvaluatorSettings {
     pub(crate) registry: Arc<Registry>,
     pub(crate) policy: Policy,
     pub(crate) checks: check::Options,
+    /// Responses to refused requests; `None` for the default response.
+    pub(crate) refusals: Option<Arc<SiteRefusals>>,
+    /// Whether a server with these settings checks who sends requests.
+    pub(crate) checks_senders: bool,
 }
 
 impl EvaluatorSettings {
@@ -250,7 +257,8 @@ impl EvaluatorSettings {
     pub(crate) fn of_site(config: &Config, site: &config::SiteConfig) -> Result<Self, ConfigError> {
         let registry = config::load_registry(&config.registry)?;
         let checks = site.checks(&registry).with_registry(registry.clone());
-        Ok(Self { registry, policy: site.policy.clone(), checks })
+        let (policy, refusals) = (site.policy.clone(), site.refusal.clone());
+        Ok(Self { registry, policy, checks, refusals, checks_senders: config.identity.is_some() })
     }
 
     /// Returns the same settings for a file of this host. The host is used in help messages.
@@ -266,7 +274,9 @@ pub(crate) fn compile(bytes: Vec<u8>, reading: Reading, registry: &Registry) -> 
 
 impl Default for EvaluatorSettings {
     fn default() -> Self {
-        Self { registry: Registry::builtin().clone(), policy: Policy::default(), checks: check::Options::new() }
+        let registry = Registry::builtin().clone();
+        let (policy, checks) = (Policy::default(), check::Options::new());
+        Self { registry, policy, checks, refusals: None, checks_senders: false }
     }
 }
 

@@ -20,7 +20,7 @@ use tower_robots::agent::Registry;
 use tower_robots::check::Expectations;
 use tower_robots::rules::Access;
 
-use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, tables};
+use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, schema_of, tables};
 use crate::input::{Places, ReadInput};
 use crate::render::printable_path;
 use crate::target_url::TargetUrl;
@@ -33,13 +33,19 @@ const MAX_PAIRS: usize = 100_000;
 
 tables! {
     Written {
+        /// The robots.txt to test, relative to this file. The option --robots overrides it.
         robots: Option<PathBuf>,
+        /// Crawlers that may fetch paths.
         allow: Vec<Spanned<Expected>>,
+        /// Crawlers that may not fetch paths.
         disallow: Vec<Spanned<Expected>>,
     }
 
     Expected {
+        /// Names of crawlers, product tokens, "*" for a crawler that no group names, or
+        /// User-Agent headers.
         agents: Spanned<Vec<Spanned<String>>>,
+        /// Paths, or URLs of which only the path counts.
         paths: Spanned<Vec<Spanned<String>>>,
     }
 }
@@ -71,6 +77,11 @@ pub(crate) struct WrittenWord {
 }
 
 impl ExpectationsFile {
+    /// Returns the JSON schema of such files.
+    pub(crate) fn schema() -> String {
+        schema_of::<Written>("robots.test.toml")
+    }
+
     /// Returns the line and column of a path in an expectation. `expectation` is the index of the
     /// expectation, from 0.
     pub(crate) fn place(&self, expectation: usize, path: &str) -> (usize, usize) {
@@ -159,6 +170,7 @@ fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::test_cases::check_cases;
 
     fn error(text: &str) -> String {
         ExpectationsFile::parse(Path::new("e.toml"), text, Registry::builtin()).expect_err("an error").to_string()
@@ -166,52 +178,7 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_column() {
-        for (text, want) in [
-            (
-                "",
-                "e.toml:1:1: the file has no expectations; write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] \
-                 and paths = [\"/\"]",
-            ),
-            (
-                "[[allow]]\nagents = [\"a\"]\n",
-                "e.toml:1:1: this [[allow]] lacks the key \"paths\"; write paths = [\"/\"]",
-            ),
-            (
-                "[[allow]]\nagents = [\"a\"]\npaths = []\n",
-                "e.toml:1:1: an expectation needs at least one path; write paths = [\"/\"]",
-            ),
-            (
-                "[[allow]]\nagents = [\"a\"]\npaths = [\"x\"]\n",
-                "e.toml:3:10: \"x\" could be a path or a URL: write \"/x\" if you mean the path, or \"https://HOST/x\" if you mean a URL",
-            ),
-            (
-                "[[allow]]\nagents = [\" \"]\npaths = [\"/\"]\n",
-                "e.toml:2:11: the name of the agent is empty; write \"*\" for a crawler that no group names",
-            ),
-            (
-                "[allow]\nagents = [\"a\"]\npaths = [\"/\"]\n",
-                "e.toml:1:1: the table \"allow\" may occur several times, so its name needs double brackets; write [[allow]]",
-            ),
-            (
-                "[[allow]]\nagents = \"*\"\npaths = [\"/\"]\n",
-                "e.toml:2:10: \"agents\" must be a list, not a string; write agents = [\"*\"]",
-            ),
-            (
-                "[[allow]]\nagents = [\"*\"]\npath = [\"/\"]\n",
-                "e.toml:3:1: [[allow]] has no key \"path\"; did you mean \"paths\"?",
-            ),
-            (
-                "[[alow]]\nagents = [\"a\"]\npaths = [\"/\"]\n",
-                "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?",
-            ),
-            ("[[alow]]\n", "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?"),
-            (
-                "[[allow]]\nagents = [\"\"]\npaths = [\"x\", \"/\"]\n",
-                "e.toml:2:11: the name of the agent is empty; write \"*\" for a crawler that no group names; further problems: 1 (`robotsd test e.toml` shows them)",
-            ),
-        ] {
-            assert_eq!(error(text), want, "{text}");
-        }
+        check_cases("expectations_mistakes.txt", |text| error(text) + "\n");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! config. Rendering cannot fail. A placeholder is an error if escaping would not make its value
 //! safe in the surrounding HTML.
 
+mod cases;
+
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,18 +16,21 @@ use http::header::{CONTENT_LANGUAGE, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_
 use http::{Response, StatusCode};
 use tower_robots::layer::Event;
 
+pub(crate) use self::cases::{AnsweringCase, CaseAnswer, CaseServer, ExpectedRefusal, SiteRefusals};
+
 use crate::word_enum::word_enum;
 
 /// The statuses that the response to a refused request may have. Other statuses are unsuitable: 2xx
-/// and 3xx do not refuse, 401 requires a challenge, and crawlers treat 5xx as a problem of the
-/// site.
-pub(crate) const REFUSAL_STATUSES: [StatusCode; 6] = [
+/// and 3xx do not refuse, and crawlers treat 5xx as a problem of the site. 401 requires a challenge,
+/// so only a case can have it.
+pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
     StatusCode::FORBIDDEN,
     StatusCode::PAYMENT_REQUIRED,
     StatusCode::NOT_FOUND,
     StatusCode::GONE,
     StatusCode::TOO_MANY_REQUESTS,
     StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
+    StatusCode::UNAUTHORIZED,
 ];
 
 /// The settings of a site's response to refused requests.

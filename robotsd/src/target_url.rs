@@ -93,6 +93,15 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
+/// Returns the path or URL on a line of a list, without a comment: a line that begins with `#`, or
+/// `#` behind a blank, because paths and URLs contain no blanks. `None` if nothing is left.
+pub(crate) fn listed(line: &[u8]) -> Option<&[u8]> {
+    let line = line.trim_ascii();
+    let is_comment = |at: &usize| *at == 0 || line[*at - 1].is_ascii_whitespace();
+    let end = memchr::memchr_iter(b'#', line).find(is_comment).unwrap_or(line.len());
+    Some(line[..end].trim_ascii_end()).filter(|target| !target.is_empty())
+}
+
 /// Reports whether this is the scheme `http` or `https`.
 pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")

@@ -5,6 +5,7 @@ use http::{Extensions, Request, Response};
 
 use super::nesting::OuterDecision;
 use super::record::{self, Record};
+use super::signals::ResponseFields;
 use crate::policy::Action;
 
 /// The answer to a request. An answer does not borrow from the snapshot, so a replaced snapshot can
@@ -20,6 +21,10 @@ pub struct Answer {
     /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records).
     pub record: Option<Box<Record>>,
+    /// Fields that the response to a forwarded request gets ([`Signals`](crate::layer::Signals)).
+    /// The layer's service adds them. If you do not use the service, take them before you call
+    /// [`Answer::respond`], and add them to the response.
+    pub response_fields: Option<Box<ResponseFields>>,
     /// Whether the record is also added to the request's extensions if the request passes
     /// unchanged.
     pub(super) in_extensions: bool,
@@ -44,7 +49,22 @@ pub enum Outcome {
 impl Answer {
     /// Returns an answer that forwards the request unchanged and without a record.
     pub(super) fn pass() -> Self {
-        Self { outcome: Outcome::Pass, record: None, in_extensions: false, extensions: Extensions::new() }
+        Self {
+            outcome: Outcome::Pass,
+            record: None,
+            response_fields: None,
+            in_extensions: false,
+            extensions: Extensions::new(),
+        }
+    }
+
+    /// Adds the fields of the response. If this is already the response, it only gets the links.
+    pub(super) fn with_fields(mut self, fields: Option<Box<ResponseFields>>) -> Self {
+        match (&mut self.outcome, fields) {
+            (Outcome::Respond(response), Some(fields)) => fields.add_to_refusal(response.headers_mut()),
+            (_, fields) => self.response_fields = fields,
+        }
+        self
     }
 
     /// Adds `mark` to the extensions of the forwarded request, so that inner layers see this
@@ -64,7 +84,7 @@ impl Answer {
     /// refused, adds the record to the response. If an outer layer has already tagged the request,
     /// keeps that layer's field and record.
     pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
-        let Self { outcome, record, in_extensions, extensions } = self;
+        let Self { outcome, record, in_extensions, extensions, .. } = self;
         let record = record.filter(|record| in_extensions || record.action != Action::Pass);
         match outcome {
             Outcome::Pass => {

@@ -22,6 +22,7 @@ use super::nesting::{self, OuterDecision};
 use super::original::{AnsweredBy, OriginalRequest};
 use super::rate_limit::{RateLimitedRequest, is_part_of_page};
 use super::record::{Record, may_be_of_crawler};
+use super::signals::ResponseFields;
 use super::{refusal, robots_txt};
 use crate::agent::{Agent, Identity, UndecidedReason};
 #[cfg(feature = "verify")]
@@ -42,6 +43,7 @@ pub(super) struct RateLimited {
     snapshot: Arc<Snapshot>,
     agents: Vec<Agent>,
     identity: Option<Identity>,
+    fields: Option<Box<ResponseFields>>,
 }
 
 /// A request that is being judged, with its client, the layer, and the version whose rules apply.
@@ -71,9 +73,11 @@ impl Enforcer {
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         match judged {
             Ok(answer) => answer,
-            Err(rate_limited) => {
+            Err(mut rate_limited) => {
+                let fields = rate_limited.fields.take();
                 unless_it_panics(&rate_limited.live, || self.answer_rate_limited(&rate_limited, request, wait))
                     .unwrap_or_else(Answer::pass)
+                    .with_fields(fields)
             }
         }
     }
@@ -152,18 +156,30 @@ impl Enforcer {
             return Ok(Answer::pass());
         }
         self.with_agents(content, request, self.agent_lookups.as_deref(), |agents| {
+            let fields = self
+                .signals
+                .as_ref()
+                .and_then(|signals| signals.response_fields(live, (content, &snapshot.policy), request, agents));
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
             // Requests of browsers return here, without a record and without a check of their
             // claim.
             if snapshot.policy.passes_over(content.rules(), agents) {
-                return Ok(Answer::pass());
+                return Ok(Answer::pass().with_fields(fields));
             }
             let (identity, address) = (sender.identity, OnceCell::new());
             if is_answered_here && self.robots_txt == RobotsTxtPlace::Here && outside.is_none() {
                 live.site.counts.count_unserved();
             }
-            JudgedRequest { layer: self, live, snapshot, content, request, agents, identity, address, outside }.judge()
+            let judged =
+                JudgedRequest { layer: self, live, snapshot, content, request, agents, identity, address, outside };
+            match judged.judge() {
+                Ok(answer) => Ok(answer.with_fields(fields)),
+                Err(mut rate_limited) => {
+                    rate_limited.fields = fields;
+                    Err(rate_limited)
+                }
+            }
         })
     }
 
@@ -195,8 +211,8 @@ impl Enforcer {
             }
             _ => None,
         };
-        if let Some(record) = &record {
-            let mut event = Event::new(record, *request);
+        if let (Some(record), Some(content)) = (&record, content) {
+            let mut event = Event::new(record, *request, content.rules().document());
             // The robots.txt is served over plain HTTP, so `grpc_status` stays `None`.
             event.status = Some(response.status());
             self.observers.notify(live, &event);
@@ -298,6 +314,7 @@ impl<'j> JudgedRequest<'j> {
                     snapshot: Arc::clone(self.snapshot),
                     agents: self.agents.to_vec(),
                     identity: self.identity,
+                    fields: None,
                 }));
             }
             // Another layer has just refused the request, probably because it exceeded its crawl
@@ -433,7 +450,7 @@ impl<'j> JudgedRequest<'j> {
     /// Notifies the observers, and creates the response if the request is refused. `same` is the
     /// same decision by an outer layer; observers that it has notified are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
-        let mut event = Event::new(record, *self.request);
+        let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {
             Action::Pass => Outcome::Pass,
             Action::Tag => Outcome::Tag,

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use http::header::FORWARDED;
 use http::{Extensions, HeaderValue, Uri};
+use robots_core::internals::AddressClass;
 
 use super::event::{AddressFrom, AgentFrom, ExemptIf, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom};
 use super::forwarded::{ForwardedWay, X_FORWARDED_FOR};
@@ -15,6 +16,7 @@ use super::nesting;
 use super::original::OriginalRequest;
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
+use super::signals::Signals;
 use crate::agent::Agent;
 use crate::live::{AgentLookups, Content, LiveRobots};
 use crate::policy::Network;
@@ -40,6 +42,8 @@ pub(super) struct Enforcer {
     pub(super) observers: Observers,
     pub(super) crawler_records: CrawlerRecords,
     pub(super) refuse_with: Option<RefuseWith>,
+    /// `None` if no response gets any field.
+    pub(super) signals: Option<Arc<Signals>>,
     pub(super) agent_lookups: Option<Arc<AgentLookups>>,
     pub(super) robots_txt: RobotsTxtPlace,
     pub(super) notes: Arc<LayerNotes>,
@@ -110,14 +114,23 @@ impl Enforcer {
     }
 
     pub(super) fn address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
-        let peer = self.address_from.as_ref()?(request.extensions)?;
-        let trusts = |address| self.trusted_proxies.iter().any(|network| network.contains(address));
-        if !trusts(peer) {
+        let peer = self.peer(request)?;
+        if !self.is_trusted(peer) {
             return Some(peer);
         }
-        let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts);
+        let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), |address| self.is_trusted(address));
         // A single hop is the proxy itself, so the client's address is unknown.
         (way.hops.len() > 1).then(|| way.client().ip())
+    }
+
+    /// Returns the address that [`RobotsLayer::address_from`](super::RobotsLayer::address_from) found.
+    fn peer(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
+        self.address_from.as_ref()?(request.extensions)
+    }
+
+    /// Reports whether the address belongs to a proxy that the application trusts.
+    fn is_trusted(&self, address: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|network| network.contains(address))
     }
 
     /// Reports whether the request came through a proxy that [`RobotsLayer::forwarded_for`] does not
@@ -131,15 +144,13 @@ impl Enforcer {
         if !self.is_connect_info && self.trusted_proxies.is_empty() {
             return false;
         }
-        let Some(peer) = self.address_from.as_ref().and_then(|address| address(request.extensions)) else {
+        let Some(peer) = self.peer(request) else {
             return false;
         };
-        let is_near = match peer.to_canonical() {
-            IpAddr::V4(peer) => peer.is_loopback() || peer.is_private() || peer.is_link_local(),
-            IpAddr::V6(peer) => peer.is_loopback() || peer.is_unique_local() || peer.is_unicast_link_local(),
-        };
+        let class = AddressClass::of(peer);
+        let is_near = matches!(class, AddressClass::Private | AddressClass::Loopback | AddressClass::LinkLocal);
         let is_forwarded = [X_FORWARDED_FOR, FORWARDED].iter().any(|name| request.headers.contains_key(name));
-        is_near && is_forwarded && !self.trusted_proxies.iter().any(|network| network.contains(peer))
+        is_near && is_forwarded && !self.is_trusted(peer)
     }
 
     /// Returns advice for the operator: how to configure the layer so that it finds the client's

@@ -20,6 +20,7 @@ use crate::policy::HumanEvidence;
 use crate::policy::Reason;
 #[cfg(feature = "tracing")]
 use crate::rules::Access;
+use crate::rules::RobotsTxt;
 
 /// From "Fetch Metadata Request Headers", section 2.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -54,6 +55,8 @@ pub struct Event<'a> {
     pub record: &'a Record,
     /// The request as it was judged.
     pub request: OriginalRequest<'a>,
+    /// The robots.txt that the request was judged by.
+    pub robots: &'a RobotsTxt,
     /// The status of the layer's own response, which is a refusal or the robots.txt; `None` if the
     /// request is forwarded. The refusal of a gRPC call has status 200.
     pub status: Option<StatusCode>,
@@ -62,11 +65,14 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    pub(super) const fn new(record: &'a Record, request: OriginalRequest<'a>) -> Self {
-        Self { record, request, status: None, grpc_status: None }
+    pub(super) const fn new(record: &'a Record, request: OriginalRequest<'a>, robots: &'a RobotsTxt) -> Self {
+        Self { record, request, robots, status: None, grpc_status: None }
     }
 
     pub(super) fn set_response<B>(&mut self, response: &Response<B>) {
+        if response.extensions().get::<Provisional>().is_some() {
+            return;
+        }
         self.status = Some(response.status());
         // The HTTP status of a gRPC response is 200 even if the call fails (gRPC over HTTP/2,
         // "Responses").
@@ -74,6 +80,11 @@ impl<'a> Event<'a> {
             (response.status() == StatusCode::OK).then(|| grpc::said_status(response.headers())).flatten();
     }
 }
+
+/// Marks a refusal in its extensions, if the application may replace it by the response of another
+/// server. The status of that response is not known yet, so the event contains no status.
+#[derive(Clone, Copy, Debug)]
+pub struct Provisional;
 
 // The callbacks of the application. If a callback that finds the target, address or agent panics,
 // the request passes. If a callback that runs after the decision panics, the decision is unchanged.

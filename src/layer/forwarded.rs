@@ -237,25 +237,10 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_not_an_address_ends_the_way() {
-        for wrong in [
-            "unknown",
-            "_hidden",
-            "192.0.2",
-            "192.0.2.256",
-            "0300.0.2.1",
-            "192.0.2.1:",
-            "192.0.2.1:65536",
-            "192.0.2.1:x",
-            "192.0.2.1 192.0.2.2",
-            "[192.0.2.1]",
-            "[2001:db8::1",
-            "[2001:db8::1]x",
-            "2001:db8::1%eth0",
-            "a.test",
-            "\"192.0.2.1\"",
-            "192.0.2.1;x",
-            "\u{e9}",
-        ] {
+        let wrongs = "unknown | _hidden | 192.0.2 | 192.0.2.256 | 0300.0.2.1 | 192.0.2.1: | 192.0.2.1:65536 | \
+            192.0.2.1:x | 192.0.2.1 192.0.2.2 | [192.0.2.1] | [2001:db8::1 | [2001:db8::1]x | \
+            2001:db8::1%eth0 | a.test | \"192.0.2.1\" | 192.0.2.1;x | \u{e9}";
+        for wrong in wrongs.split(" | ") {
             assert_eq!(by_x_forwarded_for(&[&format!("192.0.2.1, {wrong}, 192.0.2.9")]), ["192.0.2.9:0"], "{wrong}");
             assert_eq!(by_x_forwarded_for(&[wrong]), Vec::<String>::new(), "{wrong}");
         }
@@ -285,8 +270,7 @@ mod tests {
     }
 
     proptest! {
-        /// The entry that the proxy appends is parsed first, whatever the client has sent before
-        /// it, and the parser does not panic.
+        /// The proxy's entry is parsed first, after anything of the client, without a panic.
         #[test]
         fn the_entry_that_a_proxy_appends_is_read_first(
             sent in proptest::collection::vec(any::<u8>(), 0..200),
@@ -316,19 +300,9 @@ mod tests {
 
     #[test]
     fn a_malformed_element_ends_the_way() {
-        for wrong in [
-            "for=unknown",
-            "for=_x",
-            "proto=https",
-            "for",
-            "for=",
-            "for=192.0.2.1;for=192.0.2.2",
-            "for=\"192.0.2.1",
-            "for=192.0.2.1\"",
-            "for=\"192.0.2.1\\\"",
-            "for=192.0.2.1 ;proto=a b",
-            "x",
-        ] {
+        let wrongs = "for=unknown | for=_x | proto=https | for | for= | for=192.0.2.1;for=192.0.2.2 | \
+            for=\"192.0.2.1 | for=192.0.2.1\" | for=\"192.0.2.1\\\" | for=192.0.2.1 ;proto=a b | x";
+        for wrong in wrongs.split(" | ") {
             assert_eq!(by_forwarded(&["for=192.0.2.1", wrong, "for=192.0.2.9"]), ["192.0.2.9:0"], "{wrong}");
         }
     }

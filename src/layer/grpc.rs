@@ -101,18 +101,15 @@ mod tests {
 
     #[test]
     fn grpc_calls_are_recognised_by_content_type() {
-        for (value, is_call) in [
-            ("application/grpc", true),
-            ("application/grpc+proto", true),
-            ("Application/GRPC;charset=utf-8", true),
-            ("application/grpc-web", false),
-            ("application/grpc-web+proto", false),
-            ("application/grpcx", false),
-            ("application/json", false),
+        for (values, is_call) in [
+            ("application/grpc application/grpc+proto Application/GRPC;charset=utf-8", true),
+            ("application/grpc-web application/grpc-web+proto application/grpcx application/json", false),
         ] {
-            let mut fields = HeaderMap::new();
-            fields.insert(CONTENT_TYPE, HeaderValue::from_static(value));
-            assert_eq!(OriginalRequest::has_grpc_type(&fields), is_call, "{value}");
+            for value in values.split(' ') {
+                let mut fields = HeaderMap::new();
+                fields.insert(CONTENT_TYPE, HeaderValue::from_static(value));
+                assert_eq!(OriginalRequest::has_grpc_type(&fields), is_call, "{value}");
+            }
         }
         assert!(!OriginalRequest::has_grpc_type(&HeaderMap::new()));
     }

@@ -18,6 +18,7 @@ use super::original::OriginalRequest;
 use super::rate_limit::RateLimitedRequest;
 use super::refusal::IntoRefusal;
 use super::service::{Robots, RobotsTxtService, SameBody};
+use super::signals::{Signals, shared};
 use crate::agent::{Identity, IntoNetwork};
 use crate::live::AgentLookups;
 use crate::rules::ValueError;
@@ -55,6 +56,7 @@ impl RobotsLayer {
             observers: Observers::default(),
             crawler_records: CrawlerRecords::Omit,
             refuse_with: None,
+            signals: None,
             agent_lookups: None,
             nested_target: None,
             robots_txt: RobotsTxtPlace::Here,
@@ -348,6 +350,25 @@ impl RobotsLayer {
     pub fn refuse_with<R: IntoRefusal>(self, refuse: impl Fn(&Event<'_>) -> R + Send + Sync + 'static) -> Self {
         let refuse = move |event: &Event<'_>| refuse(event).into_refusal(event.default_status());
         self.with(|enforcer| enforcer.refuse_with = Some(Arc::new(refuse)))
+    }
+
+    /// Sets the fields that responses get: usage preferences, links to licences, and the operator's
+    /// own fields by path. Default: none.
+    ///
+    /// ```
+    /// # use tower_robots::LiveRobots;
+    /// use tower_robots::RobotsLayer;
+    /// use tower_robots::layer::{FieldRule, Signals, UsageField};
+    ///
+    /// # fn layer(live: LiveRobots) -> Result<RobotsLayer, Box<dyn std::error::Error>> {
+    /// let drafts = FieldRule::new("/drafts/", "X-Robots-Tag", "noindex")?;
+    /// let signals = Signals::default().usage(UsageField::Unanimous).license_links().field(drafts);
+    /// let layer = RobotsLayer::new(live).signals(signals);
+    /// # Ok(layer)
+    /// # }
+    /// ```
+    pub fn signals(self, signals: Signals) -> Self {
+        self.with(|enforcer| enforcer.signals = shared(signals))
     }
 
     /// Returns the response if the layer answers the request itself. Otherwise prepares the request

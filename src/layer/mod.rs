@@ -141,10 +141,11 @@ mod sender_check;
 
 // What happens to a request, and its record.
 pub(crate) mod answer;
-mod event;
+pub(crate) mod event;
 pub(crate) mod rate_limit;
 pub(crate) mod record;
 pub(crate) mod refusal;
+pub(crate) mod signals;
 
 // Requests that pass several robots layers.
 mod nesting;
@@ -154,6 +155,7 @@ pub use self::layer::RobotsLayer;
 pub use self::record::{Limit, Record};
 #[cfg(feature = "verify")]
 pub use self::sender_check::SenderCheck;
+pub use self::signals::{FieldRule, Signals, UsageField};
 
 #[cfg(test)]
 mod tests;

@@ -482,9 +482,8 @@ mod tests {
 
     #[test]
     fn a_window_is_whole_seconds() {
-        for (seconds, want) in
-            [(10.0, (1, 10)), (0.5, (2, 1)), (1.5, (2, 3)), (0.7, (10, 7)), (30.0, (1, 30)), (0.0, (1000, 1))]
-        {
+        let cases = [(10.0, (1, 10)), (0.5, (2, 1)), (1.5, (2, 3)), (0.7, (10, 7)), (30.0, (1, 30)), (0.0, (1000, 1))];
+        for (seconds, want) in cases {
             assert_eq!(policy(Duration::from_secs_f64(seconds)), want, "{seconds}");
         }
     }

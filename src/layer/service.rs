@@ -15,6 +15,7 @@ use tower_service::Service;
 
 use super::enforcer::Enforcer;
 use super::original::OriginalRequest;
+use super::signals::ResponseFields;
 
 /// A service that serves `/robots.txt` and enforces it for crawlers, in front of the inner service
 /// `S`. [`RobotsLayer`](super::RobotsLayer) creates it.
@@ -92,8 +93,10 @@ where
     }
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
-        match self.enforcer.answer(OriginalRequest::of(&request)).respond(&mut request) {
-            None => ResponseFuture::pass(self.inner.call(request)),
+        let mut answer = self.enforcer.answer(OriginalRequest::of(&request));
+        let fields = answer.response_fields.take();
+        match answer.respond(&mut request) {
+            None => ResponseFuture::pass(self.inner.call(request), fields),
             Some(response) => ResponseFuture::ready(response),
         }
     }
@@ -144,14 +147,14 @@ pin_project! {
     #[project = StateProjection]
     #[derive(Debug)]
     enum State<F> {
-        Pass { #[pin] future: F },
+        Pass { #[pin] future: F, fields: Option<Box<ResponseFields>> },
         Ready { response: Option<Response<Bytes>> },
     }
 }
 
 impl<F, K> ResponseFuture<F, K> {
-    pub(super) const fn pass(future: F) -> Self {
-        Self { state: State::Pass { future }, kind: PhantomData }
+    pub(super) const fn pass(future: F, fields: Option<Box<ResponseFields>>) -> Self {
+        Self { state: State::Pass { future, fields }, kind: PhantomData }
     }
 
     pub(super) const fn ready(response: Response<Bytes>) -> Self {
@@ -171,8 +174,11 @@ where
     /// If the future is polled again after it has completed.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            StateProjection::Pass { future } => {
-                let response = task::ready!(future.poll(context))?;
+            StateProjection::Pass { future, fields } => {
+                let mut response = task::ready!(future.poll(context))?;
+                if let Some(fields) = fields.take() {
+                    fields.add_to(response.status(), response.headers_mut());
+                }
                 Poll::Ready(Ok(response.map(K::inner)))
             }
             StateProjection::Ready { response } => match response.take() {

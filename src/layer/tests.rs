@@ -10,6 +10,7 @@ mod requests;
 mod robots_txt;
 mod senders;
 mod service;
+mod signals;
 #[cfg(feature = "verify")]
 mod signed;
 mod tags;
@@ -51,18 +52,15 @@ fn live(mode: Mode) -> LiveRobots {
     live_by(FILE, Policy::builder().mode(mode))
 }
 
-/// Opens a site with this robots.txt and policy.
 fn live_by(file: &str, policy: PolicyBuilder) -> LiveRobots {
     LiveRobots::text(file).policy(policy.build()).open().expect("a robots.txt")
 }
 
-/// Creates a layer that refuses requests that this robots.txt disallows.
 fn refusing_by(file: &str) -> RobotsLayer {
     RobotsLayer::new(live_by(file, Policy::builder().mode(Mode::Refuse)))
 }
 
-/// Responds with 200 and with the request's verdict field, so that a test can check which field
-/// reached the service.
+/// Responds with 200 and with the request's verdict field, to show which field reached the service.
 async fn app(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let mut response = Response::new(Full::from("app"));
     for name in ["robots-verdict", "robots_verdict", "connection"] {
@@ -95,8 +93,7 @@ fn field<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
 }
 
-/// Returns two references to a shared value in which a callback takes notes: one for the test, and
-/// one for the callback.
+/// Returns two references to shared notes: for the test, and for its callback.
 fn noting<T>(nothing: T) -> (Arc<Mutex<T>>, Arc<Mutex<T>>) {
     let noted = Arc::new(Mutex::new(nothing));
     (noted.clone(), noted)
@@ -108,7 +105,6 @@ fn with(mut request: Request<Body>, name: &str, value: impl AsRef<str>) -> Reque
     request
 }
 
-/// Adds a field to a request.
 fn add(request: &mut Request<Body>, name: &str, value: impl AsRef<str>) {
     let name = http::HeaderName::try_from(name).expect("a name");
     request.headers_mut().append(name, value.as_ref().parse().expect("a value"));

@@ -264,8 +264,7 @@ mod tests {
             };
             cache.get(header.as_bytes(), Some(&lookups), recognise).first().crawler().map(str::to_owned)
         };
-        // There are several times as many headers as slots, so most headers select an occupied
-        // slot.
+        // There are several times as many headers as slots, so most select an occupied slot.
         for round in 0..3 {
             for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0 (+https://example.com/bot)");

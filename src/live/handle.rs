@@ -356,6 +356,7 @@ impl LiveRobots {
             without_address: count(&counts.without_address),
             unserved: Some(count(&counts.unserved)).filter(|count| *count != SERVED).unwrap_or_default(),
             shadowed_routes: count(&counts.shadowed_routes),
+            kept_fields: count(&counts.kept_fields),
             state_problems: state.as_ref().map(SiteState::problems).unwrap_or_default(),
             watch_problem: source.watch_problem(),
             fetch: source.fetch_status(),
@@ -483,6 +484,9 @@ pub struct Status {
     /// application. The first is logged as a warning. Always 0 without the feature `axum08`, which
     /// detects the route.
     pub shadowed_routes: u64,
+    /// Number of fields that the layer did not add, because the responses of the application had
+    /// them already ([`Signals`](crate::layer::Signals)).
+    pub kept_fields: u64,
     /// All problems with saving the site's state; the most urgent is first.
     pub state_problems: Vec<Problem>,
     /// Why the file is polled for changes; `None` if the file system reports changes.

@@ -25,6 +25,8 @@ pub(crate) struct MishapCounts {
     /// [`SERVED`] since then.
     pub(super) unserved: AtomicU64,
     pub(super) shadowed_routes: AtomicU64,
+    /// Number of fields that responses had already, so that the layer did not add its own.
+    pub(crate) kept_fields: AtomicU64,
 }
 
 impl MishapCounts {

@@ -117,10 +117,8 @@ impl Rejection {
         lines.sort_unstable();
         lines.dedup();
         let why = if let Some(lines) = enumerated(&lines) {
-            {
-                let plural = if lines.contains(" and ") { "s" } else { "" };
-                format!("correct line{plural} {lines}; if the version is intended, {accept}")
-            }
+            let plural = if lines.contains(" and ") { "s" } else { "" };
+            format!("correct line{plural} {lines}; if the version is intended, {accept}")
         } else if is_remembered {
             format!("this version was never accepted; if it is intended, {accept}")
         } else {
@@ -320,24 +318,14 @@ mod tests {
             let same = format!("User-agent: a\r\nDisallow: /x\r\n{end}");
             assert!(!rejected(end, Some(same.as_bytes())), "{end}");
         }
-        for end in [
-            "",
-            "Disal\n",
-            "Disallow:",
-            "Allow: ",
-            "Disal # x",
-            "# Disal",
-            "Sitemaps of mine",
-            "User-agent: a",
-            "User-agent:\n",
-            "x",
-        ] {
+        let ends = "Disal\n~Disallow:~Allow: ~Disal # x~# Disal~Sitemaps of mine~User-agent: a~User-agent:\n~\
+            x";
+        for end in ends.split('~').chain([""]) {
             assert!(!rejected(end, Some(before)), "{end}");
         }
     }
 
-    /// Among the real files of the shared test cases, only HTML pages, other text and empty files
-    /// are rejected.
+    /// Only HTML pages, other text and empty files of the shared cases are rejected.
     #[test]
     fn files_of_real_sites_are_taken() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");

@@ -94,8 +94,7 @@ pub(super) mod hanging {
             &self.path
         }
 
-        /// Makes the folder hang until this value is dropped. Returns when `number` operations are
-        /// blocked.
+        /// Makes the folder hang until this is dropped. Returns when `number` operations hang.
         pub(in crate::source) fn hang(&self, operations: Operations, number: usize) {
             let mut folders = folders();
             let deadline = Instant::now() + Duration::from_secs(60);
@@ -127,8 +126,7 @@ pub(super) mod hanging {
         std::thread::spawn(move || sender.send(call()));
         let returned = receiver.recv_timeout(Duration::from_secs(60));
         returned.unwrap_or_else(|error| {
-            // The folders must stop hanging before the panic, because drops during the panic may
-            // access them, too.
+            // The folders must stop hanging before the panic, because drops in it may access them.
             folders().iter_mut().for_each(|folder| folder.hangs = None);
             CHANGED.notify_all();
             panic!("{what} waits for a file system that does not respond: {error}")

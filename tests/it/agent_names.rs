@@ -18,7 +18,6 @@ fn is_held(name: &str, header: &str) -> bool {
     selection.applies() && selection.verdict(&RequestPath::new(b"/")).group().is_some()
 }
 
-/// Returns headers that a crawler with this name may send.
 fn headers(name: &str) -> [String; 3] {
     let product = if name.contains('/') { name.to_owned() } else { format!("{name}/1.0") };
     [
@@ -44,7 +43,6 @@ fn every_listed_ai_agent_has_a_row_and_obeys_a_group_of_its_name() {
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
-/// A renamed crawler keeps the token of its old name, in files and in headers.
 #[test]
 fn a_renamed_crawler_obeys_groups_of_its_old_name() {
     for (old, new) in [

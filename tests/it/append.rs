@@ -140,8 +140,7 @@ impl Readers {
                     assert_eq!(both.0, list.0, "{}", what());
                     let place = both.1.and_then(|line| places.of(line)).map(|(_, line)| line);
                     // The line that ends a group belongs to no file. Groups that other readers
-                    // distinguish are in another order, so the other of two equivalent rules may
-                    // decide.
+                    // distinguish are in another order, so another of two equal rules may decide.
                     let is_same = place == list.1 || of_both == of_list;
                     assert!(is_same || list.1.is_none(), "{}: {place:?} {list:?}", what());
                 }
@@ -364,8 +363,7 @@ mod live {
             assert_eq!(live.publish_blocking(text).expect_err(text).kind, kind, "{text}");
             assert_eq!(served(&live), with(OWN, LIST));
         }
-        // As large as a file may be, without appended fragments; with long lines, so that there are
-        // few.
+        // As large as a file may be, without appended fragments; with few long lines.
         let start = "User-agent: *\n";
         let line = format!("#{}\n", "x".repeat(1022));
         let size = usize::try_from(LiveRobots::MAX_FILE).expect("a size");

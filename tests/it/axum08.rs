@@ -1,5 +1,4 @@
-//! The variant of the layer for axum 0.8: correct in nested routers, and judging a request only
-//! once.
+//! The variant of the layer for axum 0.8: correct in nested routers, judging a request once.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -107,8 +106,7 @@ async fn the_plain_layer_counts_requests_judged_by_a_stripped_target() {
     assert_eq!(live.status().stripped_targets, 1);
     assert_eq!(status(&nested(plain()), "/a/b/open/x", GPTBOT).await, StatusCode::OK);
     assert_eq!(live.status().stripped_targets, 2);
-    // Requests of people are not counted, and neither are requests whose whole target the layer
-    // sees or finds.
+    // Requests of people are not counted, nor are requests whose whole target it finds.
     status(&nested(plain()), "/a/b/drafts/x", FIREFOX).await;
     let whole = Router::new().nest("/a/b", pages()).layer(plain());
     assert_eq!(status(&whole, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
@@ -132,8 +130,7 @@ async fn requests_judged_only_in_a_nested_router_are_counted() {
     for agent in [FIREFOX, "CCBot/2.0"] {
         assert_eq!(status(&alone, "/a/b/drafts/x", agent).await, StatusCode::OK);
     }
-    // Requests are not counted if an outer layer judges them, for this site or another, or in the
-    // outermost router.
+    // Not counted: requests that an outer layer judges, or in the outermost router.
     let other = RobotsLayer::for_axum08(live("User-agent: GPTBot\nAllow: /\n", Mode::Refuse));
     for outer in [layer.clone(), other] {
         let app = nested().layer(outer);
@@ -163,8 +160,7 @@ async fn only_the_outermost_router_has_a_robots_txt() {
     assert_eq!(status(&bare, "/robots.txt", GPTBOT).await, StatusCode::OK);
 }
 
-/// The table of `docs/src/howto/library.md`: who answers `/robots.txt`, the routes of this team and the
-/// routes of another team.
+/// The table of `docs/src/howto/library.md`: `/robots.txt`, routes of this team and another.
 #[tokio::test]
 async fn the_final_fallback_of_the_app_decides_about_robots_txt() {
     let layer = RobotsLayer::for_axum08(live(
@@ -195,8 +191,7 @@ async fn the_final_fallback_of_the_app_decides_about_robots_txt() {
     }
 }
 
-/// Counts how often a layer looks up an address, which it does once per judged request, and how
-/// often its observers run.
+/// Counts how often a layer looks up an address (once per judged request), and its observers' calls.
 #[derive(Clone, Default)]
 struct Counts {
     judged: Arc<AtomicUsize>,
@@ -270,7 +265,6 @@ async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
     }
 }
 
-/// Each observer is notified once per decision, however the layers share observers.
 #[tokio::test]
 async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
     let (shared, own) = (Counts::default(), Counts::default());
@@ -303,8 +297,6 @@ async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
     }
 }
 
-/// If an outer layer finds an exempt address or signs of a person, the inner layer still judges by
-/// itself.
 #[tokio::test]
 async fn an_exemption_of_an_outer_layer_does_not_apply_inside() {
     let policy = Policy::builder()
@@ -344,7 +336,6 @@ async fn an_exemption_of_an_outer_layer_does_not_apply_inside() {
     assert_eq!(counts.take().1, 1, "one decision");
 }
 
-/// The inner layer refuses a request that the outer layer allows for another site.
 #[tokio::test]
 async fn an_inner_layer_with_its_own_site_enforces_its_own_rules() {
     let open = RobotsLayer::for_axum08(live("User-agent: GPTBot\nAllow: /\n", Mode::Refuse));
@@ -354,7 +345,6 @@ async fn an_inner_layer_with_its_own_site_enforces_its_own_rules() {
     assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
 }
 
-/// The request has changed since the outer layer judged it.
 #[tokio::test]
 async fn an_inner_layer_judges_a_changed_request_again() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
@@ -441,8 +431,6 @@ async fn an_inner_layer_judges_again_if_a_proxys_lines_have_changed() {
     }
 }
 
-/// If application code copies the extensions to another request, the mark is still about the first
-/// one.
 #[tokio::test]
 async fn a_mark_copied_to_another_request_has_no_effect() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
@@ -473,8 +461,6 @@ async fn a_function_of_the_application_judges_once_too() {
     assert_eq!(counts.take(), (1, 1));
 }
 
-/// The layer adds its extension even if an outer layer that adds nothing has already judged the
-/// request.
 #[tokio::test]
 async fn an_inner_layer_adds_its_extension_even_if_an_outer_one_has_judged() {
     use tower_robots::layer::Record;

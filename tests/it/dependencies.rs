@@ -1,5 +1,4 @@
-//! The crates that this crate adds to an app's build, as the crate page states. Each costs a
-//! download, an audit and compile time.
+//! The crates that this crate adds to an app's build, as the crate page states.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,7 +8,6 @@ fn crates(features: &str) -> BTreeSet<String> {
     crates_of("tower-robots", features)
 }
 
-/// Returns the crates that a package needs with these features, without itself.
 fn crates_of(package: &str, features: &str) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["tree", "--offline", "--quiet", "--package", package]);
@@ -21,8 +19,7 @@ fn crates_of(package: &str, features: &str) -> BTreeSet<String> {
     names.filter(|name| *name != package).map(str::to_owned).collect()
 }
 
-/// Returns the rows of the feature table on the crate page: the feature, and the number in the last
-/// column.
+/// Returns the rows of the crate page's features: the feature, and the number in the last column.
 #[cfg(target_os = "linux")]
 fn stated() -> Vec<(String, usize)> {
     let page = include_str!("../../CRATE.md").lines().filter(|line| line.starts_with("| `"));

@@ -118,8 +118,7 @@ fn new_files_make_sites_and_removed_files_leave_the_last_good_version() {
     assert_eq!(again.sites().load().len(), 1);
 }
 
-/// Nothing except the layer has to be kept alive; otherwise a router built by a function would stop
-/// following the folder.
+/// Nothing except the layer has to be kept alive, or a router built by a function would not follow.
 #[test]
 fn sites_follow_their_folder_after_the_directory_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
@@ -163,8 +162,7 @@ fn a_half_written_new_file_is_not_accepted() {
     for _ in 0..30 {
         file.write(|mut file| file.write_all(b"Disallow: /\n").unwrap());
         let is_live = folder.live("a.test").is_some_and(|live| live.snapshot().content.is_some());
-        // A file that is unchanged for 400 ms counts as complete; its date may be older by a tick
-        // of the system clock.
+        // A file that is unchanged for 400 ms counts as complete; its date may lag by a tick.
         assert!(!is_live || file.longest_pause() > std::time::Duration::from_millis(300));
         // A pause inside the write, as on a slow disk.
         std::thread::sleep(std::time::Duration::from_millis(20));

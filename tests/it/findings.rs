@@ -1,5 +1,4 @@
-//! Findings of the check reach the person who publishes: every file with an error, worded as in the
-//! report.
+//! Findings reach who publishes: every file with an error, worded as in the report.
 
 use std::sync::{Arc, Mutex};
 

@@ -74,8 +74,7 @@ async fn inline_text_is_published_by_a_future_that_does_not_block() {
     }
 }
 
-/// A rejected start has every finding, and names the line to fix before it mentions state
-/// directories.
+/// A rejected start has every finding, and names the line to fix before state directories.
 #[test]
 fn a_rejected_start_carries_the_report() {
     let gate = || Gate::new().refuse_findings(Severity::Error);

@@ -154,12 +154,9 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(!state.flush());
         let status = live.status();
-        // The last block of the history has room for a line, but writing it does not clear any
-        // other problem.
-        assert!(
-            status.state_problem(ProblemKind::Save).is_some() && status.state_problem(ProblemKind::History).is_none(),
-            "{status:?}"
-        );
+        // The last block of the history has room for a line, but writing it clears no problem.
+        assert!(status.state_problem(ProblemKind::Save).is_some(), "{status:?}");
+        assert!(status.state_problem(ProblemKind::History).is_none(), "{status:?}");
         site.fill_history();
         assert_eq!(site.replace(&live, THIRD), ReloadOutcomeKind::Published);
         assert_eq!(served(&live), THIRD, "it is live all the same");
@@ -195,11 +192,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!((served(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
         assert_eq!(again.status().state_problem(ProblemKind::Behind), None);
         let said = again.status().last_reload.to_string();
-        assert!(
-            said.contains("stays live; this version was accepted ")
-                && said.ends_with("and according to the state directory, it was live before the restart"),
-            "{said}"
-        );
+        assert!(said.contains("stays live; this version was accepted "), "{said}");
+        assert!(said.ends_with("and according to the state directory, it was live before the restart"), "{said}");
         let mut outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome).collect();
         outcomes.retain(|outcome| *outcome != ReloadOutcomeKind::Unchanged);
         // The handle that simulates the killed process may see the broken file, too.
@@ -441,8 +435,7 @@ fn reopening_a_site_keeps_what_is_published_in_the_meantime() {
         let before = fs::read(path(&site, "state.json")).unwrap();
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(state.flush());
-        // As if the second version had been recorded but not saved, and the bytes of the first were
-        // lost.
+        // As if the second had been recorded but not saved, and the bytes of the first were lost.
         fs::write(path(&site, "state.json"), before).unwrap();
         let hash = VersionHash::of(FIRST.as_bytes()).to_string();
         fs::remove_file(path(&site, &format!("{}.txt", hash.trim_start_matches("sha256:")))).unwrap();

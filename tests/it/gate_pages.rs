@@ -14,7 +14,6 @@ use crate::shared::drawn;
 
 const EDITS: &str = include_str!("../cases/gate_edits.txt");
 
-/// An edit of a real file.
 #[derive(Debug, Default)]
 struct Edit {
     file: String,

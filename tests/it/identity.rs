@@ -1,5 +1,4 @@
-//! Signed requests with their expected outcomes (`tests/cases/web_bot_auth.json`), through the
-//! public API.
+//! Signed requests with outcomes (`tests/cases/web_bot_auth.json`), through the public API.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -30,7 +29,6 @@ fn now(case: &Value) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(case["now"].as_u64().expect("seconds"))
 }
 
-/// Returns the keys of a directory in the situation of a case.
 fn keys(situation: &str, key: &Value, url: &DirectoryUrl) -> Result<Arc<KeySet>, UndecidedReason> {
     let mut key = KeySet::parse(key.to_string().as_bytes()).expect("a key");
     key.accepts_test_key = !situation.contains("production");
@@ -49,7 +47,6 @@ fn keys(situation: &str, key: &Value, url: &DirectoryUrl) -> Result<Arc<KeySet>,
     }
 }
 
-/// Calls `run` with the request of a case.
 fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
     let (request, headers) = (&case["request"], headers(case));
     let fields = headers.as_slice();

@@ -36,14 +36,12 @@ fn request(target: &str) -> Request {
     Request::get(target).header("user-agent", GPTBOT).body(Body::empty()).unwrap()
 }
 
-/// Returns the status and text of an app's response.
 fn answer(app: &Router, request: Request) -> (u16, String) {
     let response = block_on(app.clone().oneshot(request)).unwrap();
     let status = response.status().as_u16();
     (status, String::from_utf8(block_on(to_bytes(response.into_body(), 10_000)).unwrap().to_vec()).unwrap())
 }
 
-/// Returns the layer's warnings during `work`.
 fn warnings(work: impl FnOnce()) -> Vec<String> {
     let is_warning = |(level, target, text): (Level, &str, String)| {
         (level == Level::WARN && target == "tower_robots::layer").then_some(text)
@@ -56,120 +54,71 @@ fn pages() -> Router {
 }
 
 /// A place of the layer, with the response and the warning expected there.
+#[derive(Clone, Copy)]
 struct Placement {
     name: &'static str,
-    app: fn(RobotsLayer) -> Router,
-    /// The response to `/robots.txt`.
     robots_txt: (u16, &'static str),
-    /// Part of the warning when crawlers are refused, depending on whether `/robots.txt` is ever
-    /// requested.
+    /// Part of the warning when crawlers are refused, whether or not `/robots.txt` is requested.
     warning: Option<&'static str>,
+    app: fn(RobotsLayer) -> Router,
 }
 
+const FOUND: (u16, &str) = (200, FILE);
+const MISSING: (u16, &str) = (404, "");
 const MISPLACED: &str = "100 crawler requests were judged, but none for /robots.txt reached the layer";
 const NESTED: &str = "in a nested axum router";
 const SHADOWED: &str = "the application has a route for /robots.txt";
 
-const PLACEMENTS: [Placement; 13] = [
-    Placement {
-        name: "the outermost router, last",
-        app: |layer| pages().fallback(async || "a page").layer(layer),
-        robots_txt: (200, FILE),
-        warning: None,
-    },
-    Placement {
-        name: "the outermost router, over a nested one",
-        app: |layer| {
+fn placements() -> [Placement; 13] {
+    type App = fn(RobotsLayer) -> Router;
+    let place = |name, robots_txt, warning, app: App| Placement { name, robots_txt, warning, app };
+    [
+        place("the outermost router, last", FOUND, None, |layer| pages().fallback(async || "a page").layer(layer)),
+        place("the outermost router, over a nested one", FOUND, None, |layer| {
             Router::new().nest("/drafts", Router::new().route("/{page}", get(async || "a draft"))).layer(layer)
-        },
-        robots_txt: (200, FILE),
-        warning: None,
-    },
-    Placement {
-        name: "route_layer",
-        app: |layer| pages().route_layer(layer),
-        robots_txt: (404, ""),
-        warning: Some(MISPLACED),
-    },
-    Placement {
-        name: "a method router",
-        app: |layer| Router::new().route("/drafts/{page}", get(async || "a draft").layer(layer)),
-        robots_txt: (404, ""),
-        warning: Some(MISPLACED),
-    },
-    Placement {
-        name: "before a later fallback",
-        app: |layer| pages().layer(layer).fallback(async || "a page"),
-        robots_txt: (200, "a page"),
-        warning: Some(MISPLACED),
-    },
-    Placement {
-        name: "before a later fallback service",
-        app: |layer| pages().layer(layer).fallback_service(get(async || "a page")),
-        robots_txt: (200, "a page"),
-        warning: Some(MISPLACED),
-    },
-    Placement {
-        name: "before a later merge",
-        app: |layer| pages().layer(layer).merge(Router::new().route("/", get(async || "home"))),
-        robots_txt: (404, ""),
-        warning: Some(MISPLACED),
-    },
-    Placement {
-        name: "a nested router alone",
-        app: |layer| {
-            let inner = Router::new().route("/{page}", get(async || "a draft")).layer(layer);
-            Router::new().nest("/drafts", inner)
-        },
-        robots_txt: (404, ""),
-        warning: Some(NESTED),
-    },
-    Placement {
-        name: "route_layer, with the route",
-        app: |layer| pages().route_layer(layer.clone()).merge(layer.robots_txt_route()),
-        robots_txt: (200, FILE),
-        warning: None,
-    },
-    Placement {
-        name: "a method router, with the service as a route",
-        app: |layer| {
+        }),
+        place("route_layer", MISSING, Some(MISPLACED), |layer| pages().route_layer(layer)),
+        place("a method router", MISSING, Some(MISPLACED), |layer| {
+            Router::new().route("/drafts/{page}", get(async || "a draft").layer(layer))
+        }),
+        place("before a later fallback", (200, "a page"), Some(MISPLACED), |layer| {
+            pages().layer(layer).fallback(async || "a page")
+        }),
+        place("before a later fallback service", (200, "a page"), Some(MISPLACED), |layer| {
+            pages().layer(layer).fallback_service(get(async || "a page"))
+        }),
+        place("before a later merge", MISSING, Some(MISPLACED), |layer| {
+            pages().layer(layer).merge(Router::new().route("/", get(async || "home")))
+        }),
+        place("a nested router alone", MISSING, Some(NESTED), |layer| {
+            Router::new().nest("/drafts", Router::new().route("/{page}", get(async || "a draft")).layer(layer))
+        }),
+        place("route_layer, with the route", FOUND, None, |layer| {
+            pages().route_layer(layer.clone()).merge(layer.robots_txt_route())
+        }),
+        place("a method router, with the service as a route", FOUND, None, |layer| {
             let pages = Router::new().route("/drafts/{page}", get(async || "a draft").layer(layer.clone()));
             pages.route_service("/robots.txt", layer.robots_txt_service())
-        },
-        robots_txt: (200, FILE),
-        warning: None,
-    },
-    Placement {
-        name: "the outermost router, and the route too",
-        app: |layer| pages().merge(layer.robots_txt_route()).layer(layer),
-        robots_txt: (200, FILE),
-        warning: None,
-    },
-    Placement {
-        name: "over a route of the application's own",
-        app: |layer| pages().route("/robots.txt", get(async || "User-agent: *\nAllow: /\n")).layer(layer),
-        robots_txt: (200, FILE),
-        warning: Some(SHADOWED),
-    },
-    Placement {
-        name: "served elsewhere",
-        app: |layer| pages().route_layer(layer.robots_txt_served_elsewhere()),
-        robots_txt: (404, ""),
-        warning: None,
-    },
-];
+        }),
+        place("the outermost router, and the route too", FOUND, None, |layer| {
+            pages().merge(layer.robots_txt_route()).layer(layer)
+        }),
+        place("over a route of the application's own", FOUND, Some(SHADOWED), |layer| {
+            pages().route("/robots.txt", get(async || "User-agent: *\nAllow: /\n")).layer(layer)
+        }),
+        place("served elsewhere", MISSING, None, |layer| pages().route_layer(layer.robots_txt_served_elsewhere())),
+    ]
+}
 
-/// Tests layer placements × responses × warnings.
 #[test]
 fn a_layer_that_refuses_but_never_serves_robots_txt_warns() {
     type Form = (&'static str, fn(&LiveRobots) -> RobotsLayer);
     let forms: [Form; 2] =
         [("for_axum08", |live| RobotsLayer::for_axum08(live)), ("new", |live| RobotsLayer::new(live))];
-    for (Placement { name, app, robots_txt, warning }, (form, layer)) in
-        PLACEMENTS.iter().flat_map(|placement| forms.map(|form| (placement, form)))
-    {
+    let cases = placements().into_iter().flat_map(|placement| forms.map(|form| (placement, form)));
+    for (Placement { name, robots_txt, warning, app }, (form, layer)) in cases {
         // The plain layer has another warning in nested routers.
-        if *warning == Some(NESTED) && form == "new" {
+        if warning == Some(NESTED) && form == "new" {
             continue;
         }
         let live = live(Policy::builder());
@@ -188,14 +137,11 @@ fn a_layer_that_refuses_but_never_serves_robots_txt_warns() {
         assert_eq!(of_place.len(), usize::from(warning.is_some()), "{name}: {warned:?}");
         let others = warned.len() - of_place.len();
         // A nested router does not see `/robots.txt` either.
-        assert_eq!(others, usize::from(*warning == Some(NESTED)), "{name}: {warned:?}");
+        assert_eq!(others, usize::from(warning == Some(NESTED)), "{name}: {warned:?}");
         let Status { unserved, shadowed_routes, .. } = live.status();
-        let is_misplaced = [Some(MISPLACED), Some(NESTED)].contains(warning);
-        assert_eq!(
-            (unserved, shadowed_routes > 0),
-            (if is_misplaced { 150 } else { 0 }, *warning == Some(SHADOWED)),
-            "{name}"
-        );
+        let is_misplaced = [Some(MISPLACED), Some(NESTED)].contains(&warning);
+        let want = (if is_misplaced { 150 } else { 0 }, warning == Some(SHADOWED));
+        assert_eq!((unserved, shadowed_routes > 0), want, "{name}");
     }
 }
 
@@ -233,7 +179,6 @@ enum Evidence {
     ProxyWithoutPeer,
     /// A trusted proxy names no client.
     NamelessProxy,
-    /// The address of the connection.
     Peer,
     /// The address of a proxy, which names the client.
     NamedByProxy,
@@ -270,7 +215,6 @@ impl Evidence {
     }
 }
 
-/// Tests policy features × missing evidence × warnings.
 #[test]
 fn a_rule_that_needs_an_address_and_gets_none_warns() {
     let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();
@@ -296,9 +240,8 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
             "that need an identity do not apply",
         ),
     ];
-    for ((feature, policy, rule), evidence) in
-        features.into_iter().flat_map(|feature| Evidence::ALL.map(|evidence| (feature.clone(), evidence)))
-    {
+    let cases = features.into_iter().flat_map(|feature| Evidence::ALL.map(|evidence| (feature.clone(), evidence)));
+    for ((feature, policy, rule), evidence) in cases {
         let live = live(policy);
         let layer = RobotsLayer::for_axum08(&live).verifier(SenderCheck::new(&verifier));
         let app = pages().route("/page", get(async || "a page")).layer(evidence.layer(layer));
@@ -328,7 +271,6 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
     }
 }
 
-/// If claims are not checked, the policy's rules about them have no effect either.
 #[test]
 fn a_rule_that_needs_an_identity_and_gets_none_warns() {
     let needed = || Policy::builder().identity_needed(IdentityNeeded::Verified);
@@ -406,7 +348,6 @@ fn a_proxy_that_is_not_listed_causes_a_warning() {
     assert_eq!(warnings(|| drop(answer(&app, through("127.0.0.1", Some("x-forwarded-for"))))).len(), 1);
 }
 
-/// A rate override for search engines in general does not limit them, so it is reported.
 #[test]
 fn a_rate_override_that_limits_no_search_engine_is_reported() {
     let engines = || Override::index_engines(RateMode::Refuse);
@@ -493,7 +434,6 @@ fn a_refusal_has_the_status_that_was_set_on_purpose() {
     }
 }
 
-/// A layer that a setting turns on or off.
 #[test]
 fn a_layer_is_optional() {
     for (is_on, want) in [(true, 403), (false, 200)] {

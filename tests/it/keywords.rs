@@ -1,5 +1,4 @@
-//! The names of configuration values: each type parses the names that it writes, and writes the
-//! same names as serde.
+//! The names of configuration values: each type parses what it writes, as serde does.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;

@@ -31,6 +31,7 @@ mod append;
 mod axum08;
 mod bounds;
 mod check;
+mod conformance;
 mod dependencies;
 mod differences;
 #[cfg(all(feature = "layer", feature = "watch"))]
@@ -69,6 +70,8 @@ mod publish;
 mod registry_rows;
 #[cfg(feature = "watch")]
 mod reload;
+#[cfg(feature = "layer")]
+mod signals;
 #[cfg(feature = "watch")]
 mod sites;
 mod spec;

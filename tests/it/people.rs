@@ -19,13 +19,11 @@ fn agents(header: &str) -> Agents {
     Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..])).agents(header.as_bytes())
 }
 
-/// Reports whether `*` applies to one of the agents of the header.
 fn is_held(header: &str) -> bool {
     agents(header).iter().any(held)
 }
 
-/// 400 of 1,200 headers were held to `*` when an address, or a syllable of a model name, was enough
-/// to make a crawler.
+/// 400 of 1,200 headers were held to `*` when an address or a syllable made a crawler.
 #[test]
 fn people_are_not_held_to_star() {
     let held: Vec<_> = PEOPLE.lines().filter(|header| is_held(header)).collect();
@@ -33,8 +31,7 @@ fn people_are_not_held_to_star() {
     assert!(held.is_empty(), "{} are held\n{}", held.len(), held.join("\n"));
 }
 
-/// A quarter of these headers were held to `*` when their words and their makers' addresses made
-/// them crawlers.
+/// A quarter of these headers were held to `*` when words and addresses made them crawlers.
 #[test]
 fn programs_on_machines_are_not_held_to_star() {
     let rows = PROGRAMS.lines().filter(|line| !line.starts_with('#'));

@@ -1,5 +1,4 @@
-//! A file that is edited, replaced, damaged and removed while it is live: real files, no bare
-//! sleeps.
+//! A file edited, replaced, damaged and removed while it is live: real files, no bare sleeps.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -35,8 +34,7 @@ impl Site {
         Self::at(|folder| folder.join("robots.txt"))
     }
 
-    /// Creates a site whose file is at a place inside its folder, polled so rarely that only events
-    /// report changes.
+    /// A site with a file inside its folder, polled so rarely that only events report changes.
     fn at(place: impl FnOnce(&Path) -> PathBuf) -> Self {
         Self::polled(place, PATIENCE * 10)
     }
@@ -311,8 +309,7 @@ fn a_folder_that_was_moved_and_recreated_is_found_by_polling() {
     fs::create_dir(&inner).unwrap();
     fs::write(inner.join("robots.txt"), version("new")).unwrap();
     site.wait_for_version("new");
-    // Events work again as well: a poll needs two readings, but a rename in the new folder only
-    // one.
+    // Events work again, too: a poll needs two readings, but a rename in the new folder only one.
     replace(&inner.join("robots.txt"), version("two"));
     site.wait_for_version("two");
 }
@@ -384,8 +381,7 @@ fn two_in_place_writers_never_make_half_a_file_live() {
                     let writing = writing.lock().unwrap();
                     writing.0.as_ref().unwrap().write(|mut file| file.write_all(part).unwrap());
                     drop(writing);
-                    // A pause inside the write, as on a slow disk; the test asserts nothing about
-                    // its length.
+                    // A pause inside the write, as on a slow disk; its length is not asserted.
                     std::thread::sleep(Duration::from_millis(3));
                 }
             }

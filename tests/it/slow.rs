@@ -136,8 +136,7 @@ fn priority(rule: &SlowRule, reading: Reading, path: &[u8]) -> Option<usize> {
     matches(&directory, reading, path).then(|| length(&directory))
 }
 
-/// Returns the length that determines the priority: that of the pattern as written, in which a byte
-/// ≥ 0x80 counts as its escape.
+/// The length that is the priority: as written, with a byte ≥ 0x80 as its escape.
 pub(crate) fn length(written: &[u8]) -> usize {
     written.iter().map(|octet| if *octet < 0x80 { 1 } else { 3 }).sum()
 }
@@ -199,15 +198,13 @@ pub(crate) fn covers(pieces: &[Piece], path: &[u8]) -> bool {
     covered[path.len()]
 }
 
-/// Returns a path in the form that patterns are compared with (section 2.2.2): its bytes are
-/// spelled as in a pattern, including `*`.
+/// A path as patterns are compared with it (section 2.2.2), spelled as in a pattern.
 pub(crate) fn standard(path: &[u8]) -> Vec<u8> {
     let octet = |piece| if let Piece::Octet(octet) = piece { octet } else { b'*' };
     pieces(path, Reading::Standard, None).into_iter().map(octet).collect()
 }
 
-/// Returns the pieces of a pattern whose query begins at its first `?`, or earlier within the match
-/// of this `*`, counted from one.
+/// The pieces of a pattern whose query begins at its first `?`, or in this `*` (from one).
 fn pieces(written: &[u8], reading: Reading, query: Option<usize>) -> Vec<Piece> {
     let (mut pieces, mut strays) = (Vec::new(), Vec::new());
     let (mut at, mut stars, mut in_query) = (0, 0, false);

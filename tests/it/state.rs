@@ -1,5 +1,4 @@
-//! The state that is kept across restarts, and the behaviour of a site whose state is damaged or
-//! cannot be written.
+//! The state that is kept across restarts, and sites whose state is damaged or read-only.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -520,8 +519,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
     let site = Site::new();
     drop(site.open(OPEN));
     drop(site.open(newer));
-    // The file as written by a rolled-back release without stamps: the same versions in a different
-    // state, and no record.
+    // As a release without stamps writes it: the same versions, and no record.
     let path = site.own().join("state.json");
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let stamp = document["stamp"].as_u64().unwrap();

@@ -52,7 +52,6 @@ impl Other {
         Self { process, output }
     }
 
-    /// Kills the process without warning.
     fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -77,8 +76,7 @@ fn another_process_opens_a_folder() {
     drop(live);
 }
 
-/// Runs parts of a test concurrently: each handle that is refused waits two seconds for the others
-/// to be dropped.
+/// Runs parts concurrently: each refused handle waits two seconds for the others.
 fn at_once(parts: &[&(dyn Fn() + Sync)]) {
     std::thread::scope(|scope| parts.iter().for_each(|part| drop(scope.spawn(part))));
 }
@@ -138,8 +136,7 @@ fn another_process_is_refused_with_the_holders_number_until_the_holder_ends() {
         let was_live = |entry: &tower_robots::live::HistoryEntry| &*entry.origin == "inline";
         assert!(live.history().iter().all(was_live) && !live.history().is_empty(), "{:?}", live.history());
         drop(live);
-        // Another process has the lock now: the number that the last process left in the file does
-        // not lock it.
+        // Another process has the lock now: a number left in the file does not lock it.
         let left = fs::read_to_string(path.join("lock")).unwrap();
         assert!(left.starts_with(&format!("{} ", std::process::id())), "{left}");
         fs::write(path.join("lock"), "4711 1\n").unwrap();

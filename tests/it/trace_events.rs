@@ -1,5 +1,4 @@
-//! The events of the feature `tracing`. Their targets and levels are documented, so that filters
-//! can rely on them.
+//! The events of the feature `tracing`. Targets and levels are documented for filters.
 
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,8 +31,6 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     assert!(live.ends_with("is live") && rejected.contains("HTML"), "{events:?}");
 }
 
-/// A mode that is not set is reported at the start. The event of a pending version names the call
-/// that accepts it.
 #[test]
 fn a_reload_names_the_mode_and_a_pending_version_names_its_accepting_call() {
     let events = events_with_fields(|| {
@@ -69,10 +66,8 @@ fn errors_in_a_file_and_unknown_crawlers_cause_warnings() {
     for want in ["is live; 1 error and ", "3:11: error: ", "2:1: warning: "] {
         assert!(live.contains(want), "{want}: {live}");
     }
-    assert!(
-        name.contains("the override for \"googelbot\" has no effect") && name.ends_with("did you mean \"Googlebot\"?"),
-        "{name}"
-    );
+    assert!(name.contains("the override for \"googelbot\" has no effect"), "{name}");
+    assert!(name.ends_with("did you mean \"Googlebot\"?"), "{name}");
 
     let limited = Override::agent("bingbott", RateMode::Refuse).unwrap();
     let exempt = ["GPTBott", "Google-Extended", "GPTBot"];
@@ -113,8 +108,7 @@ fn an_override_that_has_ended_is_a_warning() {
     assert_eq!(warned(&|| drop(live.publish_blocking("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
 }
 
-/// The policy of a folder applies to all of its files: there is one warning about an override if it
-/// has no effect on any of them.
+/// The policy of a folder applies to all of its files, with one warning if it affects none.
 #[test]
 fn an_override_that_applies_to_some_file_of_a_folder_causes_no_warning() {
     let folder = tempfile::tempdir().unwrap();
@@ -223,7 +217,6 @@ fn rate_limited_requests_without_an_address_cause_one_warning() {
     }
 }
 
-/// A policy against impostors with a layer that checks no claims.
 #[test]
 fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
     for (impostors, warned) in [(Impostors::Observe, 0), (Impostors::Refuse, 2)] {
@@ -321,7 +314,6 @@ fn a_directory_reports_its_hosts_and_skipped_files() {
     assert!(said("shop.example") && said("no host.txt"), "{events:?}");
 }
 
-/// A layer that refuses GPTBot the path `/drafts/`, and the service behind it.
 fn drafts() -> (LiveRobots, RobotsLayer) {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open().unwrap();
@@ -334,7 +326,6 @@ fn by_gptbot(target: &str) -> Request<()> {
     Request::get(target).header("user-agent", agent).body(()).unwrap()
 }
 
-/// Returns the response status of a service that answers 200.
 fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
     let service = layer.layer(service_fn(async |_| Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))));
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(service.oneshot(request)).unwrap().status()
@@ -342,8 +333,7 @@ fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
 
 #[test]
 fn an_event_names_host_path_and_rule() {
-    // If a thread of another test reaches the event first while this one subscribes, the event
-    // would stay without a subscriber.
+    // Another test's thread at the event would leave it without a subscriber.
     status(drafts().1, by_gptbot("/drafts/"));
     let events = events_with_fields(|| {
         let (_, layer) = drafts();

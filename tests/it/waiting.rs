@@ -49,8 +49,7 @@ pub(crate) fn wait_or_explain(condition: impl Fn() -> bool, what: impl FnOnce() 
 #[cfg(feature = "watch")]
 pub(crate) struct WrittenInPlace {
     file: File,
-    /// When the last write began, and the longest time from the beginning of a write to the end of
-    /// the next one.
+    /// When the last write began, and the longest time from its beginning to the end of the next.
     paused: Mutex<(Instant, Duration)>,
 }
 
@@ -60,7 +59,6 @@ impl WrittenInPlace {
         Self { file, paused: Mutex::new((Instant::now(), Duration::ZERO)) }
     }
 
-    /// Writes a part, or does something else with the file.
     pub(crate) fn write(&self, write: impl FnOnce(&File)) {
         let begun = Instant::now();
         write(&self.file);

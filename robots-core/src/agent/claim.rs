@@ -577,13 +577,10 @@ mod tests {
         {
             assert_eq!(claim(program).0, Class::NonBrowser, "{program}");
         }
-        for crawler in [
-            "SpiderBot/7.24 (Windows)",
-            "SpiderOak/7.24",
-            "Archive Viewer/2.18 (+https://x.test; Mac OS X)",
-            "LinkExtractor/1 (Linux x86_64)",
-            "Mozilla/5.0 (Windows NT 6.1; WOW64) acunetix-product/wvs (Acunetix Web Vulnerability Scanner)",
-        ] {
+        let crawlers = "SpiderBot/7.24 (Windows) | SpiderOak/7.24 | \
+            Archive Viewer/2.18 (+https://x.test; Mac OS X) | LinkExtractor/1 (Linux x86_64) | \
+            Mozilla/5.0 (Windows NT 6.1; WOW64) acunetix-product/wvs (Acunetix Web Vulnerability Scanner)";
+        for crawler in crawlers.split(" | ") {
             assert_eq!(claim(crawler).0, Class::Declared, "{crawler}");
         }
     }
@@ -622,16 +619,11 @@ mod tests {
 
     #[test]
     fn a_crawler_that_declares_itself_does_not_hide_behind_a_registered_name() {
-        for header in [
-            "MyBot/1.0 (+https://my.example/bot) UptimeRobot",
-            "UptimeRobot/2.0 MyBot/1.0",
-            "MyBot UptimeRobot/2.0",
-            "UptimeRobot MyBot",
-            "GPTBot/1.2 CCBot/2.0 MyBot/1.0",
-            "MyBot/beta UptimeRobot",
-            "Mozilla/5.0 (compatible; MyBot/1.0; UptimeRobot/2.0)",
-            "Mozilla/5.0 (X11) AppleWebKit/5 Chrome/1 Safari/5 (compatible; MyBot/1.0; +https://x.example/) UptimeRobot",
-        ] {
+        let headers = "MyBot/1.0 (+https://my.example/bot) UptimeRobot | UptimeRobot/2.0 MyBot/1.0 | \
+            MyBot UptimeRobot/2.0 | UptimeRobot MyBot | GPTBot/1.2 CCBot/2.0 MyBot/1.0 | \
+            MyBot/beta UptimeRobot | Mozilla/5.0 (compatible; MyBot/1.0; UptimeRobot/2.0) | \
+            Mozilla/5.0 (X11) AppleWebKit/5 Chrome/1 Safari/5 (compatible; MyBot/1.0; +https://x.example/) UptimeRobot";
+        for header in headers.split(" | ") {
             assert_eq!(beside("", header).as_deref(), Some("MyBot"), "{header}");
         }
         assert_eq!(beside("", "Example/1.0 (+https://my.example/about) UptimeRobot").as_deref(), Some("Example"));

@@ -386,8 +386,7 @@ mod tests {
         assert_eq!(NameIndex::new([]).with_first_word(WordHash::of(b"x")).count(), 0);
     }
 
-    /// Checks each word of each list in five headers that contain the word, and in five headers
-    /// that contain another word.
+    /// Checks each word of each list in five headers with it, and five with another word.
     #[test]
     fn every_word_is_found_where_it_stands_alone_and_nowhere_else() {
         let mut wrong = Vec::new();

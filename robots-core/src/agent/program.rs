@@ -196,14 +196,10 @@ mod tests {
 
     #[test]
     fn devices_are_known_by_what_they_run_on_and_by_their_product() {
-        for device in [
-            "Spice_M-5365/MAUI/11A1046MP;INDEX/004;SPICE",
-            "HbbTV/1.1.1 (;BOTECH;;;;)",
-            "SpiderSolitaire/3 CFNetwork/1399 Darwin/22",
-            "iRobot/3.1 (iPhone; iOS 13.3; Scale/2.00)",
-            "Podbean/Android App 8.3.2",
-            "Fetch-iOS/25",
-        ] {
+        let devices = "Spice_M-5365/MAUI/11A1046MP;INDEX/004;SPICE | HbbTV/1.1.1 (;BOTECH;;;;) | \
+            SpiderSolitaire/3 CFNetwork/1399 Darwin/22 | iRobot/3.1 (iPhone; iOS 13.3; Scale/2.00) | \
+            Podbean/Android App 8.3.2 | Fetch-iOS/25";
+        for device in devices.split(" | ") {
             assert!(is_on_device(&header(device)), "{device}");
         }
         let browser = "Mozilla/5.0 (iPhone; CPU iPhone OS 15_2 like Mac OS X) AppleWebKit/605 Mobile/15E148 FooBot/1";
@@ -214,24 +210,17 @@ mod tests {
 
     #[test]
     fn the_address_of_a_program_is_its_makers_unless_it_is_that_of_a_crawler() {
-        for program in [
-            "Podbean/Android App 8.3.2 (http://podbean.example)",
-            "Fountain/0.2.6 iOS https://fountain.example",
-            "XBMC/11.0 Git:2012 (http://xbmc.example)",
-            "gPodder/3.10.1 (+http://gpodder.example/) Linux",
-            "Foo/1.0 (Windows NT 10.0; http://foo.example)",
-            "Lynx/2.8 (http://lynx.example)",
-            "Mozilla/5.0 (X11; Linux) WebKit/531 uzbl (http://uzbl.example)",
-        ] {
+        let programs = "Podbean/Android App 8.3.2 (http://podbean.example) | \
+            Fountain/0.2.6 iOS https://fountain.example | XBMC/11.0 Git:2012 (http://xbmc.example) | \
+            gPodder/3.10.1 (+http://gpodder.example/) Linux | Foo/1.0 (Windows NT 10.0; http://foo.example) | \
+            Lynx/2.8 (http://lynx.example) | Mozilla/5.0 (X11; Linux) WebKit/531 uzbl (http://uzbl.example)";
+        for program in programs.split(" | ") {
             assert!(of_maker(program), "{program}");
         }
-        for crawler in [
-            "Foo/1.0 (http://foo.example)",
-            "Foo/1.0 (Linux; +http://foo.example)",
-            "Foo/1.0 (Linux; foo@foo.example)",
-            "Foo/1.0 (Linux; http://foo.example/about/bot.html)",
-            "Mozilla/5.0 (X11; Linux) Gecko/1 Foo/1.0 (http://foo.example)",
-        ] {
+        let crawlers = "Foo/1.0 (http://foo.example) | Foo/1.0 (Linux; +http://foo.example) | \
+            Foo/1.0 (Linux; foo@foo.example) | Foo/1.0 (Linux; http://foo.example/about/bot.html) | \
+            Mozilla/5.0 (X11; Linux) Gecko/1 Foo/1.0 (http://foo.example)";
+        for crawler in crawlers.split(" | ") {
             assert!(!of_maker(crawler), "{crawler}");
         }
         // A crawler's word must be in the path of the page. The word in the host name is ignored.
@@ -260,8 +249,7 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // In the first two headers, the product is a search engine. In the others, the host is
-            // not named after a product.
+            // First, products that are search engines; then, hosts not named after a product.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

@@ -339,7 +339,6 @@ mod tests {
         assert_eq!(agent(file, "Bar/1 Foo/1").tokens()[0], ProductToken::new("bar"));
     }
 
-    /// Returns the names of the registered crawlers that a header names.
     fn crawlers(header: &str) -> Vec<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
         let agents = recognizer.agents(header.as_bytes());

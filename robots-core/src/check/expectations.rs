@@ -208,10 +208,8 @@ mod tests {
         for (name, meant) in
             [("Google", "\"Googlebot\""), ("Claude", "\"ClaudeBot\" or \"Claude-User\" or \"Claude-SearchBot\"")]
         {
-            assert_eq!(
-                outcome(shut, name).to_string(),
-                format!("no crawler and no group is called {name:?}: did you mean {meant}?\n")
-            );
+            let want = format!("no crawler and no group is called {name:?}: did you mean {meant}?\n");
+            assert_eq!(outcome(shut, name).to_string(), want);
         }
         let operator = outcome(shut, "Anthropic").to_string();
         assert!(operator.contains("did you mean \"ClaudeBot\" or"), "{operator}");

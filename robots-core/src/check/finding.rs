@@ -46,6 +46,10 @@ pub struct Finding {
     pub message: String,
     /// The correction, in one line without control characters.
     pub help: Option<String>,
+    /// Number of another line that the finding is about, from 1: for example the line of the rule
+    /// that decides instead. The message contains this number, too.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub related_line: Option<usize>,
 }
 
 impl Severity {
@@ -127,6 +131,7 @@ impl Sink {
             agent: None,
             message: message.to_string(),
             help: None,
+            related_line: None,
         };
         self.findings.push(finding);
         ReportedFinding(self.findings.last_mut())
@@ -147,6 +152,14 @@ impl ReportedFinding<'_> {
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());
+        }
+        self
+    }
+
+    /// Sets the other line that the message names.
+    pub(super) fn related_to(mut self, line: usize) -> Self {
+        if let Some(finding) = &mut self.0 {
+            finding.related_line = Some(line);
         }
         self
     }

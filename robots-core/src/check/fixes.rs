@@ -108,7 +108,8 @@ impl Edit {
 
     /// Returns the file with the edits applied. The edits may be in any order, but must not
     /// conflict with each other.
-    pub(super) fn apply<'e>(file: &[u8], edits: impl IntoIterator<Item = &'e Self>) -> Vec<u8> {
+    #[doc(hidden)]
+    pub fn apply<'e>(file: &[u8], edits: impl IntoIterator<Item = &'e Self>) -> Vec<u8> {
         let mut edits: Vec<&Self> = edits.into_iter().collect();
         edits.sort_unstable();
         let mut out = Vec::with_capacity(file.len());

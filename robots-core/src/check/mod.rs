@@ -41,6 +41,7 @@ mod file_kind;
 mod finding;
 mod fix;
 mod fixes;
+mod front_page;
 mod invisible;
 mod lint;
 mod lints;
@@ -50,6 +51,8 @@ mod pattern;
 mod quote;
 mod reach;
 mod report;
+#[cfg(test)]
+mod test_notation;
 
 pub use self::access_edit::EditedFile;
 pub use self::diff::{
@@ -57,13 +60,15 @@ pub use self::diff::{
     Subject, diff,
 };
 #[doc(hidden)]
-pub use self::diff::{LostPage, PageLoss};
+pub use self::diff::{LostPage, PageLoss, UsageChange};
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
 #[doc(hidden)]
 pub use self::file_kind::FileKind;
 pub use self::finding::{Finding, Severity};
 pub use self::fix::{FixedFile, fix};
 pub use self::fixes::{Edit, Fix, Fixes, Safety};
+#[doc(hidden)]
+pub use self::front_page::{CrawlerKind, FrontPageAccess};
 pub use self::lint::{Example, Lint};
 pub use self::options::{Options, RefusedCrawler};
 pub use self::report::{Report, check};

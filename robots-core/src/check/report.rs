@@ -52,6 +52,13 @@ impl Report {
         report
     }
 
+    /// Checks a file like [`check`], but returns `None` once `goes_on` returns false. An editor
+    /// uses this to end the check of a text that has changed.
+    #[doc(hidden)]
+    pub fn of_while(robots: &RobotsTxt, options: &Options, goes_on: &dyn Fn() -> bool) -> Option<Self> {
+        run_lints(robots, options, |_| true, goes_on)
+    }
+
     /// Returns the severity of the worst finding; `None` if there are no findings.
     pub fn worst(&self) -> Option<Severity> {
         Severity::ALL.into_iter().find(|severity| self.count(*severity) > 0)
@@ -147,6 +154,19 @@ pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
 
 /// Runs only the lints with these codes.
 pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn(&str) -> bool) -> Report {
+    run_lints(robots, options, is_run, &|| true).unwrap_or_default()
+}
+
+/// Number of lines between two calls of the function that may end a check.
+const LINES_BETWEEN_CALLS: usize = 1 << 10;
+
+/// Runs the lints with these codes. Returns `None` once `goes_on` returns false.
+fn run_lints(
+    robots: &RobotsTxt,
+    options: &Options,
+    is_run: impl Fn(&str) -> bool,
+    goes_on: &dyn Fn() -> bool,
+) -> Option<Report> {
     let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
     let file = CheckedFile::new(robots, &options.site, &codes);
     let kind = FileKind::of(robots);
@@ -155,6 +175,9 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
     let left_out: Rc<[Range<usize>]> = joined.iter().map(|(line, _)| line.range.clone()).collect();
     let (mut sinks, mut at_lines, mut at_fields) = (Vec::new(), Vec::new(), Vec::new());
     for lint in Lint::all().iter().filter(|lint| is_run(lint.code)) {
+        if !goes_on() {
+            return None;
+        }
         let forced = match options.level(lint) {
             Some(Level::Off) => continue,
             Some(Level::At(severity)) => Some(severity),
@@ -187,6 +210,9 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
         sinks.push(sink);
     }
     for line in robots.lines() {
+        if line.number % LINES_BETWEEN_CALLS == 0 && !goes_on() {
+            return None;
+        }
         let kind = line.kind();
         for (run, at) in &at_lines {
             run(&line, &kind, &mut sinks[*at]);
@@ -199,7 +225,7 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
             }
         }
     }
-    Report::new(robots, sinks)
+    Some(Report::new(robots, sinks))
 }
 
 /// Returns the lines that contain several directives, each with the range of the second directive's

@@ -485,8 +485,7 @@ mod tests {
             (Some(0), None, 25, STALE),
             (Some(0), Some(10), 24, FAILED),
             (Some(0), Some(10), 25, STALE),
-            // The address was seen long before the list was confirmed, and the list does not
-            // contain it.
+            // The address was seen long before the list was confirmed, and is not on it.
             (Some(35), Some(10), 400, FAILED),
             (Some(34), Some(10), 400, STALE),
             (Some(20), Some(20), 400, STALE),

@@ -190,8 +190,7 @@ mod tests {
     use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
     use crate::rules::RobotsTxt;
 
-    /// Evidence about Googlebot. A list verifies one address, a DNS name another, and one address
-    /// fails.
+    /// Evidence about Googlebot. A list verifies one, a name another, and one fails.
     struct Played;
 
     impl ClaimEvidence for Played {

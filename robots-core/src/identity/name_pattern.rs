@@ -148,36 +148,16 @@ mod tests {
     fn a_suffix_is_compared_at_a_label_boundary() {
         for text in [".googlebot.com", "googlebot.com", ".GoogleBot.COM", ".googlebot.com."] {
             let suffix = pattern(text);
-            for name in [
-                "crawl-66-249-66-1.googlebot.com",
-                "crawl-66-249-66-1.googlebot.com.",
-                "CRAWL-66-249-66-1.GoogleBot.Com",
-                "a.b.googlebot.com",
-                "a_b.googlebot.com",
-            ] {
+            let names = "crawl-66-249-66-1.googlebot.com crawl-66-249-66-1.googlebot.com. \
+                CRAWL-66-249-66-1.GoogleBot.Com a.b.googlebot.com a_b.googlebot.com";
+            for name in names.split(' ') {
                 assert!(suffix.matches(name), "{text}: {name}");
             }
-            for name in [
-                "googlebot.com",
-                ".googlebot.com",
-                "..googlebot.com",
-                "a..googlebot.com",
-                "xgooglebot.com",
-                "a.xgooglebot.com",
-                "googlebot.com.evil.example",
-                "a.googlebot.com.evil.example",
-                "a.googlebot.com..",
-                "a.googlebot.comx",
-                "a.googlebot",
-                "a\\.googlebot.com",
-                "a b.googlebot.com",
-                "a\0.googlebot.com",
-                "ä.googlebot.com",
-                "a.googlebot。com",
-                "*.googlebot.com",
-                "",
-                ".",
-            ] {
+            let names = "googlebot.com~.googlebot.com~..googlebot.com~a..googlebot.com~xgooglebot.com~\
+                a.xgooglebot.com~googlebot.com.evil.example~a.googlebot.com.evil.example~a.googlebot.com..~\
+                a.googlebot.comx~a.googlebot~a\\.googlebot.com~a b.googlebot.com~a\0.googlebot.com~\
+                ä.googlebot.com~a.googlebot。com~*.googlebot.com~.";
+            for name in names.split('~').chain([""]) {
                 assert!(!suffix.matches(name), "{text}: {name:?}");
             }
         }

@@ -239,9 +239,8 @@ mod tests {
     #[test]
     fn families_are_apart_and_mapped_addresses_are_ipv4() {
         let list = set(&["8.8.8.0/24"]);
-        for (address, is_inside) in
-            [("8.8.8.8", true), ("::ffff:8.8.8.8", true), ("::8.8.8.8", false), ("64:ff9b::808:808", false)]
-        {
+        let cases = [("8.8.8.8", true), ("::ffff:8.8.8.8", true), ("::8.8.8.8", false), ("64:ff9b::808:808", false)];
+        for (address, is_inside) in cases {
             assert_eq!(list.contains(address.parse().expect(address)), is_inside, "{address}");
         }
         assert!(!set(&["::/0"]).contains(IpAddr::from([8, 8, 8, 8])));
@@ -270,8 +269,7 @@ mod tests {
     }
 
     fn prefix() -> impl Strategy<Value = Network> {
-        // The prefixes consist of only a few different bytes, so that ranges overlap, touch and
-        // repeat.
+        // The prefixes have only a few different bytes, so that ranges overlap, touch and repeat.
         let v4 = (prop::array::uniform4(prop::sample::select(vec![0_u8, 1, 2, 127, 128, 255])), 0_u32..=32).prop_map(
             |(octets, length)| {
                 let bits = u32::from_be_bytes(octets) & u32::MAX.checked_shl(32 - length).unwrap_or(0);

@@ -139,17 +139,7 @@ impl PolicyBuilder {
     /// Returns an error if a pattern begins with neither `/` nor `*`, because it would match no
     /// path, or if it has braces, as patterns of routers do (`/api/{*rest}`).
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
-        for pattern in patterns {
-            let pattern = pattern.as_ref();
-            if pattern.contains(&b'{') && pattern.contains(&b'}') {
-                return Err(ValueError::new(
-                    String::from_utf8_lossy(pattern),
-                    "has braces like a pattern of a router: write a pattern as in robots.txt, such as \"/api/*\", or \
-                     %7B and %7D if the paths really contain braces",
-                ));
-            }
-            self.policy.exempt.patterns.push(PathPattern::parse(pattern)?);
-        }
+        self.policy.exempt.patterns.extend(PathPattern::parse_exempt(patterns)?);
         Ok(self)
     }
 

@@ -299,6 +299,14 @@ impl Policy {
         })
     }
 
+    /// Returns the groups whose usage lines and licences apply to an agent. Unlike rules, the groups
+    /// for `*` apply to every agent that no group names, because a response makes the same
+    /// statement as the file.
+    #[doc(hidden)]
+    pub fn selection_for_use<'r>(&self, rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
+        rules.select(self.tokens_of(agent), Fallback::Star)
+    }
+
     /// Returns the tokens whose groups apply to an agent.
     fn tokens_of<'a>(&self, agent: &'a Agent) -> &'a [ProductToken] {
         if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }

@@ -13,6 +13,7 @@ pub(crate) mod grace;
 mod human_evidence;
 mod overrides;
 mod rate;
+pub(crate) mod refusals;
 mod scope;
 
 pub use self::builder::PolicyBuilder;

@@ -120,7 +120,8 @@ impl<M: Copy> Override<M> {
 
     /// Reports whether the override applies to an agent's requests if a rule with this pattern
     /// disallows them. If `rule` is `None`, no override for a pattern applies.
-    pub(super) fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
+    #[doc(hidden)]
+    pub fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
         match &self.covers {
             OverrideFor::Agent(name) => is_called(agent, name),
             OverrideFor::Category(category) => agent.category() == Some(*category),

@@ -172,22 +172,11 @@ mod tests {
 
     #[test]
     fn an_asset_is_recognised_by_the_end_of_its_path() {
-        for (target, want) in [
-            ("/a.css", true),
-            ("/a/B.PNG?v=1", true),
-            ("/a.js#x", true),
-            ("/a.tar.woff2", true),
-            ("/a.html", false),
-            ("/a.css/b", false),
-            ("/a?b=.css", false),
-            ("/a;b.css", false),
-            ("/a%2f.css", false),
-            ("/.css", false),
-            ("/a.", false),
-            ("/", false),
-            ("", false),
-        ] {
-            assert_eq!(RateLimit::is_for_asset(target.as_bytes()), want, "{target}");
+        for target in ["/a.css", "/a/B.PNG?v=1", "/a.js#x", "/a.tar.woff2"] {
+            assert!(RateLimit::is_for_asset(target.as_bytes()), "{target}");
+        }
+        for target in "/a.html /a.css/b /a?b=.css /a;b.css /a%2f.css /.css /a. /".split(' ').chain([""]) {
+            assert!(!RateLimit::is_for_asset(target.as_bytes()), "{target}");
         }
     }
 }

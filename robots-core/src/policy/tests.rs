@@ -5,6 +5,7 @@ mod grace;
 mod impostors;
 mod overrides;
 mod paths;
+mod refusals;
 mod search_engines;
 mod star;
 
@@ -114,8 +115,7 @@ fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
 
 #[test]
 fn an_agent_is_called_by_its_crawlers_name_or_by_its_own_token() {
-    // The file names an unregistered crawler, and a registered crawler whose name is not its own
-    // token.
+    // The file names an unregistered crawler, and a registered one whose name is not its own token.
     let site = Site::new("User-agent: NeverHeardOfBot\nUser-agent: Googlebot-Image\nDisallow: /\n");
     for (field, name) in [(UNKNOWN, "neverheardofbot"), ("Googlebot-Image/1.0", "googlebot-image")] {
         let policy = refusing().exempt_agents([name]).expect("a name").build();

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::Access;
@@ -28,8 +28,11 @@ struct Document {
     names: Vec<ValueRecord>,
     sitemaps: Vec<ValueRecord>,
     delays: Vec<DelayRecord>,
+    usage: Vec<UsageRecord>,
     notes: Vec<Note>,
     has_host: bool,
+    /// Paths of the documents that the file names, sorted. Computed on first use.
+    referred: OnceLock<Vec<Vec<u8>>>,
 }
 
 /// Parses shared bytes without copying them.
@@ -68,6 +71,16 @@ pub(super) struct DelayRecord {
     /// Offset in the file of the end of the line's value.
     pub(super) end: usize,
     pub(super) group: usize,
+}
+
+/// A line about the use of the content: content-usage or license.
+#[derive(Debug)]
+pub(super) struct UsageRecord {
+    pub(super) directive: Directive,
+    pub(super) line: usize,
+    pub(super) value: Range<usize>,
+    /// Index of the group that contains the line; `None` before the first group.
+    pub(super) group: Option<usize>,
 }
 
 /// A group: rules, and the names of the crawlers that the rules are for (RFC 9309, section 2.2.1).
@@ -160,6 +173,11 @@ impl RobotsTxt {
         })
     }
 
+    /// Returns the paths of the documents that the file names; `find` finds them on first use.
+    pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
+        self.0.referred.get_or_init(find)
+    }
+
     /// Returns notes on the parts of the file that crawlers ignore in every reading, in the order
     /// of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the parts that only one
     /// reading ignores.
@@ -171,6 +189,11 @@ impl RobotsTxt {
     /// in groups, and their delays are above zero.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
+    }
+
+    /// Returns the lines about the use of the content, in the order of the file.
+    pub(super) fn usage(&self) -> &[UsageRecord] {
+        &self.0.usage
     }
 
     pub(super) fn group(&self, index: usize) -> Group<'_> {
@@ -317,12 +340,15 @@ impl Document {
             Directive::Sitemap => self.sitemaps.push(at),
             Directive::Host => self.host(line, field.value),
             Directive::CrawlDelay => self.delay(&at, field.value),
+            directive @ (Directive::ContentUsage | Directive::License) => {
+                let group = self.groups.len().checked_sub(1);
+                self.usage.push(UsageRecord { directive, line, value: at.value, group });
+            }
             _ => {}
         }
     }
 
-    /// Stores a delay if it is above zero and belongs to a group. Other extensions are not stored,
-    /// because only delays may be enforced.
+    /// Stores a delay if it is above zero and belongs to a group.
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),

@@ -1,9 +1,10 @@
 //! The lines of a robots.txt that are neither rules nor sitemaps: their meaning, and the groups
 //! that they belong to.
 //!
-//! Verdicts do not depend on these lines, so the document does not store them. The lines are parsed
-//! again on demand.
+//! Verdicts do not depend on these lines, so the document does not store most of them. The lines
+//! that are not stored are parsed again on demand.
 //!
+//! `Content-Usage` and `License` are exceptions, because responses may repeat them ([`usage`](super::usage)).
 //! `Crawl-delay` is an exception, because it may be enforced. The document stores its lines, and
 //! [`RobotsTxt::compile`] finds the shortest delay of each set of groups. So a request finds its
 //! delay together with its groups ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
@@ -15,6 +16,7 @@ use std::time::Duration;
 use super::delays::{RequestRate, TimeWindow};
 use super::document::{Group, RobotsTxt};
 use super::line::{Directive, Field};
+use super::path::RequestPath;
 use super::value::{Host, clean_param, delay, preferences};
 
 /// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
@@ -26,7 +28,7 @@ pub struct Extension<'r> {
     /// Name and value.
     pub field: Field<'r>,
     /// Group that contains the line. `None` for lines before the first group, and for lines about
-    /// the whole site (host, clean-param and license).
+    /// the whole site (host and clean-param).
     pub group: Option<Group<'r>>,
 }
 
@@ -94,10 +96,32 @@ impl RobotsTxt {
         self.fields().filter_map(|(line, field, begun)| {
             let group = match field.directive {
                 Directive::UserAgent | Directive::Allow | Directive::Disallow | Directive::Sitemap => return None,
-                Directive::Host | Directive::CleanParam | Directive::License => None,
+                Directive::Host | Directive::CleanParam => None,
                 _ => begun.checked_sub(1).map(|group| self.group(group)),
             };
             Some(Extension { line: line.number, field, group })
+        })
+    }
+
+    /// Reports whether the file names a document at this path, in any form of the path: as a sitemap
+    /// or as a licence. The host of the document is ignored. A query in the path is ignored if the
+    /// file names the document without one.
+    #[doc(hidden)]
+    pub fn refers_to(&self, path: &RequestPath<'_>) -> bool {
+        let referred = self.referred(|| {
+            let licenses = self.extensions().filter_map(|extension| match extension.meaning() {
+                Meaning::License(url) => Some(url),
+                _ => None,
+            });
+            let urls = self.sitemaps().map(|sitemap| sitemap.value).filter(|url| !url.is_empty()).chain(licenses);
+            let mut paths: Vec<_> = urls.map(|url| RequestPath::new(url).as_bytes().to_vec()).collect();
+            paths.sort_unstable();
+            paths
+        });
+        let is_named = |path: &[u8]| referred.binary_search_by(|named| named.as_slice().cmp(path)).is_ok();
+        path.forms().any(|(_, form)| {
+            let end = form.iter().position(|byte| *byte == b'?').unwrap_or(form.len());
+            is_named(form) || is_named(&form[..end])
         })
     }
 

@@ -119,7 +119,8 @@ impl Directive {
     /// - the IETF's AI preferences: `Content-Usage`
     /// - Cloudflare's content signals: `Content-Signal`
     /// - Really Simple Licensing: `License`
-    pub(crate) const SPELLINGS: [(&str, Self); 13] = [
+    #[doc(hidden)]
+    pub const SPELLINGS: [(&str, Self); 13] = [
         ("User-agent", Self::UserAgent),
         ("Allow", Self::Allow),
         ("Disallow", Self::Disallow),

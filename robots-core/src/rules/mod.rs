@@ -30,6 +30,7 @@ mod agent_rules;
 pub(crate) mod append;
 mod authority;
 mod delays;
+mod dictionary;
 mod document;
 mod extension;
 mod index;
@@ -44,6 +45,7 @@ mod text;
 mod token;
 #[cfg(feature = "check")]
 mod trace;
+mod usage;
 mod value;
 #[cfg(feature = "check")]
 mod write;
@@ -77,6 +79,7 @@ pub use self::token::ProductToken;
 #[cfg(feature = "check")]
 #[doc(hidden)]
 pub use self::trace::{FormTrace, Trace};
+pub use self::usage::{Preference, Usage, UsagePreferences};
 pub use self::value::Host;
 pub(crate) use self::value::{delay as crawl_delay, is_absolute_url};
 #[cfg(feature = "check")]

@@ -280,9 +280,8 @@ mod tests {
 
     #[test]
     fn ours_a_target_is_a_path_and_no_url() {
-        for (target, path) in
-            [("http://example.com/%70/#x", "/p/"), ("//example.com", "//example.com"), ("/a#b/../c", "/a")]
-        {
+        let cases = [("http://example.com/%70/#x", "/p/"), ("//example.com", "//example.com"), ("/a#b/../c", "/a")];
+        for (target, path) in cases {
             assert_eq!(String::from_utf8_lossy(RequestPath::new(target.as_bytes()).as_bytes()), path, "{target}");
         }
     }
@@ -293,27 +292,12 @@ mod tests {
             let path = RequestPath::new(target.as_bytes());
             path.forms().map(|(_, path)| String::from_utf8(path.to_vec()).unwrap()).collect::<Vec<_>>()
         };
-        for target in [
-            "http://h.test:?/private/x",
-            "http://h.test:#/private/x",
-            "http://h.test:80?x/private/x",
-            "http://?/private/x",
-            "http://h.test;/private/x",
-            "http://a?b#c/private/x#d",
-            "ftp://h.test/private/x",
-            "://h.test/private/x",
-            "HTTP:///h.test/private/x",
-            "http:/private/x",
-            "http:h.test/private/x",
-            "http:\\\\h.test\\private\\x",
-            "http://h.test\\private\\x",
-            "http://h.test?\\private/x",
-            "private/x",
-            "h.test/private/x",
-            " /private/x",
-            "*/private/x",
-            "http://h.test?/open/%2e%2e/private;a/x",
-        ] {
+        let targets = "http://h.test:?/private/x~http://h.test:#/private/x~http://h.test:80?x/private/x~\
+            http://?/private/x~http://h.test;/private/x~http://a?b#c/private/x#d~ftp://h.test/private/x~\
+            ://h.test/private/x~HTTP:///h.test/private/x~http:/private/x~http:h.test/private/x~\
+            http:\\\\h.test\\private\\x~http://h.test\\private\\x~http://h.test?\\private/x~private/x~\
+            h.test/private/x~ /private/x~*/private/x~http://h.test?/open/%2e%2e/private;a/x";
+        for target in targets.split('~') {
             assert!(forms(target).contains(&"/private/x".to_owned()), "{target}: {:?}", forms(target));
         }
         // An ordinary URL has only one path form, even if its query contains another path or URL.
@@ -334,27 +318,12 @@ mod tests {
 
     #[test]
     fn a_target_is_that_of_robots_txt_where_its_path_is() {
-        for (target, want) in [
-            ("/robots.txt", true),
-            ("/robots.txt?x", true),
-            ("/robots.txt#x", true),
-            ("/%72obots.txt", true),
-            ("/%72%6f%62%6F%74%73%2e%74%78%74?", true),
-            ("http://a.test/robots.txt", true),
-            ("http://a.test/%72obots.txt", true),
-            ("/robots.txt/", false),
-            ("/x/robots.txt", false),
-            ("/./robots.txt", false),
-            ("//robots.txt", false),
-            ("/Robots.txt", false),
-            ("robots.txt", true),
-            ("x/robots.txt", false),
-            ("http://a.test:?/robots.txt", false),
-            ("/%2frobots.txt", false),
-            ("http://a.test/x?/robots.txt", false),
-            ("/", false),
-            ("", false),
-        ] {
+        let of_robots_txt = "/robots.txt /robots.txt?x /robots.txt#x /%72obots.txt \
+            /%72%6f%62%6F%74%73%2e%74%78%74? http://a.test/robots.txt http://a.test/%72obots.txt robots.txt";
+        let others = "/robots.txt/ /x/robots.txt /./robots.txt //robots.txt /Robots.txt x/robots.txt \
+            http://a.test:?/robots.txt /%2frobots.txt http://a.test/x?/robots.txt /";
+        let others = others.split(' ').chain([""]).map(|target| (target, false));
+        for (target, want) in of_robots_txt.split(' ').map(|target| (target, true)).chain(others) {
             assert_eq!(RequestPath::is_robots_txt_target(target.as_bytes()), want, "{target}");
             assert_eq!(RequestPath::new(target.as_bytes()).is_robots_txt(), want, "{target}");
         }

@@ -30,9 +30,21 @@ impl PathPattern {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
 
-    /// Parses several patterns, as [`PathPattern::parse`] does.
-    pub(crate) fn parse_all<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
-        patterns.into_iter().map(Self::parse).collect()
+    /// Parses patterns of exempt paths, as [`PathPattern::parse`] does. The patterns of routers
+    /// (`/api/{*rest}`) are errors, because they would exempt nothing.
+    pub(crate) fn parse_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
+        let parse = |written: P| {
+            let written = written.as_ref();
+            if written.contains(&b'{') && written.contains(&b'}') {
+                return Err(ValueError::new(
+                    String::from_utf8_lossy(written),
+                    "has braces like a pattern of a router: write a pattern as in robots.txt, such as \"/api/*\", or \
+                     %7B and %7D if the paths really contain braces",
+                ));
+            }
+            Self::parse(written)
+        };
+        patterns.into_iter().map(parse).collect()
     }
 
     /// Parses the pattern of a setting, in [`Reading::Standard`].
@@ -264,11 +276,9 @@ mod tests {
         // The text that `*` matches may end in the path or in the query. The standard form of a
         // path contains `:` instead of `%3A`, so the pattern also matches a `:` in the query.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // A pattern has further forms only if an escape after a `*` is decoded in paths but not in
-        // queries.
-        for (pattern, texts) in
-            [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)]
-        {
+        // A pattern has further forms only if paths, but not queries, decode an escape after `*`.
+        let cases = [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)];
+        for (pattern, texts) in cases {
             assert_eq!(PathPattern::new(pattern.as_bytes(), Reading::Standard).texts.len(), texts, "{pattern}");
         }
     }

@@ -12,6 +12,7 @@ use super::path_form::PathForm;
 use super::pattern::{self, Costly};
 use super::text::{Note, past_limit};
 use super::token::{Folding, ProductToken};
+use super::usage::UsageLines;
 
 /// The rules of a robots.txt, compiled for one [`Reading`].
 pub struct RuleSet {
@@ -29,6 +30,8 @@ pub struct RuleSet {
     costly: Vec<Costly>,
     /// The delay of each section, by the section's number; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
+    /// Usage lines and licences; `None` if the file has none.
+    pub(super) usage: Option<Box<UsageLines>>,
 }
 
 /// The groups that apply together to one token (or to `*`), as references into a [`RuleSet`].
@@ -106,11 +109,12 @@ impl RobotsTxt {
         };
         let named = named.into_iter().map(|(token, groups)| (token, section_of(groups))).collect();
         let star = (!star.is_empty()).then(|| section_of(star));
+        let usage = UsageLines::new(self, reading, &sets, star.map(|section| section.number));
         let index = RuleIndex::new(self, reading, limit, &sets);
         let (notes, costly) = (past_limit(self.bytes(), limit), pattern::find(self, limit, &sets));
         let delays = delays::by_set(self, limit, &sets);
         let document = self.clone();
-        RuleSet { document, reading, index, sets, names, named, star, notes, costly, delays }
+        RuleSet { document, reading, index, sets, names, named, star, notes, costly, delays, usage }
     }
 }
 
@@ -150,6 +154,23 @@ impl RuleSet {
         self.index.memory() + self.named.capacity() * entry + tokens + groups + lists
     }
 
+    /// Reports whether a group is for `*`.
+    pub(super) const fn has_star(&self) -> bool {
+        self.star.is_some()
+    }
+
+    /// Returns the groups of a section.
+    #[cfg(feature = "check")]
+    pub(super) fn groups_of(&self, section: usize) -> &[usize] {
+        &self.sets[section]
+    }
+
+    /// Returns the selection of a section, for verdicts only: it does not know the token that the
+    /// groups were chosen by.
+    pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
+        Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
+    }
+
     /// Reports whether a group names this token.
     pub fn names(&self, token: &ProductToken) -> bool {
         self.named.contains_key(token)
@@ -177,6 +198,11 @@ impl<'r> Selection<'r> {
     /// Reports whether any group applies.
     pub const fn applies(&self) -> bool {
         self.section.is_some()
+    }
+
+    /// Returns the number of the section; `None` if no group applies.
+    pub(super) fn section_number(self) -> Option<usize> {
+        self.section.map(|section| section.number)
     }
 
     /// Reports whether the selected groups are those of `*`.
@@ -353,8 +379,7 @@ mod tests {
             RobotsTxt::parse(file.into_bytes()).compile(Reading::Standard).memory()
         };
         let (few, many) = (of(100), of(1000));
-        // A rule takes at least 16 bytes, for its rank and its entry in the index, and less than 1
-        // KiB. The file has 200 rules.
+        // Each of the 200 rules takes at least 16 bytes (rank and index), and less than 1 KiB.
         assert!((100 * 2 * 16..100 * 2 * 1024).contains(&few), "{few}");
         assert!((5 * few..20 * few).contains(&many), "{few} {many}");
     }

@@ -103,7 +103,7 @@ fn is_host_name(name: &str) -> bool {
 }
 
 /// Splits a value at the first white space.
-fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
     let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
     (word, rest.trim_ascii())
 }

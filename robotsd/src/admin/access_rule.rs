@@ -283,8 +283,7 @@ mod tests {
             for version in [Version::HTTP_10, Version::HTTP_11] {
                 for target in ["/enforce?to=off", "http://127.0.0.1:9145/enforce?to=off"] {
                     for (page, host) in pages.iter().flat_map(|page| hosts.map(|host| (page, host))) {
-                        // The request must be refused even if only one of several field lines is
-                        // from another site.
+                        // Refused even if only one of several field lines is from another site.
                         let behind = [host, &[own, ("sec-fetch-site", "same-origin"), *page]].concat();
                         for fields in [[host, &[*page]].concat(), behind] {
                             let status = sent(version, target, &fields, &rule);
@@ -296,8 +295,7 @@ mod tests {
                 assert_eq!(sent(version, "/board", &same, &rule), 200, "{rule:?} {version:?}");
             }
         }
-        // The first request is a probe of a load balancer. The second has an `Origin`, but no
-        // `Host` to compare it with.
+        // The first is a probe of a load balancer. The second has an `Origin`, but no `Host`.
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[], &over_tcp()), 200);
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[own], &over_tcp()), 403);
     }

@@ -228,8 +228,7 @@ fn refused(message: &str) -> AdminReply {
 mod tests {
     use super::*;
 
-    /// This user connected while the config listed users, and sends a request after a reload that
-    /// removed them.
+    /// This user connected while the config listed users, and asks after a reload without them.
     #[test]
     fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
         let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };

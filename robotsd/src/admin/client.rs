@@ -328,8 +328,7 @@ mod tests {
             let serving = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = stream.read(&mut [0; 4096]);
-                // The result is ignored: writing fails if the client disconnects before everything
-                // is written.
+                // The result is ignored: writing fails if the client has left.
                 let _ = stream.write_all(answer.as_bytes());
             });
             let answered: Result<bool, AskError> = ask(&place, (&Method::GET, "/status"), |_| {});
@@ -343,8 +342,7 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_answer_is_announced_and_given_up() {
-        // The kernel establishes the connection, but no process accepts it, as if the process were
-        // stopped.
+        // The kernel establishes the connection, but no process accepts it, as if it were stopped.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = AdminPlace::Address(listener.local_addr().unwrap());
         let said = std::cell::RefCell::new(Vec::new());
@@ -354,9 +352,8 @@ mod tests {
         let error = answer.unwrap_err().to_string();
         assert!(error.contains("no answer after 0 s: robotsd is stopped (SIGSTOP)"), "{error}");
         assert_eq!(*said.borrow(), [format!("{place}: waiting up to 0 s for robotsd to answer")]);
-        for (target, whole) in
-            [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)]
-        {
+        let cases = [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)];
+        for (target, whole) in cases {
             assert_eq!(whole_for(target), whole, "{target}");
         }
     }

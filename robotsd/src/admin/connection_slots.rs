@@ -253,8 +253,7 @@ mod tests {
         let _more = take(&slots, PeerRole::Other, MAX_CONNECTIONS * 2);
         assert!(is_open(&mut owners[0]));
         drop((others, owners, _more));
-        // If requests of other users are in progress in all slots, the owner gets an additional
-        // slot.
+        // If requests of other users are in all slots, the owner gets an additional slot.
         let others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
         assert!(slots.take(PeerRole::Other).is_none());

@@ -22,6 +22,7 @@ use crate::decision::QuestionErrors;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::{Log, LostLines};
 use crate::metrics::{Exposition, family};
+use crate::render::plural;
 use crate::report::{
     ConfigReport, KindCount, ListenerReport, NextStep, RefusedFileReport, RejectedConfigReport, ReloadOutcome,
     SettingChange, StatusReport, TrafficReport, UpgradeReport,
@@ -357,9 +358,8 @@ impl Serving {
 
     /// Returns a one-line summary for a supervisor.
     pub(crate) fn summary(&self) -> String {
-        let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
         let (sites, listeners) = (self.sites.iter().len(), self.listeners.len());
-        format!("serving {} on {}", number(sites, "site"), number(listeners, "listener"))
+        format!("serving {} on {}", plural(sites, "site"), plural(listeners, "listener"))
     }
 }
 

@@ -432,8 +432,7 @@ mod tests {
         let mut text = fs::read(&path).unwrap();
         text.insert(0, b'{');
         fs::write(&path, text).unwrap();
-        // The path of the copy is a dangling link into a missing folder, so neither a hard link nor
-        // a copy can be created.
+        // The path of the copy is a dangling link into a missing folder, so nothing can be created.
         let beside = path.with_extension("jsonl.damaged");
         std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));
@@ -465,8 +464,7 @@ mod tests {
         }
     }
 
-    /// If the files of one day are too large, the largest ones are deleted first. Files of today
-    /// are kept.
+    /// If the files of one day are too large, the largest are deleted. Files of today are kept.
     #[test]
     fn a_small_site_does_not_pay_for_a_large_one() {
         let folder = tempfile::tempdir().unwrap();

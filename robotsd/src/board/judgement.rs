@@ -291,8 +291,7 @@ mod tests {
             (read("2", 40), gap(45, 46, Some("2")), ReadJudgement::Ignored),
             (read("2", 40), gap(45, 46, Some("1")), ReadJudgement::Undecided),
             (read("2", 40), gap(30, 35, None), ReadJudgement::Ignored),
-            // More than a day has passed since the fetch, so the crawler may not rely on it any
-            // more.
+            // The fetch was more than a day ago, so the crawler may not rely on it any more.
             (read("1", 1), gap(20, 21, None), ReadJudgement::Ignored),
             (read("1", 1), gap(20, 27, None), ReadJudgement::Undecided),
             (read("1", 40), gap(45, 46, Some("2")), ReadJudgement::NotNewest),
@@ -302,11 +301,8 @@ mod tests {
             (read("2", 40), gap(50, 90, None), ReadJudgement::Undecided),
             (read("2", 40), gap(51, 90, None), ReadJudgement::Ignored),
         ] {
-            assert_eq!(
-                judge(&case(50), std::slice::from_ref(&read), std::slice::from_ref(&gap)),
-                want,
-                "{read:?} {gap:?}"
-            );
+            let found = judge(&case(50), std::slice::from_ref(&read), std::slice::from_ref(&gap));
+            assert_eq!(found, want, "{read:?} {gap:?}");
         }
     }
 }

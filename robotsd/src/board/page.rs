@@ -396,8 +396,7 @@ mod tests {
         assert!(!text.contains(" style=") && !text.contains("http://") && !text.contains("https://"), "{text}");
     }
 
-    /// Only disallowed requests of search engines are red. Blocking AI crawlers is usually
-    /// intended.
+    /// Disallowed requests of engines alone are red: AI crawlers are usually blocked on purpose.
     #[test]
     fn search_engines_stand_apart_from_ai_crawlers_and_impostors_from_both() {
         let crawler = |category: &str, identity: &str| CrawlerBoard {

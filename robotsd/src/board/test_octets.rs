@@ -6,15 +6,13 @@ use super::day::{Damage, DayRows, encoded, parse};
 use super::row::{DAY, Row, RowKey};
 use super::watch::{Lost, Watch};
 
-/// A day in 2026.
 const TODAY: u64 = 20_784 * DAY;
 
 /// Parses arbitrary bytes as the file of a day, once as they are and once with a valid last line.
 /// The parsed records are then encoded, and parsing the result must return the same records.
 pub fn board_day(octets: &[u8]) {
     let (_, cut) = parse(octets, TODAY);
-    // At most one of the two files can be undamaged, because a matching hash does not occur by
-    // chance.
+    // At most one of the two files can be undamaged, because a matching hash is no coincidence.
     let end = format!("{{\"end\":{{\"hash\":\"{}\"}}}}\n", VersionHash::of(octets));
     let with_end = [octets, end.as_bytes()].concat();
     let (rows, damage) = parse(&with_end, TODAY);
@@ -28,8 +26,7 @@ pub fn board_day(octets: &[u8]) {
 /// Comparable parts of a day's records: counts, watches and lost times.
 type Sums<'a> = (Vec<(&'a RowKey, [u64; 5])>, &'a [Watch], &'a [Lost]);
 
-/// Only sums are compared, because spans of fetches that have become equal are merged when the file
-/// is parsed.
+/// Only sums are compared, because parsing merges spans that have become equal.
 fn sums(day: &DayRows) -> Sums<'_> {
     let of_row = |row: &Row| {
         let reads = row.reads.iter().fold(0, |sum: u64, read| sum.saturating_add(read.count));

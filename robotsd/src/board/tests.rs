@@ -67,8 +67,7 @@ fn script() -> Vec<Step> {
     all(&mut hours(43, 48), 0, ("stale", Verified), What::Private);
     // `unseen` never fetches robots.txt.
     all(&mut hours(50, 54), 0, ("unseen", Verified), What::Private);
-    // These clients are impostors of `obeyer` and `late`. Their fetches must not count for the real
-    // crawlers.
+    // These clients are impostors of `obeyer` and `late`. Their fetches do not count for these.
     all(&mut hours(60, 66), 0, ("obeyer", Impostor), What::Private);
     all(&mut hours(60, 60), 0, ("late", Impostor), What::Read);
     // The claim of `claimer` is never confirmed.
@@ -225,8 +224,7 @@ fn restarts_accuse_no_crawler() {
     }
     let board = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     let mut want = week();
-    // A crawler may have fetched any version while no process ran. This excuses its requests for a
-    // day.
+    // A crawler may fetch any version while no process ran. This excuses its requests for a day.
     want[1] = expect("ignorer verified", Some("ignores"), [4, 0, 0, 6]);
     want[3] = expect("late verified", None, [0, 3, 0, 15]);
     want[7] = expect("stale verified", None, [0, 0, 0, 6]);
@@ -262,10 +260,8 @@ fn a_read_on_one_replica_counts_for_the_requests_on_another() {
         play(&board, replica, START, START + 7 * DAY);
         rows(&board)
     });
-    assert_eq!(
-        said(&boards[1..], Evidence::Partial),
-        [expect("split verified", Some("no read seen here"), [0, 0, 3, 0])]
-    );
+    let wanted = [expect("split verified", Some("no read seen here"), [0, 0, 3, 0])];
+    assert_eq!(said(&boards[1..], Evidence::Partial), wanted);
     let mut want = week();
     want[6] = expect("split verified", Some("ignores"), [3, 0, 0, 0]);
     assert_eq!(said(&boards, Evidence::Complete), want);
@@ -427,13 +423,11 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     let [ignored, not_newest, undecided] =
         [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]].map(|counts| expect("", None, counts).2);
     for (reads, version_1, want) in [
-        // The crawler fetched version 1 two days before the request, and again less than a day
-        // before.
+        // The crawler fetched version 1 two days and less than a day before the request.
         (&[("1", HOUR), ("1", DAY + 20 * HOUR)][..], 0..2 * DAY + HOUR, not_newest),
         // Version 1 was live for two hours, and the crawler fetched it in this time.
         (&[("2", 20 * HOUR), ("1", DAY + 20 * HOUR)], DAY + 19 * HOUR..DAY + 21 * HOUR, not_newest),
-        // The crawler fetched version 1 in the last seconds of a day. These seconds are added on
-        // the next day.
+        // The crawler fetched version 1 in the last seconds of a day. They count on the next day.
         (&[("1", HOUR), ("1", 2 * DAY - TICK)], 0..2 * DAY + HOUR, not_newest),
         (&[("1", HOUR)], 0..2 * DAY + HOUR, ignored),
     ] {
@@ -449,8 +443,7 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     }
 }
 
-/// A process writes every minute. Without an interruption, the file of a day must still contain
-/// only one line for the watch.
+/// A process writes every minute. The file of a day still has one line for the watch.
 #[test]
 fn files_of_a_process_say_once_what_was_watched() {
     let folder = tempfile::tempdir().unwrap();
@@ -460,8 +453,7 @@ fn files_of_a_process_say_once_what_was_watched() {
     assert_eq!(gaps.len(), 2, "only the time before and after the week: {gaps:?}");
 }
 
-/// A newly added host may have belonged to another site until now. That site may have served the
-/// crawler another version.
+/// A newly added host may have had another site. It may have served another version.
 #[test]
 fn hosts_that_come_are_a_gap() {
     for (has_new_hosts, ignored) in [(false, 1), (true, 0)] {
@@ -480,8 +472,7 @@ fn hosts_that_come_are_a_gap() {
     }
 }
 
-/// Creates a board that has counted up to `second`. A verified crawler fetched version 2 one minute
-/// earlier.
+/// A board that has counted up to `second`. A crawler fetched version 2 a minute earlier.
 fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
     let board = Board::new(settings(true, 1), Some(state), START + DAY);
     for now in second - HOUR..=second {
@@ -517,8 +508,7 @@ fn the_second_in_which_hosts_come_accuses_no_crawler() {
     }
 }
 
-/// A site is removed and added again within two seconds. Another server may have responded in
-/// between.
+/// A site goes and returns within two seconds. Another server may have responded in between.
 #[test]
 fn the_second_in_which_a_site_goes_accuses_no_crawler() {
     let goes = START + DAY + HOUR;
@@ -626,8 +616,7 @@ fn without_a_replica_nobody_is_accused_and_it_is_named() {
     let answers = vec![answered(&boards[0], 0, now), second(None, Some("NOT REACHED: gone"))];
     let notes = join(answers, &BoardQuery::default(), now).notes;
     assert!(!notes.iter().any(|note| note.contains("web-1")), "{notes:?}");
-    // If more names are known than addresses are unreachable, it is unknown which name belongs to
-    // which address.
+    // If more names are known than addresses are unreachable, it is unknown which belong together.
     let mut first = answered(&boards[0], 0, now);
     first.answer.iter_mut().for_each(|rows| rows.heard.push("web-2".to_owned()));
     let report = join(vec![first, second(None, Some("NOT REACHED: gone"))], &BoardQuery::default(), now);

@@ -7,9 +7,11 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use tower_robots::check::Severity;
 
+use super::check::CheckFile;
 use super::output::say;
 use crate::config::{Config, ConfigArgument, ConfigError, local_token_files, schema};
 use crate::exit::{FAILED, answer, fail};
+use crate::expectations::ExpectationsFile;
 use crate::pages::SitemapSource;
 use crate::render::{FoundProblem, ProblemFormat, plural, stdout, write_problems};
 use crate::sites::{self, DryRun, Problem};
@@ -57,7 +59,22 @@ pub(crate) enum ConfigCommand {
     /// Print the JSON schema of the config, for editors: `#:schema FILE` in the first line of a
     /// config refers to it
     #[command(after_help = "Exit status: 0.")]
-    Schema,
+    Schema {
+        /// The kind of file
+        #[arg(value_enum, default_value_t = SchemaOf::Config)]
+        of: SchemaOf,
+    },
+}
+
+/// A kind of file that has a schema.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// robotsd.toml
+    Config,
+    /// A file of expectations for `robotsd test`, such as robots.test.toml
+    Expectations,
+    /// robots-check.toml
+    Check,
 }
 
 pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
@@ -66,8 +83,12 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
             let run = if *gate { DryRun::AtGate(sitemap) } else { DryRun::AsServed };
             check(&config.path(), run, *format).unwrap_or_else(|error| fail(&error))
         }
-        ConfigCommand::Schema => {
-            say(&schema());
+        ConfigCommand::Schema { of } => {
+            say(&match of {
+                SchemaOf::Config => schema(),
+                SchemaOf::Expectations => ExpectationsFile::schema(),
+                SchemaOf::Check => CheckFile::schema(),
+            });
             ExitCode::SUCCESS
         }
         ConfigCommand::Show { config } => match Config::show(&config.path()) {
@@ -90,35 +111,30 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let mut found: Vec<FoundProblem> = Vec::new();
     for ConfigError { unreadable, problems, .. } in &errors {
         found.extend(unreadable.iter().map(|message| FoundProblem::new(Severity::Error, message.clone())));
-        found.extend(problems.iter().cloned().map(FoundProblem::from));
+        found.extend(problems.iter().cloned());
     }
     let served = refused.map(|refused| FoundProblem::new(Severity::Warning, refused.outcome()));
     found.extend(served);
     let review = config.as_ref().map(Config::review).unwrap_or_default();
     let count = |severity| review.iter().filter(|found| found.severity == severity).count();
     let cannot_start = count(Severity::Error) > 0;
-    let (mut errors_of_sites, mut warnings, mut waits, mut unenforced) = (0, count(Severity::Warning), 0, 0);
-    found.extend(review.into_iter().map(FoundProblem::from));
+    let (mut by_severity, mut waits, mut unenforced) = ([0, count(Severity::Warning), 0], 0, 0);
+    found.extend(review);
     for problem in config.iter().flat_map(|config| sites::rehearse(config, run)) {
         let mut others = Vec::new();
         let (count, problem) = match problem {
-            Problem::Note(note) => {
-                found.push(note.into());
-                continue;
-            }
-            Problem::At(at) => (&mut errors_of_sites, at.into()),
-            Problem::Error(error) => (&mut errors_of_sites, error),
-            Problem::Unenforced(at) => (&mut unenforced, at.into()),
-            Problem::Warning(warning) => (&mut warnings, warning),
-            Problem::Waits(at, more) => {
+            Problem::Found(found) => (&mut by_severity[found.severity as usize], found),
+            Problem::Unenforced(found) => (&mut unenforced, found),
+            Problem::Waits(found, more) => {
                 others = more;
-                (&mut waits, at.into())
+                (&mut waits, found)
             }
         };
         *count += 1;
         found.push(problem);
         found.extend(others.into_iter().map(|other| FoundProblem::new(Severity::Error, format!("  {other}"))));
     }
+    let [_, warnings, errors_of_sites] = by_severity;
     let mut out = stdout();
     write_problems(&mut out, format, found)?;
     out.flush()?;

@@ -1,11 +1,11 @@
 //! The commands. Each command has its own file or folder.
 //!
 //! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need
-//! no server. `status`, `history`, `reload`, `accept`, `rollback` and `enforce` query a running
-//! robotsd, found by [`running`], or every replica of a [`fleet`]. `accept`, `rollback` and
-//! `enforce` are in [`decisions`]. `audit` shows who made changes, and `token` creates admin
-//! tokens. `completions` and `man` describe the [`command_line`] itself. `serve` is a separate
-//! module.
+//! no server. `tester` serves a page of its own. `status`, `history`, `reload`, `accept`,
+//! `rollback` and `enforce` query a running robotsd, found by [`running`], or every replica of a
+//! [`fleet`]. `accept`, `rollback` and `enforce` are in [`decisions`]. `audit` shows who made
+//! changes, and `token` creates admin tokens. `lsp` is the language server for editors.
+//! `completions` and `man` describe the [`command_line`] itself. `serve` is a separate module.
 
 pub(crate) mod agents;
 pub(crate) mod audit;
@@ -16,8 +16,10 @@ pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod edit;
 pub(crate) mod explain;
+pub(crate) mod lsp;
 pub(crate) mod replay;
 pub(crate) mod test;
+pub(crate) mod tester;
 pub(crate) mod token;
 
 pub(crate) mod decisions;

@@ -9,7 +9,7 @@ use std::{fmt, io};
 use toml::Spanned;
 use tower_robots::check::Severity;
 
-use crate::render::{Diagnostic, complain_at, printable};
+use crate::render::{FoundProblem, complain_at, printable};
 
 /// The error of a refused config file, with every problem that was found.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct ConfigError {
     /// The reason why the file could not be read at all.
     pub(crate) unreadable: Option<String>,
     /// The problems in the order of the file; not empty if the file could be read.
-    pub(crate) problems: Vec<Diagnostic>,
+    pub(crate) problems: Vec<FoundProblem>,
     /// The command that shows every problem of the file.
     pub(crate) command: &'static str,
 }
@@ -64,7 +64,12 @@ impl ConfigError {
     }
 
     /// Like [`at`](Self::at), but `shown` turns each problem into a diagnostic.
-    pub(super) fn with(path: &Path, text: &str, mut faults: Vec<Fault>, shown: impl Fn(&Fault) -> Diagnostic) -> Self {
+    pub(super) fn with(
+        path: &Path,
+        text: &str,
+        mut faults: Vec<Fault>,
+        shown: impl Fn(&Fault) -> FoundProblem,
+    ) -> Self {
         // The sort is stable. If several problems have the same position, the first one found stays
         // first, because it usually causes the others.
         faults.sort_by_key(|fault| fault.order(text));
@@ -134,10 +139,10 @@ impl Fault {
         ConfigError::at(path, text, vec![self])
     }
 
-    pub(super) fn diagnostic(&self, severity: Severity, name: &str, text: &str) -> Diagnostic {
-        Diagnostic::new(severity, name, text, &self.span, &self.message)
-            .help(self.help.clone())
-            .of_site(self.site.clone())
+    pub(super) fn diagnostic(&self, severity: Severity, name: &str, text: &str) -> FoundProblem {
+        let problem = FoundProblem::at(severity, name, text, &self.span, &self.message);
+        let problem = self.help.iter().fold(problem, |problem, help| problem.help(help));
+        self.site.iter().fold(problem, |problem, site| problem.of_site(site))
     }
 }
 

@@ -25,7 +25,7 @@ use super::{
     RawCheck, RawExempt, RawListener, RawSite, RegistrySources, SiteConfig, Span, bound, tables, unplaced,
 };
 use crate::edge::EdgeLimits;
-use crate::render::Diagnostic;
+use crate::render::FoundProblem;
 use crate::store::StoreSettings;
 use crate::upstream::UpstreamLimits;
 use crate::webhooks::HookSettings;
@@ -144,7 +144,7 @@ pub(crate) struct Config {
 
 impl Config {
     /// Returns a diagnostic at a range of bytes in `text`.
-    pub(crate) fn diagnostic(&self, severity: Severity, span: &Range<usize>, message: &str) -> Diagnostic {
+    pub(crate) fn diagnostic(&self, severity: Severity, span: &Range<usize>, message: &str) -> FoundProblem {
         self.parts.diagnostic(severity, &self.text, &Fault::new(span.clone(), message))
     }
 }

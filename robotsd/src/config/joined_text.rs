@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tower_robots::check::Severity;
 
 use super::{ConfigError, Fault};
-use crate::render::Diagnostic;
+use crate::render::FoundProblem;
 
 /// The files that a joined text consists of: the config, then the files it includes.
 // `Debug` omits the positions, so that configs with equal settings have equal output.
@@ -70,7 +70,7 @@ impl Parts {
     }
 
     /// Returns a diagnostic with the file and line of a problem.
-    pub(crate) fn diagnostic(&self, severity: Severity, text: &str, fault: &Fault) -> Diagnostic {
+    pub(crate) fn diagnostic(&self, severity: Severity, text: &str, fault: &Fault) -> FoundProblem {
         let (path, range) = &self.0[self.of(fault.span.start)];
         let span = fault.span.start.saturating_sub(range.start)..fault.span.end.saturating_sub(range.start);
         let text = text.get(range.clone()).unwrap_or_default();

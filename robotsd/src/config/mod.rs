@@ -60,7 +60,7 @@ pub(crate) use self::published::DocumentSettings;
 pub(crate) use self::reader::{Document, Place, Reader, Table, Value, as_utf8, read as read_document};
 pub(crate) use self::registry::{RegistrySources, extended_registry, load_registry, read_published};
 pub(crate) use self::resolve::ConfigFile;
-pub(crate) use self::schema::schema;
+pub(crate) use self::schema::{schema, schema_of};
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::site::{
     AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, RawAgents, RawCheck, RawExempt, RawSite, Remote,

@@ -264,6 +264,7 @@ pub(super) fn accepted(agents: &RawAgents) -> Result<Vec<VersionHashPrefix>, Fau
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::test_cases::check_cases;
 
     fn read(text: &str) -> Result<Registry, String> {
         extended(Registry::builtin(), Path::new("c.toml"), text).map_err(|error| error.to_string())
@@ -323,64 +324,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_line_and_column() {
-        let mut wrong = Vec::new();
-        // A row that begins with + is appended below a valid crawler.
-        for (text, want) in [
-            ("[[crawler]\n", "1:11: unclosed array table, expected `]`"),
-            ("[[bot]]\n", "1:3: the file has no key \"bot\"; its keys are crawler"),
-            (
-                "[crawler]\nname = \"A\"\n",
-                "1:1: the table \"crawler\" may occur several times, so its name needs double brackets; write [[crawler]]",
-            ),
-            ("name = \"A\"\n", "1:1: the file has no key \"name\"; \"name\" belongs to [[crawler]]"),
-            ("+colour = \"red\"\n", "4:1: [[crawler]] has no key \"colour\"; its keys are name, header"),
-            (
-                "+crawl_delay = \"partial\"\n",
-                "2:8: \"crawl_delay\" cannot be \"partial\": write \"yes\", \"no\" or \"unknown\"",
-            ),
-            ("+star = true\n", "4:8: \"star\" must be a string, not true or false; write star = \"true\""),
-            ("+tokens = \"A\"\n", "4:10: \"tokens\" must be a list, not a string; write tokens = [\"A\"]"),
-            ("+header = [\"A\",\n  1]\n", "5:3: \"header\" must be a string, not a number; write header = \"1\""),
-            ("+name = \"B\"\n", "4:1: duplicate key"),
-            (
-                "+star = \"maybe\"\n",
-                "4:8: \"maybe\" is not a value of \"star\": write one of yes, no, partial, unknown",
-            ),
-            ("+robots = \"\"\n", "4:10: \"\" is not a value of \"robots\": write one of yes"),
-            (
-                "[[crawler]]\nname = \"A\"\ncategory = \"SEO\"\n",
-                "3:12: \"SEO\" is not a value of \"category\": write one of search, ",
-            ),
-            ("\n[[crawler]]\ncategory = \"seo\"\n", "2:1: this [[crawler]] lacks the key \"name\"; write name = \"…\""),
-            (
-                "\n[[crawler]]\nname = \"A\"\n",
-                "2:1: this [[crawler]] lacks the key \"category\"; write category = \"…\"",
-            ),
-            ("[[crawler]]\nname = \"\"\ncategory = \"seo\"\n", "2:8: the name is empty: write the name of the crawler"),
-            ("+header = [\"A\", \"!\"]\n", "4:10: \"!\" contains neither a letter nor a digit"),
-            ("+tokens = [\" \"]\n", "4:10: \" \" is not a product token"),
-            ("+header = [\"A\"]\ncontrol = true\n", "4:10: a control token never occurs in a header"),
-            ("[[crawler]]\nname = \"Nothing\"\nremove = true\n", "2:8: there is no crawler \"Nothing\" to remove"),
-            (
-                "+header = [\"googlebot\"]\n",
-                "4:10: both \"Googlebot\" and \"A\" have the header name \"googlebot\": remove it from one of the two",
-            ),
-            (
-                "+\n[[crawler]]\nname = 'a'\ncategory = \"seo\"\n",
-                "6:8: two rows have the name \"a\": merge them into one row; the first of them is in line 1",
-            ),
-            (
-                "crawler = [{ name = \"A\", category = \"seo\" }, { name = \"B\", category = \"x\" }]",
-                "1:71: \"x\" is not a value",
-            ),
-        ] {
-            let text = text.replacen('+', "[[crawler]]\nname = \"A\"\ncategory = \"seo\"\n", 1);
-            let error = read(&text).expect_err(&text);
-            if !error.starts_with(&format!("c.toml:{want}")) {
-                wrong.push(format!("{text}\n{error}"));
-            }
-        }
-        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+        check_cases("registry_mistakes.txt", |text| read(text).expect_err(text) + "\n");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! prevent a start, so most are reported as warnings or notes.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 use super::file::Reviewable;
 use super::included::is_inside;
 use super::log::cannot_be_made;
-use super::site::{RawHook, end};
+use super::site::{RawCase, RawHook, end, unseen, varying};
 use super::state_dir::{no_file, unwritable};
 use super::{
     Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
@@ -29,13 +29,14 @@ use crate::edge::objections;
 use crate::files;
 use crate::input;
 use crate::names::{crawler_hint, did_you_mean};
-use crate::render::Diagnostic;
+use crate::render::FoundProblem;
+use crate::selector::Selector;
 use crate::webhooks::{HookHeader, HookSettings, signing_key};
 
 impl Config {
     /// Returns the parts of the config that are probably mistakes, in the order of the file:
     /// warnings, notes, and errors that would prevent a start. Blocks, because it reads files.
-    pub(crate) fn review(&self) -> Vec<Diagnostic> {
+    pub(crate) fn review(&self) -> Vec<FoundProblem> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
         // The path `?` is an unknown key at the top of the file, which may stand for any key.
@@ -48,6 +49,8 @@ impl Config {
         // A finding is certain only if the keys that it depends on could be read.
         note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
         note(Severity::Warning, &["agents", "identity"], evidence(file, self));
+        note(Severity::Warning, &["agents", "identity", "listener", "site"], idle_cases(file, self));
+        note(Severity::Note, &["listener", "site"], unrelayed_case(file).into_iter().collect());
         note(Severity::Warning, &["listener", "site"], open_hosts(file).collect());
         note(Severity::Warning, &["site.name"], unknown_sites(file, self, names));
         note(Severity::Warning, &["fleet", "mode", "rate", "site"], unasked_store(file).into_iter().collect());
@@ -56,6 +59,8 @@ impl Config {
         let without_grace = sites().filter_map(|site| without_grace(file, site));
         note(Severity::Note, &["grace", "mode", "site"], without_grace.collect());
         note(Severity::Note, &["mode", "site"], sites().filter_map(|site| bounded_rate(file, site)).collect());
+        note(Severity::Note, &["site"], sites().flat_map(varying).collect());
+        note(Severity::Warning, &["site"], unseen_fields(file, self));
         note(Severity::Note, &["identity", "mode", "site"], bounded_impostors(file).into_iter().collect());
         note(Severity::Warning, &[], ended(file, now));
         note(Severity::Warning, &[], certificates(file, self, now));
@@ -124,6 +129,13 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
             .iter()
             .filter_map(move |exception| Some((exception.agent()?, std::slice::from_ref(settings))))
     });
+    let of_cases = file.site.iter().zip(&config.sites).flat_map(|(site, settings)| {
+        let crawlers = site.get_ref().refusal.case.iter().flat_map(|case| &case.get_ref().crawlers);
+        crawlers.filter_map(move |crawler| match crawler.get_ref().parse() {
+            Ok(Selector::Agent(name)) => Some((Spanned::new(crawler.span(), name), std::slice::from_ref(settings))),
+            _ => None,
+        })
+    });
     let of_all = file.agents.ignore.iter().map(|name| (name.clone(), &*config.sites));
     let is_unknown = |(name, sites): &(Spanned<String>, &[_])| {
         let name = name.get_ref();
@@ -137,7 +149,45 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
         name.fault(format!("no crawler is called {name:?}, so this entry has no effect", name = name.get_ref()))
             .help(help)
     };
-    of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
+    of_all.chain(of_sites).chain(of_cases).filter(is_unknown).map(fault).collect()
+}
+
+/// Returns the cases of refusals of all sites.
+fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
+    file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
+}
+
+/// Finds parts of cases that have no effect: unknown operators, results of checks that are not made,
+/// and servers to which no listener forwards requests.
+fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let registry = load_registry(&config.registry).ok();
+    let is_forwarding = file.listener.iter().any(|listener| listener.kind == ListenerKind::Proxy);
+    for case in cases(file) {
+        for crawlers in &case.crawlers {
+            let selector: Option<Selector> = crawlers.get_ref().parse().ok();
+            let unknown = selector.zip(registry.as_ref()).and_then(|(selector, registry)| selector.of(registry).err());
+            faults.extend(unknown.map(|unknown| crawlers.fault(format!("this has no effect: {unknown}"))));
+        }
+        if let (Some(identity), None) = (case.identity.first(), &file.identity) {
+            let message = "the senders of requests are not checked, so their identity is always \"claimed\"";
+            faults.push(identity.fault(message).help("add [identity], or remove this key".to_owned()));
+        }
+        if let (Some(upstream), false) = (&case.upstream, is_forwarding) {
+            let message = "no listener forwards requests, so clients get the status and page of this case instead";
+            faults.push(upstream.fault(message));
+        }
+    }
+    faults
+}
+
+/// Finds the first case whose status a plain `auth_request` of nginx does not relay.
+fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
+    let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
+    let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
+    let message = "nginx with only auth_request, such as ingress-nginx, gets 403 without fields instead of this status";
+    let help = "the shipped files for nginx fetch the refusal separately, with its status and fields".to_owned();
+    Some(statuses.next().filter(|_| is_asked)?.fault(message).help(help))
 }
 
 /// Returns the hooks of sites and of `[[notify]]`. Each is a pair of the table in the config and
@@ -255,20 +305,33 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
 /// Reports whether the site's robots.txt has a group for this crawler. If the robots.txt cannot be
 /// read here, it is assumed to have one.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
-    let bytes = match &site.robots {
-        RobotsSource::File(path) => match input::read_configured(path) {
-            Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
-            read => read.unwrap_or_default(),
-        },
-        RobotsSource::Inline(text) => text.clone().into_bytes(),
-        // The robots.txt of these sources is not read. A name that is similar to a registered
-        // crawler's is nevertheless reported, because it is probably a typing error.
-        RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
-            return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none();
-        }
+    let robots = match local_robots(site) {
+        Ok(Some(robots)) => robots,
+        // A name that is similar to a registered crawler's is nevertheless reported, because it is
+        // probably a typing error.
+        Ok(None) => return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none(),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
+        Err(_) => RobotsTxt::parse(""),
     };
-    let robots = RobotsTxt::parse(bytes);
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
+}
+
+/// Returns the robots.txt of a site; `None` if it is not read here, because it is fetched or differs
+/// by host.
+fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
+    Ok(match &site.robots {
+        RobotsSource::File(path) => Some(RobotsTxt::parse(input::read_configured(path)?)),
+        RobotsSource::Inline(text) => Some(RobotsTxt::parse(text)),
+        RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => None,
+    })
+}
+
+/// Finds fields with `noindex` that no crawler sees.
+fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
+    let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
+    let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
+    let robots = sites.filter_map(|(site, settings)| Some((site, local_robots(settings).ok()??)));
+    robots.flat_map(|(site, robots)| unseen(site.get_ref(), &robots, &registry)).collect()
 }
 
 /// Finds expired overrides, and expired tokens and users of the admin interface.

@@ -1,15 +1,20 @@
-//! The JSON schema of `robotsd.toml`, for editors.
+//! JSON schemas of `robotsd.toml` and of other declared files, for editors.
 
 use serde_json::{Value, json};
 
-use super::reader::Table as _;
-use super::{Key, Kind, RawConfig};
+use super::{Document, Key, Kind, RawConfig};
 
-/// Returns the schema, in a draft of JSON Schema that TOML editors support.
+/// Returns the schema of a config.
 pub(crate) fn schema() -> String {
-    let mut schema = of_table(RawConfig::KEYS);
+    schema_of::<RawConfig>("robotsd.toml")
+}
+
+/// Returns the schema of a kind of file, in a draft of JSON Schema that TOML editors support.
+/// `title` is the usual name of such a file.
+pub(crate) fn schema_of<D: Document>(title: &str) -> String {
+    let mut schema = of_table(D::KEYS);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
-    schema["title"] = "robotsd.toml".into();
+    schema["title"] = title.into();
     format!("{schema:#}\n")
 }
 

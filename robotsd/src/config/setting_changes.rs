@@ -236,6 +236,7 @@ fn mark(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::test_cases::check_cases;
 
     const HEAD: &str = "[[listener]]\naddress = \"127.0.0.1:80\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
 
@@ -248,15 +249,21 @@ mod tests {
         format!("{top}{HEAD}{of_site}")
     }
 
+    /// A case has two configs with `+++` between them, and the changes. `...` stands for the listener and
+    /// the site, which otherwise come first.
     #[test]
-    fn a_setting_is_compared_with_its_default() {
-        let none = with("", "");
-        assert!(changes(&none, &with("mode = \"observe\"\n", "")).is_empty());
-        assert_eq!(changes(&none, &with("mode = \"refuse\"\n", "")), ["mode: observe → refuse"]);
-        assert_eq!(changes(&none, &with("", "[limits]\ndrain = \"5s\"\n")), ["limits.drain: 30s → 5s"]);
-        assert_eq!(changes(&with("workers = 2\n", ""), &none), ["workers: 2 → not set"]);
-        let want = ["exempt.paths: [] → [\"/a/\"]"];
-        assert_eq!(changes(&none, &with("", "[exempt]\npaths = [\"/a/\"]\n")), want);
+    fn changes_are_named_with_what_they_take_effect_with() {
+        check_cases("setting_changes.txt", |configs| {
+            let whole = |text: &str| if text.contains("...\n") { text.replace("...\n", HEAD) } else { with("", text) };
+            let (before, after) = configs.split_once("+++\n").expect("two configs");
+            let flag = |is_set: bool, name: &'static str| if is_set { name } else { "" };
+            let line = |change: &SettingChange| {
+                let source = flag(change.is_of_source(), " (source)");
+                let whole = flag(change.is_of_whole_table(), " (whole table)");
+                format!("{change}{}{source}{whole}\n", flag(change.is_for_start(), " (start)"))
+            };
+            setting_changes(&whole(before), &whole(after)).expect("two configs").iter().map(line).collect()
+        });
     }
 
     #[test]
@@ -302,80 +309,6 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_a_setting_of_its_own_name() {
-        let until =
-            |date: &str| with("", &format!("[site.modes]\n\"agent:A\" = {{ mode = \"off\", until = {date} }}\n"));
-        let want = ["site \"a\": modes[agent:A].until: 2099-01-31 → 2099-02-28"];
-        assert_eq!(changes(&until("2099-01-31"), &until("2099-02-28")), want);
-        let plain = with("", "[site.modes]\n\"agent:A\" = \"off\"\n");
-        assert_eq!(changes(&plain, &until("2099-01-31")), ["site \"a\": modes[agent:A].until: not set → 2099-01-31"]);
-    }
-
-    #[test]
-    fn the_mode_of_a_site_is_the_one_that_holds() {
-        let refuse = "mode = \"refuse\"\n";
-        let tags = "enforcement.mode = \"tag\"\n";
-        // For sites without a mode, no change is listed, because the change of the config's mode
-        // covers them.
-        assert_eq!(changes(&with("", ""), &with(refuse, "")), ["mode: observe → refuse"]);
-        assert_eq!(changes(&with(refuse, ""), &with(refuse, tags)), ["site \"a\": enforcement.mode: refuse → tag"]);
-        assert_eq!(changes(&with(refuse, tags), &with(refuse, "")), ["site \"a\": enforcement.mode: tag → refuse"]);
-        assert!(changes(&with("mode = \"tag\"\n", ""), &with("mode = \"tag\"\n", tags)).is_empty());
-    }
-
-    #[test]
-    fn sites_listeners_and_overrides_are_identified_by_what_names_them() {
-        let over = |scope: &str, mode: &str| format!("modes.\"{scope}\" = \"{mode}\"\n");
-        let (gpt, search) = ("agent:GPTBot", "category:search");
-        let both = with("", &(over(gpt, "refuse") + &over(search, "tag")));
-        let site = |what: &str| format!("site \"a\": modes{what}");
-        let keys = |before: &[&str], after: &[&str]| site(&format!(": {before:?} → {after:?}"));
-        let second =
-            "[[listener]]\naddress = \"127.0.0.1:81\"\n[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n";
-        let trusting = with("", "").replace(":80\"\n", ":80\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n");
-        let third = over(search, "tag") + "modes.\"agent:GPTBot\" = [\"refuse\", \"off\"]\n";
-        for (before, after, want) in [
-            (
-                &both,
-                &with("", &over(search, "tag")),
-                vec![keys(&[gpt, search], &[search]), site("[agent:GPTBot]: { mode = \"refuse\" } → not set")],
-            ),
-            (
-                &both,
-                &with("", &(over(gpt, "tag") + &over(search, "tag"))),
-                vec![site("[agent:GPTBot].mode: refuse → tag")],
-            ),
-            (
-                &both,
-                &with("", &(over(search, "tag") + &over(gpt, "refuse"))),
-                vec![keys(&[gpt, search], &[search, gpt])],
-            ),
-            (
-                &with("", &(over(search, "tag") + &over(gpt, "refuse"))),
-                &with("", &third),
-                vec![
-                    keys(&[search, gpt], &[search, gpt, gpt]),
-                    site("[agent:GPTBot #2]: not set → { mode = \"off\" }"),
-                ],
-            ),
-            (
-                &with("", ""),
-                &trusting,
-                vec!["listener[127.0.0.1:80].trusted_proxies: [] → [\"10.0.0.0/8\"]".to_owned()],
-            ),
-        ] {
-            assert_eq!(changes(before, after), want);
-        }
-        let none = with("", "");
-        let listener = "{ address = \"127.0.0.1:81\", certificate = [], kind = \"proxy\", proxy_protocol = false, \
-                        trusted_proxies = [] }";
-        let expected = [&*format!("listener[127.0.0.1:81]: not set → {listener}"), "site \"b\": new"];
-        assert_eq!(changes(&none, &with("", second)), expected);
-        let expected = [&*format!("listener[127.0.0.1:81]: {listener} → not set"), "site \"b\": gone"];
-        assert_eq!(changes(&with("", second), &none), expected);
-    }
-
-    #[test]
     fn a_long_value_is_cut_and_text_that_is_no_config_has_no_changes() {
         let long = |end: &str| with("", &format!("robots.text = \"# {}{end}\"\n", "é".repeat(1000)));
         assert_eq!(changes(&long("a"), &long("b")).len(), 1);
@@ -383,36 +316,8 @@ mod tests {
         assert!(change.starts_with("site \"a\": robots.text: not set → # éé") && change.ends_with('…'), "{change}");
         assert_eq!(change.chars().filter(|char| *char == 'é').count(), SHOWN - 2);
         assert_eq!(setting_changes(&with("", ""), "mode = 1"), None);
-    }
-
-    #[test]
-    fn what_a_change_takes_effect_with() {
-        let all = |before: &str, after: &str| setting_changes(before, after).expect("two configs").remove(0);
-        let none = with("", "");
-        for (other, is_for_start, is_of_source) in [
-            (with("workers = 3\n", ""), true, false),
-            (with("", "[log]\nformat = \"text\"\n"), true, false),
-            (with("", "[admin]\nhosts = [\"a\"]\n"), true, false),
-            (with("", "[admin]\naddress = \"127.0.0.1:82\"\n"), true, false),
-            (with("", "[[admin.user]]\nuid = 7\nrole = \"admin\"\n"), false, false),
-            (with("", "[fleet]\nreplicas = [\"127.0.0.1:82\"]\n"), false, false),
-            (with("", "[admin]\nenabled = false\n"), true, false),
-            (with("", "[limits]\ndrain = \"5s\"\n"), false, false),
-            (with("", "robots.path = \"x\"\n"), false, true),
-            (with("grace = \"1h\"\n", ""), false, false),
-            (with("", "enforcement.mode = \"tag\"\n"), false, false),
-        ] {
-            let change = all(&none, &other);
-            assert_eq!((change.is_for_start(), change.is_of_source()), (is_for_start, is_of_source), "{change}");
-        }
-        let admin = "[admin]\nsocket = \"a\"\n";
-        assert_eq!(changes(&none, &with("", admin)), ["admin.socket: not set → a"]);
-        assert_eq!(changes(&with("", admin), &none), ["admin.socket: a → not set"]);
-        assert!(changes(&none, &with("", "[admin]\n")).is_empty());
-        let change =
-            all(&with("", admin), &with("", &format!("{admin}[[admin.listener]]\naddress = \"127.0.0.1:82\"\n")));
-        let listener = "{ address = \"127.0.0.1:82\", certificate = [], from = [] }";
-        assert_eq!(change.to_string(), format!("admin.listener[127.0.0.1:82]: not set → {listener}"));
-        assert!(change.is_of_whole_table() && change.is_for_start());
+        let trusting = with("", "").replace(":80\"\n", ":80\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n");
+        let want = ["listener[127.0.0.1:80].trusted_proxies: [] → [\"10.0.0.0/8\"]"];
+        assert_eq!(changes(&with("", ""), &trusting), want);
     }
 }

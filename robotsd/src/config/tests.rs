@@ -7,6 +7,7 @@ use super::keys::Keys;
 use super::*;
 use crate::edge;
 use crate::render::Colour;
+use crate::render::test_cases::check_cases;
 use crate::upstream;
 
 /// Writes a config file to a temporary folder. Returns the folder and the path of the file.
@@ -205,25 +206,9 @@ fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
     assert!(of("state_dir = 1\n").is_err(), "the value that cannot be read may be the state directory");
 }
 
-/// The file contains configs with mistakes, each with the expected messages: `line:column: message;
-/// help`. After messages have changed, run the test with `UPDATE=1` in the environment to write the
-/// new messages to the file, and read them before committing.
 #[test]
 fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
-    let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/config_mistakes.txt");
-    let text = std::fs::read_to_string(&cases).expect("the cases");
-    let mut found = String::new();
-    for case in text.split("### ").skip(1) {
-        let (title, rest) = case.split_once('\n').expect("a title");
-        let (config, _) = rest.split_once("---\n").expect("an answer");
-        found += &format!("### {title}\n{config}---\n{}", answers(config));
-    }
-    if std::env::var_os("UPDATE").is_some() {
-        return std::fs::write(&cases, &found).expect("written");
-    }
-    for (found, want) in found.split("### ").zip(text.split("### ")) {
-        assert_eq!(found, want);
-    }
+    check_cases("config_mistakes.txt", answers);
 }
 
 #[test]
@@ -274,7 +259,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
 fn answers(text: &str) -> String {
     let (folder, path) = file(text);
     let error = Config::load(&path).expect_err(text);
-    let answer = |problem: &crate::render::Diagnostic| {
+    let answer = |problem: &crate::render::FoundProblem| {
         let snippet = problem.snippet(Colour::Plain);
         assert!(text.is_empty() || snippet.contains('^'), "{snippet}");
         let line = problem.to_string().replace(&format!("{}/", folder.path().display()), "");

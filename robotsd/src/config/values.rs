@@ -261,9 +261,8 @@ mod tests {
 
     #[test]
     fn sizes_have_binary_and_decimal_units() {
-        for (text, want) in
-            [("64KiB", 65_536), ("64 KiB", 65_536), ("1MiB", 1 << 20), ("2GB", 2_000_000_000), ("10B", 10)]
-        {
+        let cases = [("64KiB", 65_536), ("64 KiB", 65_536), ("1MiB", 1 << 20), ("2GB", 2_000_000_000), ("10B", 10)];
+        for (text, want) in cases {
             assert_eq!(Size::parse(text).map(|size| size.0), Some(want), "{text}");
         }
         for text in "64 64K 64kib KiB -1B 1.5MiB 99999999999999999999B 18446744073709551615GiB".split(' ') {

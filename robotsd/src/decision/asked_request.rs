@@ -168,8 +168,7 @@ mod tests {
         map
     }
 
-    /// Returns method, target and host of the request in a question with these fields, or the
-    /// error.
+    /// Returns method, target and host of the request in a question, or the error.
     fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
         let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault)?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))

@@ -39,12 +39,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
+use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use tower_robots::layer::{Record, RobotsLayer};
-use tower_robots::parts::{Answer, OriginalRequest, Outcome};
+use tower_robots::parts::{Answer, OriginalRequest, Outcome, ResponseFields};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
@@ -88,6 +88,8 @@ struct Answered {
 struct RequestDecision {
     outcome: Outcome,
     record: Option<Box<Record>>,
+    /// Fields that the proxy may add to the response.
+    fields: Vec<(HeaderName, HeaderValue)>,
     /// The site that made the decision, if any.
     site: Option<Arc<str>>,
     counted: Option<Counted>,
@@ -227,24 +229,24 @@ impl DecisionState {
             let (asked, site) = (question.original()?, question.site());
             self.decide_about(Preset::EnvoyGrpc, &request, &asked, site.as_deref(), QuestionKind::Decision).await
         };
-        let RequestDecision { outcome, record, site, counted } = match decided.await {
+        let RequestDecision { outcome, record, fields, site, counted } = match decided.await {
             Ok(decided) => decided,
             Err(error) => {
                 self.counts.siteless(request.method().into(), StatusCode::OK);
                 let given_up = self.give_up(error);
                 let is_passed = given_up.status().is_success();
-                return if is_passed { ext_authz::allowed(None, None) } else { ext_authz::denied(given_up, None) };
+                return if is_passed { ext_authz::allowed(None, &[], None) } else { ext_authz::denied(given_up, None) };
             }
         };
         // The response to the proxy is counted, not the response to the client.
         self.answered(counted.as_ref(), request.method(), StatusCode::OK);
         let metadata = site.zip(record.as_deref()).map(|(site, record)| ext_authz::metadata(&site, record));
         match outcome {
-            Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), metadata),
+            Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), &fields, metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
             // Requests are stopped only by `Outcome::Respond`. So this arm covers Outcome::Pass and
             // variants that later versions of the library may add.
-            _ => ext_authz::allowed(None, metadata),
+            _ => ext_authz::allowed(None, &fields, metadata),
         }
     }
 
@@ -309,7 +311,7 @@ impl DecisionState {
         set_client(question, preset.address(question.headers()));
         let question = &*question;
         let original = preset.read(question.method(), &asked.preset[at..], question.headers())?;
-        let RequestDecision { outcome, record, counted, .. } =
+        let RequestDecision { outcome, record, fields, counted, .. } =
             self.decide_about(preset, question, &original, asked.site.as_deref(), asked.kind).await?;
         let mut response = match outcome {
             Outcome::Tag => {
@@ -324,6 +326,9 @@ impl DecisionState {
             // variants that later versions of the library may add.
             _ => response::pass(),
         };
+        for (name, value) in fields {
+            response.headers_mut().append(name, value);
+        }
         if let Some(record) = record.filter(|record| record.action != Action::Pass) {
             response.extensions_mut().insert(*record);
         }
@@ -358,7 +363,8 @@ impl DecisionState {
         }
         let original = OriginalRequest::of(question).with_method(&asked.method).with_host(asked.host);
         let Some((DecisionSite { judge, quiet }, target)) = strictest(possible, original, asked) else {
-            return Ok(RequestDecision { outcome: Outcome::Pass, record: None, site: None, counted: None });
+            let (fields, outcome) = (Vec::new(), Outcome::Pass);
+            return Ok(RequestDecision { outcome, record: None, fields, site: None, counted: None });
         };
         if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
@@ -379,11 +385,12 @@ impl DecisionState {
             }
             QuestionKind::Refusal => (decided(quiet, &original), None),
         };
-        let Answer { mut outcome, record, .. } = answer;
+        let Answer { mut outcome, record, response_fields, .. } = answer;
+        let fields = response_fields.map(ResponseFields::for_proxy).unwrap_or_default();
         if let Outcome::Respond(response) = &mut outcome {
             response::as_refusal(response);
         }
-        Ok(RequestDecision { outcome, record, site: Some(Arc::clone(&judge.name)), counted })
+        Ok(RequestDecision { outcome, record, fields, site: Some(Arc::clone(&judge.name)), counted })
     }
 
     fn give_up(&self, error: QuestionError) -> Response<Bytes> {

@@ -14,6 +14,7 @@
 //! | `action` | `pass`, `tag` or `refuse` |
 //! | `verdict` | `Robots-Verdict` of a tagged request |
 //! | `status` | of the refusal |
+//! | `content_usage`, `link`, `x_robots_tag`, `vary` and others | fields for the response, named like them with `_` for `-` |
 //! | `agent`, `reason`, `group`, `rule`, `line` | of the verdict, if the request is tagged or refused: as in the log |
 //!
 //! The refusal itself is not returned in a variable, because HAProxy would escape its line breaks
@@ -109,6 +110,10 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
                 variables.text("verdict", verdict.as_bytes());
             }
             None => variables.text("action", b"pass"),
+        }
+        for name in response.headers().keys().filter(|name| **name != Record::FIELD) {
+            let lines: Vec<_> = response.headers().get_all(name).iter().map(HeaderValue::as_bytes).collect();
+            variables.text(&name.as_str().replace('-', "_"), &lines.join(&b", "[..]));
         }
     } else {
         // The response is a refusal or the rejection of an invalid question. A rejection also

@@ -58,23 +58,6 @@ word_enum! {
     }
 }
 
-impl fmt::Display for ConnectionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.as_str())?;
-        if let Some(peer) = self.peer {
-            write!(f, " {peer}")?;
-        }
-        if !self.detail.is_empty() {
-            // The detail may quote bytes from a client. Escaping keeps an event on one line.
-            write!(f, ": {}", self.detail.escape_debug())?;
-        }
-        if self.count > 1 {
-            write!(f, " ({} times)", self.count)?;
-        }
-        Ok(())
-    }
-}
-
 /// The kind and cause of the error that ended a connection.
 pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
@@ -120,22 +103,10 @@ mod tests {
         }
         reporter.report(ConnectionErrorKind::Full, None, &"");
         let reported = reported.lock();
-        // There is one report per second of the clock, and even a short burst may extend over two
-        // of them.
+        // Each second has one report, and even a short burst may extend over two of them.
         let seconds = begun.elapsed().as_secs() as usize + 2;
         assert!((2..=1 + seconds).contains(&reported.len()), "{reported:?}");
         assert_eq!(reported[0].count, 1);
         assert_eq!(reported.last().unwrap().kind, ConnectionErrorKind::Full);
-    }
-
-    #[test]
-    fn an_event_stays_on_one_line() {
-        let error = ConnectionError {
-            kind: ConnectionErrorKind::Protocol,
-            peer: Some(([127, 0, 0, 1], 9).into()),
-            detail: "bad\nline".into(),
-            count: 3,
-        };
-        assert_eq!(error.to_string(), "protocol 127.0.0.1:9: bad\\nline (3 times)");
     }
 }

@@ -16,7 +16,6 @@ pub(crate) struct ServedEdge {
     pub(crate) address: SocketAddr,
     pub(crate) edge: Edge,
     pub(crate) served: JoinHandle<()>,
-    /// The errors that the edge has reported.
     pub(crate) reported: &'static Mutex<Vec<ConnectionError>>,
     stop: Option<oneshot::Sender<()>>,
 }
@@ -100,8 +99,12 @@ impl ServedEdge {
         self.reported.lock().iter().find(|error| error.kind == kind).unwrap().detail.clone()
     }
 
-    /// Returns the reported errors in the format of the log.
+    /// Returns the reported errors, each with its kind, client and detail.
     pub(crate) fn messages(&self) -> Vec<String> {
-        self.reported.lock().iter().map(ToString::to_string).collect()
+        let text = |error: &ConnectionError| {
+            let peer = error.peer.map(|peer| format!(" {peer}")).unwrap_or_default();
+            format!("{}{peer}: {}", error.kind.as_str(), error.detail)
+        };
+        self.reported.lock().iter().map(text).collect()
     }
 }

@@ -1,5 +1,4 @@
-//! Fuzzing entry points for input from clients, proxies and certificate files. They check
-//! properties that must hold for any bytes.
+//! Fuzzing entry points: properties that must hold for any bytes of clients and proxies.
 
 use std::net::SocketAddr;
 
@@ -60,8 +59,7 @@ pub fn forwarded_fields(octets: &[u8]) {
     assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "an invalid host");
 }
 
-/// Checks that the entry which the client's own proxy has added is found, whatever entries the
-/// client wrote before it.
+/// The entry of the client's proxy is found, whatever entries the client wrote before it.
 pub fn hops(octets: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
     let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));
@@ -76,8 +74,7 @@ pub fn hops(octets: &[u8]) {
     }
 }
 
-/// Checks a PROXY header. Every prefix is incomplete or has the same result, and bytes after the
-/// header change nothing.
+/// Checks a PROXY header. Prefixes are incomplete or equal, and later bytes change nothing.
 pub fn proxy_header(octets: &[u8]) {
     let whole = proxy_protocol::parse(octets);
     for end in 0..octets.len().min(256) {

@@ -33,8 +33,7 @@ const WRITES: usize = 6;
 /// Time to wait after each write. By then, the server has sent all of its answers.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// All deadlines of the server. They are longer than all pauses together, so that no deadline
-/// passes while the client still writes.
+/// All deadlines of the server. Longer than all pauses, so that none passes early.
 const DEADLINE: Duration = Duration::from_millis(40);
 
 /// The requests that have arrived at the service.
@@ -79,7 +78,6 @@ pub(crate) enum Server {
 }
 
 impl Server {
-    /// Serves a connection until it ends.
     pub(crate) async fn serve(self, socket: Socket, service: impl EdgeService, limits: EdgeLimits) {
         let settings = Arc::new(ConnectionSettings::new(limits, None));
         let (_stop, stopped) = watch::channel(false);
@@ -144,8 +142,7 @@ pub fn connection(octets: &[u8], runtime: &Runtime) -> usize {
         let end = left.windows(SEPARATOR.len()).position(|window| window == SEPARATOR).unwrap_or(left.len());
         let (write, rest) = left.split_at(end);
         let write = Bytes::copy_from_slice(write);
-        // hyper alone would reject targets that the edge escapes. So both servers are sent the
-        // escaped form.
+        // hyper alone would reject targets that the edge escapes. Both are sent the escaped form.
         writes.push(request::escaped(&write).unwrap_or(write));
         left = rest.get(SEPARATOR.len()..).unwrap_or_default();
     }

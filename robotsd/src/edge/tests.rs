@@ -114,8 +114,7 @@ fn get(uri: &str) -> http::request::Builder {
     Request::builder().uri(uri)
 }
 
-/// Starts an edge whose service never answers. Also returns signals for the beginning and the end
-/// of a request.
+/// Starts an edge whose service never answers. Also returns signals for begin and end.
 fn unanswered() -> (ServedEdge, &'static Notify, oneshot::Receiver<()>) {
     let (alive, gone) = oneshot::channel::<()>();
     let alive = Arc::new(Mutex::new(Some(alive)));

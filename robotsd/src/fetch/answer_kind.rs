@@ -238,8 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what the library's crawler API allows after this outcome, if there was no earlier
-    /// one.
+    /// Returns what the library's crawler API allows after this outcome, if it is the first.
     fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
         let now = SystemTime::UNIX_EPOCH;
         let mut cache = CrawlerCache::default();

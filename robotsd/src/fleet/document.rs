@@ -19,12 +19,13 @@
 //! even if it reuses the ID of another site's off switch. Numbers have an upper bound, so that a
 //! damaged number cannot make later writes fail.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use tower_robots::live::VersionHashPrefix;
+
+use crate::render::cut;
 
 /// Scope of an off switch for all sites.
 pub(crate) const EVERY_SITE: &str = "*";
@@ -41,6 +42,10 @@ const MAX_TIME: u64 = 253_402_300_799;
 
 /// Maximum length of an epoch, in bytes.
 const MAX_EPOCH: usize = 64;
+
+/// Maximum number of characters of a damaged field that a message shows. Such fields can have any
+/// length.
+const MAX_SHOWN: usize = 40;
 
 /// Name and value of a field in the hash.
 pub(super) type Field = (Vec<u8>, Vec<u8>);
@@ -249,7 +254,7 @@ fn text(value: &[u8]) -> Result<&str, String> {
 fn number(text: &str) -> Result<u64, String> {
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|number| is_decimal && *number <= MAX_NUMBER);
-    number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", value = shortened(text)))
+    number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", cut(text, MAX_SHOWN)))
 }
 
 /// Parses the stamp of an entry. If this fails, returns an empty stamp and the error: the entry
@@ -263,17 +268,8 @@ fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
 
 fn epoch(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && text.len() <= MAX_EPOCH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let why = || format!("{value:?} is not 1 to {MAX_EPOCH} letters and digits", value = shortened(text));
+    let why = || format!("{value:?} is not 1 to {MAX_EPOCH} letters and digits", cut(text, MAX_SHOWN));
     is_plain.then(|| text.to_owned()).ok_or_else(why)
-}
-
-/// Returns the beginning of a string for a message, because damaged fields can contain strings of
-/// any length.
-fn shortened(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(40) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-        None => Cow::Borrowed(text),
-    }
 }
 
 /// Deserializes a rev, which must be at most [`MAX_NUMBER`].

@@ -15,7 +15,6 @@ impl Member {
         self.is_every_site_off() || self.is_marked(site)
     }
 
-    /// Reports whether the fleet has accepted this version of a site.
     pub(crate) fn accepted(&self, site: &str, hash: &str) -> bool {
         self.accepts().get(site).is_some_and(|accept| accept.is_of(hash))
     }
@@ -199,8 +198,7 @@ fn no_damaged_field_hides_another() {
         assert!(member.is_off("blog") && member.is_off("any"), "{field} {value:?}");
         assert!(field != "off:shop:n" || member.is_off("shop"), "{field} {value:?}");
         assert!(member.accepted("shop", "one"), "{field} {value:?}");
-        // Each of the values is damage for every field except the tag, because any string is a
-        // valid tag.
+        // Each value is damage for every field except the tag, as any string is a valid tag.
         match seen.standing {
             DocumentState::Damaged(fields) => assert!(fields.len() == 1 && fields[0].contains(field), "{fields:?}"),
             standing => assert_eq!((standing, field), (DocumentState::Current, "tag"), "{value:?}"),

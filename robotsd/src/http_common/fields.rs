@@ -314,29 +314,11 @@ mod tests {
 
     #[test]
     fn forged_fields_are_removed_however_they_are_spelled() {
-        for name in [
-            "Robots-Verdict",
-            "rOBOTS_vERDICT",
-            "Robots.Verdict",
-            "X-Forwarded-For",
-            "X_Forwarded_For",
-            "X-Forwarded-Uri",
-            "X-Forwarded-Method",
-            "X-Original-URI",
-            "X-Original-URL",
-            "X-Real-IP",
-            "X_Real-IP",
-            "Forwarded",
-            "X-Request-Id",
-            "Proxy",
-            "pROXY",
-            "CF-Connecting-IP",
-            "cf_connecting_ip",
-            "True-Client-IP",
-            "True_Client-IP",
-            "Transfer_Encoding",
-            "Content_Length",
-        ] {
+        let names = "Robots-Verdict rOBOTS_vERDICT Robots.Verdict X-Forwarded-For X_Forwarded_For \
+            X-Forwarded-Uri X-Forwarded-Method X-Original-URI X-Original-URL X-Real-IP X_Real-IP Forwarded \
+            X-Request-Id Proxy pROXY CF-Connecting-IP cf_connecting_ip True-Client-IP True_Client-IP \
+            Transfer_Encoding Content_Length";
+        for name in names.split(' ') {
             assert!(cleaned(&[(name, "forged")]).is_empty(), "{name}");
         }
         for name in

@@ -287,15 +287,13 @@ mod tests {
         let mut budget = FrameBudget::new(start);
         let takes = |budget: &mut FrameBudget, kind| assert!(budget.received(frame(kind, 4), || start), "{kind}");
         for _ in 0..100_000 {
-            // The client updates both windows for each KiB that it reads, and sends a PING for each
-            // frame.
+            // The client updates both windows for each KiB, and sends a PING for each frame.
             budget.sent(frame(DATA, 16 * 1024));
             (0..32).for_each(|_| takes(&mut budget, 8));
             takes(&mut budget, 6);
         }
         for _ in 0..100_000 {
-            // The server sends small messages. After each message, the client updates both windows
-            // and sends a PING.
+            // The server sends small messages. After each, the client updates windows and PINGs.
             budget.sent(frame(DATA, 20));
             [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
         }

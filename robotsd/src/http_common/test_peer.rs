@@ -50,7 +50,6 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("this should have happened long ago")
 }
 
-/// Returns a listener on a free port, and its address.
 pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
@@ -59,8 +58,7 @@ pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Returns an address that refuses connections. The socket is bound, so that no other process gets
-/// its port, but it never listens.
+/// Returns an address that refuses connections. Its bound socket never listens.
 pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_reuseaddr(true).expect("a socket");
@@ -91,7 +89,6 @@ pub(crate) fn shared<T: Default>() -> &'static T {
     Box::leak(Box::default())
 }
 
-/// Waits until the condition holds.
 pub(crate) async fn wait_until(is_so: impl Fn() -> bool) {
     soon(async {
         while !is_so() {
@@ -152,8 +149,7 @@ impl Raw {
         peers
     }
 
-    /// Opens `count` connections. Sends a request on each and waits for its answer, which must have
-    /// status 200.
+    /// Opens `count` connections. Sends a request on each, which must get 200.
     pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -184,13 +180,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         soon(self.socket.shutdown()).await.expect("an open connection");
     }
 
-    /// Sends a request and reads its response.
     pub(crate) async fn ask(&mut self, request: &str) -> RawMessage {
         self.send(request).await;
         self.message().await
     }
 
-    /// Reads one whole message: a head and its body.
     pub(crate) async fn message(&mut self) -> RawMessage {
         let head = self.until(b"\r\n\r\n").await;
         let mut message = RawMessage { head, body: String::new() };
@@ -212,7 +206,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         message
     }
 
-    /// Reads up to and including a delimiter.
     pub(crate) async fn until(&mut self, delimiter: &[u8]) -> String {
         match soon(self.up_to(delimiter)).await {
             Some(octets) => String::from_utf8(octets).expect("text"),
@@ -233,8 +226,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads up to and including a delimiter. Returns false if the connection ends before the
-    /// delimiter.
+    /// Reads up to and including a delimiter. Returns false if the connection ends first.
     pub(crate) async fn heard(&mut self, delimiter: &[u8]) -> bool {
         self.up_to(delimiter).await.is_some()
     }
@@ -262,15 +254,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads the next request, which must have no body, and returns its target. Returns `None` if
-    /// the connection has ended.
+    /// Reads the next request, which must have no body, and returns its target. `None` at the end.
     pub(crate) async fn asked(&mut self) -> Option<String> {
         let head = self.up_to(b"\r\n\r\n").await?;
         String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
     }
 
-    /// Sends this number of bytes, with no limit on the time that the other side takes to read
-    /// them.
+    /// Sends this many bytes, however long the other side takes to read them.
     pub(crate) async fn pour(&mut self, octets: usize) {
         let some = [b'x'; 16 * 1024];
         let mut left = octets;
@@ -348,7 +338,6 @@ impl Http2Client {
         self.sender.send_request(request.body(()).unwrap(), is_whole).unwrap()
     }
 
-    /// Returns the response to a request without a body.
     pub(crate) async fn ask(&mut self, request: Builder) -> Result<Response<Vec<u8>>, h2::Error> {
         let (response, _) = self.begin(request, true).await;
         let (head, body) = soon(response).await?.into_parts();

@@ -345,8 +345,7 @@ mod tests {
     fn what_is_past_the_bound_is_left_out_from_the_end_and_counted() {
         let text = exposition(ExpositionFormat::Text).finish_within(5);
         assert!(text.contains("robotsd_metrics_series 5\n"), "{text}");
-        // Fourteen series are dropped: one of the two decision series, and the thirteen series of
-        // the histogram.
+        // Fourteen series are dropped: one of two decision series, and thirteen of the histogram.
         assert!(text.contains("robotsd_metrics_series_dropped 14\n"), "{text}");
         assert!(text.contains("} 17\n") && !text.contains("duration"), "{text}");
     }
@@ -381,8 +380,7 @@ mod tests {
             (&["application/openmetrics-text;q=0,*/*"], Text),
             (&["text/plain;q=0, */*;q=0.1"], OpenMetrics),
             (&["application/openmetrics-text;q=2, text/plain"], Text),
-            // The header of Prometheus 2.42, and the header in its documentation, whose last member
-            // is not a valid range.
+            // The headers of Prometheus 2.42 and of its documentation, with an invalid last member.
             (
                 &["application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                    text/plain;version=0.0.4;q=0.5,*/*;q=0.1"],

@@ -148,6 +148,8 @@ families! {
     QUESTIONS_WITHOUT_USER_AGENT = Counter "robotsd_questions_without_user_agent",
         "Decision requests of other proxies without a User-Agent, by site. No crawler can be recognised in such a \
          request.";
+    FIELDS_KEPT = Counter "robotsd_response_fields_kept",
+        "Fields that robotsd did not add to responses of a site, because the upstream had set them already.";
     ROBOTS_TXT_REQUESTS = Counter "robotsd_robots_txt_requests",
         "Requests for /robots.txt, by crawler and status code. The label crawler is none if the agent is not a \
          crawler.";

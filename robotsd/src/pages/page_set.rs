@@ -8,7 +8,7 @@ use tower_robots::source::HostMap;
 use tower_robots::source::fetch::FetchUrl;
 
 use crate::input::ReadInput;
-use crate::target_url::TargetUrl;
+use crate::target_url::{TargetUrl, listed};
 
 /// Maximum number of pages that are kept from a list. It is the number that the sitemap protocol
 /// allows in one sitemap.
@@ -61,11 +61,10 @@ impl PageSet {
         }
     }
 
-    /// Adds a page of the site by its path and query. Removes a fragment, and a comment behind the
-    /// path with the spaces before it.
+    /// Adds a page of the site by its path and query, without a fragment.
     pub(crate) fn add_target(&mut self, target: &[u8]) {
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
-        let target = target[..end].trim_ascii_end();
+        let target = &target[..end];
         if target.len() > MAX_PAGE_LENGTH {
             return;
         }
@@ -147,12 +146,11 @@ pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Resul
     let text = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&octets);
     for (number, line) in text.split(|octet| *octet == b'\n').enumerate() {
         let column = line.len() - line.trim_ascii_start().len() + 1;
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
+        let Some(target) = listed(line) else {
             continue;
-        }
+        };
         let url =
-            TargetUrl::parse(line).map_err(|error| format!("{}:{}:{column}: {error}", path.display(), number + 1))?;
+            TargetUrl::parse(target).map_err(|error| format!("{}:{}:{column}: {error}", path.display(), number + 1))?;
         pages.add(&url, &hosts);
     }
     match (pages.found, pages.of_others) {
@@ -184,6 +182,16 @@ mod tests {
         assert_eq!(numbers.len(), 782);
         assert_eq!(pages(0), []);
         assert_eq!(pages(3000).len(), 1);
+    }
+
+    #[test]
+    fn of_more_pages_than_a_sitemap_may_have_every_second_is_kept() {
+        let kept = |count: usize| {
+            let mut set = PageSet::within(usize::MAX);
+            (0..count).for_each(|number| set.add_target(format!("/{number}").as_bytes()));
+            set.into_pages().len()
+        };
+        assert_eq!([kept(MAX_PAGES), kept(MAX_PAGES + 100)], [50_000, 25_050]);
     }
 
     fn read(text: &str) -> Result<Vec<String>, String> {

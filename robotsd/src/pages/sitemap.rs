@@ -433,8 +433,7 @@ mod tests {
             octets in prop::collection::vec(prop::sample::select(&b"a\n\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xED\xA0"[..]), 4..60),
             lengths in prop::collection::vec(1_usize..5, 1..4),
         ) {
-            // With this prefix, the text begins with neither a byte order mark nor a compression
-            // header.
+            // With this prefix, a text has neither a byte order mark nor a compression header.
             let octets = [b"text", &octets[..]].concat();
             let mut text = SitemapText::of(Pieces(&octets, lengths.iter().cycle())).unwrap();
             let mut read = String::new();

@@ -9,17 +9,15 @@ use super::page_set::OwnHosts;
 use super::sitemap::{Listed, MAX_LOCATION_LENGTH, read_sitemap};
 use super::sitemap_walk::{MAX_SITEMAPS, SitemapWalk};
 
-/// Parses a document as a sitemap. The result must be the same if the document is compressed or
-/// arrives in pieces. Locations and errors must be bounded. A walk must end even if every URL
-/// returns this document.
+/// Parses a document as a sitemap. Compression and pieces must not change the result. Locations and
+/// errors must be bounded. A walk must end even if every URL returns this document.
 pub fn sitemap(octets: &[u8]) {
     let plain = listed(octets);
     let length = octets.len() % 7 + 1;
     let is_packed = octets.starts_with(&[0x1F, 0x8B]);
     let (in_pieces, fault) = listed(Pieces { octets, length });
     if is_packed && plain.1.is_some() {
-        // If the compressed bytes are cut, a decoder that gets them all at once returns less of the
-        // text before the cut.
+        // If the compressed bytes are cut, a decoder that gets all at once returns less text.
         assert!(fault.is_some(), "no fault in pieces of {length}");
         assert!(
             in_pieces.starts_with(&plain.0) || plain.0.starts_with(&in_pieces),

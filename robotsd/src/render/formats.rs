@@ -1,6 +1,5 @@
-//! Formats findings for programs: as workflow commands, which GitHub shows next to the lines of a
-//! pull request; as JSON, one object per line; as Markdown, for a comment on a pull request. It
-//! also formats rows of CSV files.
+//! Formats findings as JSON, one object per line, and as Markdown, for a comment on a pull request.
+//! It also formats rows of CSV files.
 
 use std::io::{self, Write};
 
@@ -11,61 +10,9 @@ use serde::Serialize;
 use serde_json::json;
 use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity};
 
-use super::answer_finding::{AnswerFinding, Checked};
+use super::checked::Checked;
+use super::found_problem::FoundProblem;
 use super::printable::{plural, printable, write_json};
-
-pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    let file = property(&printable(checked.name));
-    for finding in checked.report {
-        let (line, column, code) = (finding.line, finding.column, finding.code);
-        let place = format!("file={file},line={line},col={column},title={code}");
-        let (help, url) = (finding.help.as_deref(), Lint::of_code(code).map(Lint::url));
-        annotate(out, finding.severity, &place, &finding.message, help, url.as_deref())?;
-    }
-    checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
-}
-
-/// Writes findings about responses as workflow commands. They have no file and line, so the message
-/// contains the URL.
-pub(super) fn github_answers(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
-    findings.iter().try_for_each(|finding| {
-        let AnswerFinding { requested, code, severity, message, help, url, .. } = finding;
-        let message = format!("{requested}: {message}");
-        annotate(out, *severity, &format!("title={code}"), &message, help.as_deref(), Some(url))
-    })
-}
-
-pub(super) fn annotate(
-    out: &mut impl Write,
-    severity: Severity,
-    properties: &str,
-    message: &str,
-    help: Option<&str>,
-    url: Option<&str>,
-) -> io::Result<()> {
-    let help = help.map_or_else(String::new, |help| format!("%0Ahelp: {}", data(help)));
-    let see = url.map_or_else(String::new, |url| format!("%0Asee {}", data(url)));
-    writeln!(out, "::{} {properties}::{}{help}{see}", command(severity), data(message))
-}
-
-const fn command(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "notice",
-    }
-}
-
-/// Escapes the message of a workflow command.
-fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-/// Escapes a property of a workflow command. Commas and colons end a property, so they are escaped,
-/// too.
-pub(super) fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
-}
 
 #[derive(Serialize)]
 struct FindingRecord<'a> {
@@ -140,11 +87,11 @@ pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result
 #[template(path = "render/answers_markdown.txt", whitespace = "preserve")]
 struct AnswersMarkdown<'a> {
     name: String,
-    findings: &'a [AnswerFinding],
+    findings: &'a [FoundProblem],
 }
 
 /// Writes a table of the findings about a response, or nothing if there are none.
-pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[AnswerFinding]) -> io::Result<()> {
+pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[FoundProblem]) -> io::Result<()> {
     match findings {
         [] => Ok(()),
         _ => writeln!(out, "{}", AnswersMarkdown { name: markdown_code(&printable(name)), findings }),
@@ -228,6 +175,7 @@ mod tests {
     use tower_robots::check::{Options, check};
     use tower_robots::rules::RobotsTxt;
 
+    use super::super::found_problem::github;
     use super::*;
 
     /// Returns what `write` writes about a file with this name.
@@ -271,10 +219,8 @@ mod tests {
     #[test]
     fn code_of_a_message_is_the_text_and_not_how_it_is_quoted() {
         let text = "a\\b \"c\"\u{202e}";
-        assert_eq!(
-            markdown_text(&format!("{text:?} is odd")),
-            format!("{} is odd", markdown_code("a\\b \"c\"\\u{202e}"))
-        );
+        let want = format!("{} is odd", markdown_code("a\\b \"c\"\\u{202e}"));
+        assert_eq!(markdown_text(&format!("{text:?} is odd")), want);
     }
 
     #[test]

@@ -1,15 +1,20 @@
-//! Writes problems of a config, and of the files that its sites serve, in the formats of `config
-//! check`. A problem shared by many sites is written once.
+//! The record of a problem that a command reports: of a config, of a file that a site serves, or of
+//! a server's response. It also writes problems as snippets, lines, JSON and annotations. A problem
+//! shared by many sites is written once.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::{self, Write};
+use std::ops::Range;
 
+use annotate_snippets::{Group, Origin};
 use serde::Serialize;
 use tower_robots::check::{Finding, Lint, Severity};
 
-use super::diagnostic::{Diagnostic, complain_at};
-use super::formats::{annotate, property};
-use super::printable::{complain, printable, write_json};
+use super::checked::Checked;
+use super::printable::{complain, printable, styled_stderr, write_json};
+use super::secrets::{without_passwords, without_secret};
+use super::text::{Colour, LineSnippet, help, level, renderer};
 
 /// Minimum number of sites with the same problem for writing the problem only once.
 const MANY: usize = 4;
@@ -17,24 +22,44 @@ const MANY: usize = 4;
 /// Maximum number of further sites to name in a message for people.
 const NAMED: usize = 8;
 
-/// A problem of a config, or of a file that a site serves.
-#[derive(Clone, Debug, Serialize)]
+/// A lint for servers' responses.
+#[derive(Debug)]
+pub(crate) struct AnswerLint {
+    /// A permanent code, in kebab-case.
+    pub(crate) code: &'static str,
+    /// The usual severity of the lint's findings.
+    pub(crate) severity: Severity,
+    /// A short description of the finding.
+    pub(crate) summary: &'static str,
+    /// Why such a finding matters, in one paragraph.
+    pub(crate) why: &'static str,
+}
+
+/// A problem of a config, of a file that a site serves, or of a server's response. The `Display`
+/// form of a problem in a file is one line, for the log: `file:line:column: message; help`.
+#[derive(Clone, Debug, Serialize, derive_more::Display)]
+#[display(
+    "{}:{}:{}: {message}{}",
+    file.as_deref().unwrap_or_default(), line.unwrap_or_default(), column.unwrap_or_default(),
+    help.as_ref().map(|help| format!("; {help}")).unwrap_or_default()
+)]
 pub(crate) struct FoundProblem {
+    /// The file. For a response: the requested URL, before any redirect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
+    pub(super) file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
-    severity: Severity,
+    pub(crate) severity: Severity,
     #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'static str>,
-    message: String,
+    pub(crate) code: Option<&'static str>,
+    pub(super) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<String>,
+    pub(super) help: Option<String>,
     /// The page that explains the lint.
     #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
+    pub(super) url: Option<String>,
     /// The sites that have the problem.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
@@ -44,8 +69,26 @@ pub(crate) struct FoundProblem {
     /// The message for people, in one line, if there is no line of the config to show.
     #[serde(skip)]
     text: String,
+    /// The line of a file that people write, such as the config, where the problem is.
     #[serde(skip)]
-    at: Option<Box<Diagnostic>>,
+    shown: Option<ShownLine>,
+    /// The lint for responses that found the problem.
+    #[serde(skip)]
+    pub(super) lint: Option<&'static AnswerLint>,
+}
+
+/// The line where a problem is, without secrets, and the byte range in it.
+#[derive(Clone, Debug, Default)]
+struct ShownLine {
+    line: String,
+    span: Range<usize>,
+}
+
+impl AnswerLint {
+    /// Returns the URL of the lint's row in the table of the newest documentation.
+    pub(crate) fn url(&self) -> String {
+        format!("https://docs.rs/robotsd/latest/robotsd/docs/answers/#{}", self.code)
+    }
 }
 
 impl FoundProblem {
@@ -53,8 +96,40 @@ impl FoundProblem {
     pub(crate) fn new(severity: Severity, text: impl Into<String>) -> Self {
         let text = text.into();
         let (message, key) = (text.clone(), text.clone());
-        let (file, line, column, code, help, url, sites, at) = Default::default();
-        Self { file, line, column, severity, code, message, help, url, sites, key, text, at }
+        let (file, line, column, code, help, url, sites, shown, lint) = Default::default();
+        Self { file, line, column, severity, code, message, help, url, sites, key, text, shown, lint }
+    }
+
+    /// Creates a problem for a byte range of `text`. If the range spans several lines, the first is
+    /// shown.
+    pub(crate) fn at(severity: Severity, name: &str, text: &str, span: &Range<usize>, message: &str) -> Self {
+        let start = floor(text, span.start);
+        let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
+        let line = text[line_start..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
+        let line = without_secret(line);
+        let inside = |at: usize| floor(&line, at.saturating_sub(line_start));
+        let number = text[..line_start].matches('\n').count() + 1;
+        let column = text[line_start..start].chars().count() + 1;
+        let span = inside(start)..inside(floor(text, span.end.max(start)));
+        Self {
+            file: Some(printable(name)),
+            line: Some(number),
+            column: Some(column),
+            shown: Some(ShownLine { line, span }),
+            ..Self::new(severity, without_passwords(message))
+        }
+    }
+
+    /// Creates a problem of a server's response, with the lint's severity. The message may quote
+    /// what a server sent.
+    pub(crate) fn answer(lint: &'static AnswerLint, requested: &dyn fmt::Display, message: &str) -> Self {
+        Self {
+            file: Some(printable(requested.to_string())),
+            code: Some(lint.code),
+            url: Some(lint.url()),
+            lint: Some(lint),
+            ..Self::new(lint.severity, printable(message))
+        }
     }
 
     /// Creates a problem from a finding; `text` is the message for people.
@@ -72,25 +147,54 @@ impl FoundProblem {
         }
     }
 
+    /// Returns the number of problems of each severity, in the order of [`Severity::ALL`].
+    pub(crate) fn count(problems: &[Self]) -> [usize; 3] {
+        Severity::ALL.map(|severity| problems.iter().filter(|problem| problem.severity == severity).count())
+    }
+
+    pub(crate) fn severity_is(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    /// Sets the help text with the correction.
+    pub(crate) fn help(self, help: &str) -> Self {
+        Self { help: Some(without_passwords(&printable(help))), ..self }
+    }
+
+    /// Sets the site that the problem concerns. The key does not contain its name, because other
+    /// sites may have the same problem.
     pub(crate) fn of_site(self, site: &str) -> Self {
-        Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], ..self }
+        let key = self.key.replacen(&format!("{site:?}"), "", 1);
+        Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], key, ..self }
+    }
+
+    /// Renders the problem with its line of the file and a caret, like a finding.
+    pub(crate) fn snippet(&self, colour: Colour) -> String {
+        // The message may quote the file; quotes are already escaped.
+        let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
+        let ShownLine { line, span } = self.shown.clone().unwrap_or_default();
+        let snippet = LineSnippet {
+            severity: self.severity,
+            code: None,
+            message: &message,
+            help: help.as_deref(),
+            fix: None,
+            name: self.file.as_deref().unwrap_or_default(),
+            place: (self.line.unwrap_or(1), self.column.unwrap_or(1)),
+            line: line.as_bytes(),
+            span,
+        };
+        snippet.render(colour)
     }
 }
 
-impl From<Diagnostic> for FoundProblem {
-    fn from(at: Diagnostic) -> Self {
-        let own = at.site.as_ref().map(|site| format!("{site:?}"));
-        let key = own.map(|own| at.message.replacen(&own, "", 1)).unwrap_or_default();
-        Self {
-            file: Some(at.name.clone()),
-            line: Some(at.place.0),
-            column: Some(at.place.1),
-            help: at.help.clone(),
-            sites: at.site.clone().into_iter().collect(),
-            key,
-            at: Some(Box::new(at.clone())),
-            ..Self::new(at.severity, at.message)
-        }
+/// Writes each problem with its snippet to standard error.
+pub(crate) fn complain_at<'a>(problems: impl IntoIterator<Item = &'a FoundProblem>) {
+    let mut out = styled_stderr();
+    let colour = Colour::of(&io::stderr());
+    for problem in problems {
+        // If standard error is closed, the exit status still reports the failure.
+        let _ = writeln!(out, "{}\n", problem.snippet(colour));
     }
 }
 
@@ -145,8 +249,8 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
             annotation(out, &problem)?;
         }
         ProblemFormat::Text => {
-            match &problem.at {
-                Some(at) => complain_at([&**at]),
+            match &problem.shown {
+                Some(_) => complain_at([&problem]),
                 None => complain(&problem.text),
             }
             same.iter().for_each(|same| complain(&format_args!("  {same}")));
@@ -155,12 +259,144 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
     Ok(())
 }
 
-/// Writes a problem as an annotation. If the problem has a position, the annotation is shown at its
-/// line.
-fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
+/// Writes findings about a response, each followed by a blank line.
+pub(super) fn write_answers(out: &mut impl Write, findings: &[FoundProblem]) -> io::Result<()> {
+    let colour = Colour::of(&io::stdout());
+    for finding in findings {
+        let title = level(finding.severity).primary_title(&*finding.message).id(finding.code.unwrap_or_default());
+        let help = finding.help.as_deref().map(help);
+        let requested = Origin::path(finding.file.as_deref().unwrap_or_default());
+        let group = Group::with_title(title).element(requested).elements(help);
+        writeln!(out, "{}\n", renderer(colour).render(&[group]))?;
+    }
+    Ok(())
+}
+
+/// Writes findings about a response, each on one line.
+pub(super) fn write_concise_answers(out: &mut impl Write, findings: &[FoundProblem]) -> io::Result<()> {
+    findings.iter().try_for_each(|FoundProblem { file, severity, message, code, .. }| {
+        let (url, code) = (file.as_deref().unwrap_or_default(), code.unwrap_or_default());
+        writeln!(out, "{url}: {severity}: {message} [{code}]")
+    })
+}
+
+/// Writes the findings about a file as workflow commands, which GitHub shows next to the lines of a
+/// pull request.
+pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
+    for finding in checked.report {
+        annotation(out, &FoundProblem::finding(checked.name, finding, String::new()))?;
+    }
+    let file = property(&printable(checked.name));
+    checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
+}
+
+/// Writes a problem as a workflow command of GitHub. If the problem has a line, the annotation is
+/// shown there. A URL has no line, so the message begins with it.
+pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
-    let place = file.as_ref().zip(line.zip(*column));
-    let place = place.map(|(file, (line, column))| format!("file={},line={line},col={column}", property(file)));
+    let (place, subject) = match (file, line.zip(*column)) {
+        (Some(file), Some((line, column))) => {
+            (Some(format!("file={},line={line},col={column}", property(file))), String::new())
+        }
+        (Some(url), None) => (None, format!("{url}: ")),
+        (None, _) => (None, String::new()),
+    };
     let properties: Vec<_> = place.into_iter().chain(code.map(|code| format!("title={code}"))).collect();
-    annotate(out, *severity, &properties.join(","), message, help.as_deref(), url.as_deref())
+    let command = match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "notice",
+    };
+    let help = help.as_ref().map_or_else(String::new, |help| format!("%0Ahelp: {}", data(help)));
+    let see = url.as_ref().map_or_else(String::new, |url| format!("%0Asee {}", data(url)));
+    writeln!(out, "::{command} {}::{}{}{help}{see}", properties.join(","), data(&subject), data(message))
+}
+
+/// Escapes the message of a workflow command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Escapes a property of a workflow command. Commas and colons end a property, so they are escaped,
+/// too.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_shown_with_its_line_and_said_on_one() {
+        let text = "a = 1\nmode = \"strict\"\r\nb = 2\n";
+        let problem = FoundProblem::at(Severity::Error, "r.toml", text, &(13..21), "no such mode").help("off");
+        assert_eq!(problem.to_string(), "r.toml:2:8: no such mode; off");
+        let want =
+            "error: no such mode\n --> r.toml:2:8\n  |\n2 | mode = \"strict\"\n  |        ^^^^^^^^\n  |\n  = help: off";
+        assert_eq!(problem.snippet(Colour::Plain), want);
+    }
+
+    #[test]
+    fn a_password_is_not_shown_however_it_is_written() {
+        for line in [
+            r#"store = "redis://u:hunter2@cache:port""#,
+            r#"store = "u:hunter2@redis://cache""#,
+            r#"store = "redis://u:hunter2"#,
+            r#"store = 'redis://u:hunter2\u0040cache'"#,
+            r#"rate = { cluster = true, "store" = "rediss://u:hunter2@cache" }"#,
+            r#"rate.store="hunter2""#,
+            r#"sotre = "redis://u:hunter2@cache""#,
+        ] {
+            let text = format!("a = 1\n{line}\n");
+            for start in 0..text.len() {
+                let problem = FoundProblem::at(Severity::Error, "r.toml", &text, &(start..text.len()), "wrong");
+                assert!(!problem.snippet(Colour::Plain).contains("hunter2"), "{line}");
+            }
+        }
+        for message in [
+            r#"invalid type: string "redis://u:hunter2@cache", expected a table"#,
+            r#""redis://u:hunter 2\"hunter2@cache" is not a value of mode"#,
+            r#"write store = "redis://u:hunter2""#,
+            "redis://u:hunter2@cache is no path; redis://v:hunter2@cache neither",
+            r#"'rediss://u:hunter2\u0040cache'"#,
+            r#""u:hunter2@redis://cache""#,
+            r#"["http://u:hunter2@cache"]"#,
+        ] {
+            let problem = FoundProblem::at(Severity::Error, "r.toml", "", &(0..0), message).help(message);
+            let shown = problem.to_string() + &problem.snippet(Colour::Plain);
+            assert!(!shown.contains("hunter") && shown.contains("***"), "{shown}");
+        }
+        for message in [
+            "write one such as \"redis://10.0.0.5:6379\", or \"rediss://robotsd@cache.internal:6380\" with TLS",
+            "\"redis://[::1]:6379/0\" and 'https://shop.example/a:b' and \"rediss://\"",
+        ] {
+            assert_eq!(without_passwords(message), message);
+        }
+        for line in ["when_store = 1", "a = 'https://shop.example/a:b'", "# stores = 2 https://a.example (c@d.example)"]
+        {
+            assert_eq!(without_secret(line), line);
+        }
+    }
+
+    #[test]
+    fn any_span_of_any_text_can_be_shown() {
+        let text = "\u{f6} = \"x\u{1b}\"\n\n[table]\nkey = 1";
+        for start in 0..text.len() + 2 {
+            for end in [0, start, start + 1, start + 9, usize::MAX] {
+                let problem = FoundProblem::at(Severity::Warning, "a\nb", text, &(start..end), "x\u{1b}y");
+                let shown = problem.snippet(Colour::Plain);
+                assert!(shown.chars().all(|char| char == '\n' || !char.is_control()), "{shown:?}");
+            }
+        }
+        assert!(
+            FoundProblem::at(Severity::Error, "e", "", &(0..0), "m")
+                .snippet(Colour::Plain)
+                .starts_with("error: m\n --> e:1:1")
+        );
+    }
 }

@@ -3,25 +3,27 @@
 //! No part of a robots.txt or a path is written unescaped: control characters would be interpreted
 //! by a terminal or by the log of a CI run.
 
-mod answer_finding;
-mod diagnostic;
+mod checked;
 mod formats;
 mod found_problem;
 mod printable;
 mod sarif;
+mod secrets;
+#[cfg(test)]
+pub(crate) mod test_cases;
 mod text;
 
 use std::io::{self, Write};
 
-pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint, Checked};
-pub(crate) use self::diagnostic::{Diagnostic, complain_at, without_password};
+pub(crate) use self::checked::Checked;
 pub(crate) use self::formats::{csv_row, found, markdown_code, markdown_text};
-pub(crate) use self::found_problem::{FoundProblem, ProblemFormat, write_problems};
+pub(crate) use self::found_problem::{AnswerLint, FoundProblem, ProblemFormat, complain_at, write_problems};
 pub(crate) use self::printable::{
     Printable, complain, cut, is_shown_whole, json_text, plural, printable, printable_path, shell_line, shell_word,
     short_hash, stderr, stdout, styled_stdout, write_json, write_pretty_json, young_rules,
 };
 pub(crate) use self::sarif::SarifLog;
+pub(crate) use self::secrets::without_password;
 pub(crate) use self::text::{Colour, finding_line, write_one as snippet};
 
 /// Output format of findings.
@@ -54,7 +56,7 @@ pub(crate) fn findings(
         FindingFormat::Text => text::write(out, Colour::of(&io::stdout()), checked),
         FindingFormat::Concise => text::write_concise(out, checked),
         FindingFormat::Json => formats::json(out, checked),
-        FindingFormat::Github => formats::github(out, checked),
+        FindingFormat::Github => found_problem::github(out, checked),
         FindingFormat::Markdown => formats::markdown(out, checked),
         FindingFormat::Sarif => {
             sarif.add(checked);
@@ -69,13 +71,13 @@ pub(crate) fn answer_findings(
     form: FindingFormat,
     sarif: &mut SarifLog,
     name: &str,
-    findings: &[AnswerFinding],
+    findings: &[FoundProblem],
 ) -> io::Result<()> {
     match form {
-        FindingFormat::Text => text::write_answer(out, findings),
-        FindingFormat::Concise => findings.iter().try_for_each(|finding| writeln!(out, "{finding}")),
+        FindingFormat::Text => found_problem::write_answers(out, findings),
+        FindingFormat::Concise => found_problem::write_concise_answers(out, findings),
         FindingFormat::Json => findings.iter().try_for_each(|finding| write_json(out, finding)),
-        FindingFormat::Github => formats::github_answers(out, findings),
+        FindingFormat::Github => findings.iter().try_for_each(|finding| found_problem::annotation(out, finding)),
         FindingFormat::Markdown => formats::markdown_answers(out, name, findings),
         FindingFormat::Sarif => {
             sarif.add_answer(findings);

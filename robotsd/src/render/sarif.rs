@@ -11,7 +11,8 @@ use tower_robots::check::{Finding, Fix, Lint, Safety, Severity};
 use tower_robots::live::VersionHash;
 use tower_robots::rules::{Line, RobotsTxt};
 
-use super::answer_finding::{AnswerFinding, AnswerLint, Checked};
+use super::checked::Checked;
+use super::found_problem::{AnswerLint, FoundProblem};
 use super::printable::write_pretty_json;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -68,14 +69,16 @@ impl SarifLog {
     }
 
     /// Adds the findings about the responses of a URL.
-    pub(crate) fn add_answer(&mut self, findings: &[AnswerFinding]) {
-        for AnswerFinding { requested, code, severity, message: text, help, lint, .. } in findings {
-            let known = self.answer_lints.iter().position(|known| known.code == *code);
+    pub(crate) fn add_answer(&mut self, findings: &[FoundProblem]) {
+        for FoundProblem { file, severity, message: text, help, lint, .. } in findings {
+            let (Some(requested), Some(lint)) = (file, lint) else { continue };
+            let code = lint.code;
+            let known = self.answer_lints.iter().position(|known| known.code == code);
             let index = known.unwrap_or_else(|| {
                 self.answer_lints.push(lint);
                 self.answer_lints.len() - 1
             });
-            let times = self.seen_answers.entry((*code, requested.clone())).or_default();
+            let times = self.seen_answers.entry((code, requested.clone())).or_default();
             *times += 1;
             self.results.push(json!({
                 "ruleId": code,
@@ -340,7 +343,7 @@ mod tests {
         static LINT: AnswerLint =
             AnswerLint { code: "answer-it", severity: Severity::Note, summary: "It", why: "Because it is." };
         let mut log = SarifLog::default();
-        let found = |message: &str| AnswerFinding::new(&LINT, &"https://example.com/", message);
+        let found = |message: &str| FoundProblem::answer(&LINT, &"https://example.com/", message);
         log.add_answer(&[found("one"), found("two")]);
         let print = |at: usize| log.results[at]["partialFingerprints"]["primaryLocationLineHash"].clone();
         assert_ne!(print(0), print(1));

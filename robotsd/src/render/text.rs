@@ -5,11 +5,11 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 
 use annotate_snippets::renderer::DEFAULT_LINE_NUM_STYLE;
-use annotate_snippets::{AnnotationKind, Group, Level, Message, Origin, Renderer, Snippet, Title};
+use annotate_snippets::{AnnotationKind, Group, Level, Message, Renderer, Snippet, Title};
 use tower_robots::check::{Finding, Fix, Safety, Severity};
 use tower_robots::rules::Line;
 
-use super::answer_finding::{AnswerFinding, Checked};
+use super::checked::Checked;
 use super::printable::{printable, printable_with_span};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
@@ -35,18 +35,6 @@ pub(crate) fn write_one(out: &mut impl Write, checked: Checked<'_>, finding: &Fi
         }
         None => Ok(()),
     }
-}
-
-/// Writes findings about a response, each followed by a blank line.
-pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
-    let colour = Colour::of(&io::stdout());
-    for finding in findings {
-        let title = level(finding.severity).primary_title(&*finding.message).id(finding.code);
-        let help = finding.help.as_deref().map(help);
-        let group = Group::with_title(title).element(Origin::path(&*finding.requested)).elements(help);
-        writeln!(out, "{}\n", renderer(colour).render(&[group]))?;
-    }
-    Ok(())
 }
 
 fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: Option<&Fix>) -> String {
@@ -130,7 +118,7 @@ impl LineSnippet<'_> {
     }
 }
 
-fn renderer(colour: Colour) -> Renderer {
+pub(super) fn renderer(colour: Colour) -> Renderer {
     match colour {
         Colour::Plain => Renderer::plain(),
         Colour::Styled => Renderer::styled(),

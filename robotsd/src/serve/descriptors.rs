@@ -116,8 +116,7 @@ mod tests {
 
     #[test]
     fn connections_never_take_more_descriptors_than_there_are() {
-        // The used, spare and idle descriptors are subtracted. Each connection needs two of the
-        // rest.
+        // Used, spare and idle descriptors are subtracted. Each connection needs two of the rest.
         assert_eq!(bound(1_048_576, None, 128), Ok((16_384, false)));
         assert_eq!(bound(1124, None, 128), Ok((437, false)));
         assert_eq!(bound(1124, None, 1_000_000), Ok((437, false)));

@@ -409,8 +409,7 @@ mod tests {
 
     #[test]
     fn a_port_is_not_shared_with_another_process() {
-        // `refusing` reserves the port, so that no other process can bind it once the sockets are
-        // closed.
+        // `refusing` reserves the port, so that no other process can bind it once they are closed.
         let (_reserve, address) = refusing();
         let sockets = bind(address, TWO).unwrap();
         for workers in [NonZeroUsize::MIN, TWO] {

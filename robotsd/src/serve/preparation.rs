@@ -336,8 +336,7 @@ mod tests {
         });
     }
 
-    /// A pipe like the one that a shell creates for `<(…)`. A read hangs until the writer is
-    /// dropped.
+    /// A pipe as a shell creates for `<(…)`. A read hangs until the writer is dropped.
     struct Pipe(PipeReader);
 
     impl Pipe {
@@ -436,8 +435,7 @@ mod tests {
             Err(rejected("applied to the end"))
         });
         applies.recv_timeout(Duration::from_secs(60)).unwrap();
-        // The time limit has passed, but `end_within` must still wait for the end of the
-        // preparation.
+        // The time limit has passed, but `end_within` must wait for the end of the preparation.
         let ending = preparation.end_within(Some(Duration::ZERO));
         let mut ending = std::pin::pin!(ending);
         assert!(tokio::time::timeout(Duration::from_millis(50), &mut ending).await.is_err());

@@ -13,14 +13,16 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
+use tower_robots::layer::Record;
 use tower_robots::parts::{OriginalRequest, Outcome};
 use tower_robots::source::HostMap;
 
 use crate::counting::OutcomeCounts;
 use crate::edge::ResponseCounts;
 use crate::http_common::{ClientRequest, EdgeService, RequestBody, plain_answer};
+use crate::refusal::AnsweringCase;
 use crate::request::{RobotsTxtFrom, SiteJudge};
-use crate::sites::{SiteBackend, SiteName, Sites};
+use crate::sites::{HeldBody, RefusalBackends, SiteBackend, SiteName, Sites};
 
 /// Passes each request to the site of its host. Clones are cheap, and share their sites.
 #[derive(Clone, Debug)]
@@ -36,18 +38,22 @@ pub(super) type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 #[derive(Debug)]
 struct RouteTable<B> {
     hosts: HostMap<Arc<SiteRoute<B>>>,
-    /// Backends by site. When the table is replaced, the new one takes over the connections of
-    /// these backends.
-    backends: HashMap<SiteName, B>,
+    /// Routes by site. When the table is replaced, the new one takes over the connections of their
+    /// backends.
+    routes: HashMap<SiteName, Arc<SiteRoute<B>>>,
 }
 
-/// A site on one worker: the layer that decides about its requests, and the backend that receives
-/// the allowed ones.
+/// A site on one worker: the layer that decides about its requests, the backend that receives the
+/// allowed ones, and the servers that answer refused ones.
 #[derive(Debug)]
 struct SiteRoute<B> {
     judge: SiteJudge,
     backend: B,
+    refusals: RefusalBackends<B>,
 }
+
+/// A response of a site's backend, or of a server that answers refused requests.
+type BackendBody<B> = Either<B, HeldBody<B>>;
 
 impl Router {
     /// Creates the router of one worker. Nothing that is written for each request is shared with
@@ -72,26 +78,27 @@ impl Router {
 
 impl RouteTable<SiteBackend> {
     fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes, before: Option<&Self>) -> Self {
-        let mut map = Self { hosts: HostMap::new(), backends: HashMap::new() };
+        let mut map = Self { hosts: HostMap::new(), routes: HashMap::new() };
         for site in sites.iter() {
-            let before = before.and_then(|before| before.backends.get(&site.name));
-            let Some(backend) = site.backend(workers, before) else { continue };
+            let before = before.and_then(|before| before.routes.get(&site.name));
+            let Some(backend) = site.backend(workers, before.map(|before| &before.backend)) else { continue };
+            let refusals = site.refusal_backends(workers, before.map(|before| &before.refusals));
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
             let judge = site.judge(&counts, sites.rate_store.as_ref(), site.wait());
-            let route = Arc::new(SiteRoute { judge, backend: backend.clone() });
+            let route = Arc::new(SiteRoute { judge, backend, refusals });
             for host in site.host_patterns() {
                 // The result is ignored: a config with an invalid host, or with one host in two
                 // sites, was already rejected.
                 let _ = map.hosts.insert(host, Arc::clone(&route));
             }
-            map.backends.insert(site.name.clone(), backend);
+            map.routes.insert(site.name.clone(), route);
         }
         map
     }
 }
 
 impl<B: EdgeService + Sync> EdgeService for Router<B> {
-    type Body = Either<B::Body, Full<Bytes>>;
+    type Body = Either<BackendBody<B::Body>, Full<Bytes>>;
 
     async fn answer(self, mut request: Box<Request<RequestBody>>) -> Response<Self::Body> {
         let Some(site) = self.site_of(&request) else {
@@ -105,16 +112,42 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
             fields.add("site", &*judge.name);
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
-        if matches!(answer.outcome, Outcome::Respond(_)) {
-            // The record is dropped, because no outer layer reads it from the response.
-            answer.record = None;
-        }
-        let response = match answer.respond(&mut request) {
-            Some(response) => response.map(|body| Either::Right(Full::new(body))),
-            None => site.backend.clone().answer(request).await.map(Either::Left),
+        // The record is taken out, because no outer layer reads it from the response.
+        let is_answered = matches!(answer.outcome, Outcome::Respond(_));
+        let record = if is_answered { answer.record.take() } else { None };
+        let fields = answer.response_fields.take();
+        let mut response = match answer.respond(&mut request) {
+            Some(response) => match response.extensions().get::<AnsweringCase>().copied() {
+                None => response.map(|body| Either::Right(Full::new(body))),
+                Some(case) => Box::pin(site.refused(case, request, record, response)).await,
+            },
+            None => site.backend.clone().answer(request).await.map(|body| Either::Left(Either::Left(body))),
         };
+        if let Some(fields) = fields {
+            fields.add_to(response.status(), response.headers_mut());
+        }
         judge.counts.answered(&counted, response.status());
         response
+    }
+}
+
+impl<B: EdgeService> SiteRoute<B> {
+    /// Returns the response of the server of a case, or the refusal if there is none.
+    async fn refused(
+        &self,
+        AnsweringCase(case): AnsweringCase,
+        request: Box<Request<RequestBody>>,
+        record: Option<Box<Record>>,
+        refusal: Response<Bytes>,
+    ) -> Response<Either<BackendBody<B::Body>, Full<Bytes>>> {
+        let answered = match self.refusals.get(case).cloned().flatten() {
+            Some(server) => server.answer(request, record.as_deref()).await,
+            None => None,
+        };
+        match answered {
+            Some(response) => response.map(|body| Either::Left(Either::Right(body))),
+            None => refusal.map(|body| Either::Right(Full::new(body))),
+        }
     }
 }
 
@@ -196,8 +229,9 @@ mod tests {
                 store,
                 services: None,
             };
-            let mut table = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
-            table.hosts.insert("*", Arc::new(SiteRoute { judge, backend: Silent })).unwrap();
+            let mut table = RouteTable { hosts: HostMap::new(), routes: HashMap::new() };
+            let route = SiteRoute { judge, backend: Silent, refusals: Arc::default() };
+            table.hosts.insert("*", Arc::new(route)).unwrap();
             let router = Router { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() };
             let request = Request::get("/").header("user-agent", agent).body(RequestBody::empty()).unwrap();
             let mut response = Box::pin(router.answer(request.into()));

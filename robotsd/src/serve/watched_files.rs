@@ -15,6 +15,7 @@ use tower_robots::source::Watcher;
 use crate::config::{Config, IncludePattern};
 use crate::edge::{CertificateEvent, CertificateEventKind, LiveCertificates};
 use crate::log::{Log, LogEvent};
+use crate::refusal::SiteRefusals;
 
 /// The config and its files, which are watched for changes.
 #[derive(Debug)]
@@ -104,7 +105,7 @@ fn files(config: &Config) -> BTreeSet<PathBuf> {
 /// Returns the files whose content becomes part of the config: templates of refusals, included
 /// files, and the patterns that name included files.
 fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
-    let templates = config.sites.iter().filter_map(|site| site.refusal.as_ref()?.file.clone());
+    let templates = config.sites.iter().filter_map(|site| site.refusal.as_deref()).flat_map(SiteRefusals::files);
     let included = config.included.paths.iter().cloned();
     templates.chain(included).chain(config.included.patterns.iter().map(IncludePattern::path))
 }

@@ -25,26 +25,20 @@ use crate::fetch::{RetrievalSettings, Retriever};
 use crate::input;
 use crate::log::Log;
 use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
-use crate::render::{Diagnostic, FoundProblem, shell_word, young_rules};
+use crate::render::{FoundProblem, shell_word, young_rules};
 
 /// A problem that serving the config would cause.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// The site cannot be served from its source. The diagnostic points to the source in the
-    /// config.
-    At(Diagnostic),
+    /// A problem of a site's source, or a finding about its robots.txt. If the severity is an
+    /// error, the site cannot be served as it is written.
+    Found(FoundProblem),
     /// Nothing would be enforced, although no operator has switched enforcement off. This concerns
     /// one site or all sites.
-    Unenforced(Diagnostic),
-    /// The check found an error in a robots.txt.
-    Error(FoundProblem),
-    /// The check found something to warn about in a robots.txt.
-    Warning(FoundProblem),
-    /// Some rules of a site would not be enforced yet, because their grace period has not ended.
-    Note(Diagnostic),
-    /// The gate would hold a version. The diagnostic contains its first objection and points to the
-    /// source in the config. The other objections follow.
-    Waits(Diagnostic, Vec<String>),
+    Unenforced(FoundProblem),
+    /// The gate would hold a version. The problem contains its first objection. The other
+    /// objections follow.
+    Waits(FoundProblem, Vec<String>),
 }
 
 /// What a dry run compares the sources with.
@@ -71,7 +65,7 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let registry = registry.unwrap_or_else(|_| Arc::clone(Registry::builtin()));
     let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
     let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
-    let warning = |message: String| Problem::Warning(FoundProblem::new(Severity::Warning, message));
+    let warning = |message: String| Problem::Found(FoundProblem::new(Severity::Warning, message));
     let of_all = switch_of_all(&opener.state).map(|switch| match switch {
         Err(problem) => Problem::Unenforced(diagnostic(&config.state_dir_span, &problem)),
         Ok(message) => warning(message),
@@ -80,7 +74,7 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let of_others = of_others.iter().map(|name| warning(switch_of_other(name)));
     let problems_of_site =
         |site: &SiteConfig| DrySite { site, opener: &opener, run, config, diagnostic: &diagnostic }.problems();
-    let of_config = of_registry.map(Problem::At).into_iter().chain(of_all).chain(of_others);
+    let of_config = of_registry.map(Problem::Found).into_iter().chain(of_all).chain(of_others);
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
@@ -103,7 +97,7 @@ struct DrySite<'a> {
     opener: &'a RobotsOpener,
     run: DryRun<'a>,
     config: &'a Config,
-    diagnostic: &'a dyn Fn(&Range<usize>, &str) -> Diagnostic,
+    diagnostic: &'a dyn Fn(&Range<usize>, &str) -> FoundProblem,
 }
 
 impl DrySite<'_> {
@@ -133,7 +127,7 @@ impl DrySite<'_> {
         let robots = match opener.open(site, opener.site_settings(site, opened_with), when_missing) {
             Ok(robots) => robots,
             Err(message) => {
-                found.push(Problem::At(self.at(&site.name, message)));
+                found.push(Problem::Found(self.at(&site.name, message)));
                 return found;
             }
         };
@@ -223,7 +217,7 @@ impl DrySite<'_> {
             None => {
                 let on = format!("to switch it on, run `robotsd enforce on --site {site}`", site = shell_word(name));
                 let message = format!("enforcement is switched off: {on}");
-                Problem::Warning(FoundProblem::new(Severity::Warning, message).of_site(name))
+                Problem::Found(FoundProblem::new(Severity::Warning, message).of_site(name))
             }
         })
     }
@@ -237,7 +231,7 @@ impl DrySite<'_> {
         }
         let status = live.robots.status();
         let snapshot = live.robots.snapshot();
-        let at_place = |message: &dyn Display| Problem::At(self.at(&live.name, message));
+        let at_place = |message: &dyn Display| Problem::Found(self.at(&live.name, message));
         let Some(content) = &snapshot.content else {
             return vec![match &status.last_reload.outcome {
                 ReloadOutcome::Kept { rejection, .. } => at_place(rejection),
@@ -250,7 +244,7 @@ impl DrySite<'_> {
             let why = "the grace period of a rule begins when robotsd first reads the rule";
             let text = format!("{}: {why}", young_rules(status.grace_rules, &rfc3339(end)));
             let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
-            Problem::Note(note.of_site(Some(live.name.clone())))
+            Problem::Found(note.of_site(&live.name))
         });
         // If the version in the source was not accepted, the version in the state directory would
         // be served instead.
@@ -265,39 +259,39 @@ impl DrySite<'_> {
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {
             let line = placed_finding(content, &origin, finding);
-            let line = FoundProblem::finding(&origin, finding, line).of_site(&live.name);
-            match finding.severity {
-                Severity::Error => Some(Problem::Error(line)),
-                Severity::Warning => Some(Problem::Warning(line)),
-                Severity::Note => None,
-            }
+            Problem::Found(FoundProblem::finding(&origin, finding, line).of_site(&live.name))
         };
-        let findings = content.report().findings.iter().filter_map(problem);
+        let findings = content.report().findings.iter().filter(|finding| finding.severity > Severity::Note);
         // A sitemap on another host is reported only if the gate reads sitemaps. If the other host
         // is intended, the operator can turn that off.
         let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
         let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);
-        untaken.into_iter().chain(grace).chain(findings).chain(texts.map(|text| self.warning(text))).collect()
+        untaken
+            .into_iter()
+            .chain(grace)
+            .chain(findings.map(problem))
+            .chain(texts.map(|text| self.warning(text)))
+            .collect()
     }
 
     fn warning(&self, problem: impl Display) -> Problem {
-        Problem::Warning(FoundProblem::new(Severity::Warning, problem.to_string()).of_site(&self.site.name))
+        Problem::Found(FoundProblem::new(Severity::Warning, problem.to_string()).of_site(&self.site.name))
     }
 
     fn error(&self, problem: impl Display) -> Problem {
-        Problem::Error(FoundProblem::new(Severity::Error, problem.to_string()).of_site(&self.site.name))
+        Problem::Found(FoundProblem::new(Severity::Error, problem.to_string()).of_site(&self.site.name))
     }
 
     /// Returns a diagnostic about the robots.txt with this name. It points to the source in the
     /// config.
-    fn at(&self, name: &str, problem: impl Display) -> Diagnostic {
-        (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(Some(name.to_owned()))
+    fn at(&self, name: &str, problem: impl Display) -> FoundProblem {
+        (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(name)
     }
 
     fn at_span(&self, span: &Range<usize>, problem: impl Display) -> Problem {
         let name = &self.site.name;
-        Problem::At((self.diagnostic)(span, &of_site(name, problem)).of_site(Some(name.clone())))
+        Problem::Found((self.diagnostic)(span, &of_site(name, problem)).of_site(name))
     }
 }
 

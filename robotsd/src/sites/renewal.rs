@@ -12,14 +12,13 @@ use tower_robots::agent::Registry;
 use tower_robots::live::{Gate, VersionHashPrefix, WhenMissing};
 
 use super::appended_parts::FollowedRegistry;
-use super::backend::BackendSource;
 use super::gate_settings::GateSettings;
 use super::inheritance::Inheritance;
 use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_list::{Sites, hooks_of, renewed_rate_store};
-use super::site_opener::SiteOpener;
+use super::site_opener::{SiteBackends, SiteOpener};
 use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
 use crate::config::{Config, SiteConfig, extended_registry};
 use crate::webhooks::SiteHooks;
@@ -65,7 +64,7 @@ struct PlannedSite<'a> {
     before: Option<&'a ServedSite>,
     settings: SiteSettings,
     gate_settings: GateSettings,
-    backend: Option<BackendSource>,
+    backends: SiteBackends,
 }
 
 /// The robots.txt of a site. If the new source cannot be used, contains the previous robots.txt and
@@ -103,8 +102,8 @@ impl Sites {
             let gate_settings = opener.gate_settings(site, gate_before);
             let gate = self.gate(&gate_settings, &opener, site, gate_before)?;
             let settings = opener.site_settings(site, gate);
-            let backend = sites.backend(site, same)?;
-            planned.push(PlannedSite { site, before: same, settings, gate_settings, backend });
+            let backends = sites.backends(site, same)?;
+            planned.push(PlannedSite { site, before: same, settings, gate_settings, backends });
         }
         let sources = self.open_sources(&opener, &planned);
 
@@ -114,13 +113,14 @@ impl Sites {
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
         let (mut come_and_gone, mut altered, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
-        for (PlannedSite { site, before, settings, gate_settings, backend }, source) in planned.into_iter().zip(sources)
+        for (PlannedSite { site, before, settings, gate_settings, backends }, source) in
+            planned.into_iter().zip(sources)
         {
             let (robots, why) = source.map_err(|error| format!("site {:?}: {error}", site.name))?;
             if before.is_some() {
                 applied.push((robots.clone(), settings));
             }
-            let mut made = sites.around(site, (gate_settings, robots), backend, before);
+            let mut made = sites.around(site, (gate_settings, robots), backends, before);
             if let (Some(why), Some(before)) = (why, before) {
                 unusable.push(UnusableSource { site: site.name.clone(), why });
                 made.keep_source_of(before);
@@ -477,10 +477,8 @@ mod tests {
                 assert_eq!(body.as_deref(), Some(GOOD.as_bytes()), "{status:?}");
                 assert!(status.pending.is_some(), "{status:?}");
                 let entries = entries(sites);
-                assert!(
-                    entries.starts_with(before) && entries.iter().collect::<HashSet<_>>().len() == entries.len(),
-                    "{entries:#?}"
-                );
+                assert!(entries.starts_with(before), "{entries:#?}");
+                assert!(entries.iter().collect::<HashSet<_>>().len() == entries.len(), "{entries:#?}");
                 entries
             };
             let own = r#""shop.test", "www.shop.test""#;
@@ -506,8 +504,7 @@ mod tests {
                 let started = Sites::open(&of("shop", own), false, &Log::nowhere()).unwrap();
                 known = is_as_before(&started, &known);
                 drop(started);
-                // A start reads the state of the previous site from the state directory, so its
-                // folder is renamed, too.
+                // A start reads the state of the previous site, so its folder is renamed, too.
                 let sites = folder.path().join("state/sites");
                 std::fs::rename(sites.join("shop"), sites.join("outlet")).unwrap();
                 let started = Sites::open(&of("outlet", own), false, &Log::nowhere()).unwrap();
@@ -635,10 +632,8 @@ mod tests {
             // The second start must find the state that the first one has saved.
             config.sites[0].name = name.to_owned();
             let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
-            assert!(
-                said.contains(&format!("enforcement is switched off: `robotsd enforce on --site {name}`")),
-                "{said}"
-            );
+            let want = format!("enforcement is switched off: `robotsd enforce on --site {name}`");
+            assert!(said.contains(&want), "{said}");
             let started = Sites::open(&config, false, &Log::nowhere()).unwrap();
             let live = started.lives().next().unwrap();
             let (status, body) =
@@ -716,8 +711,7 @@ mod tests {
             // The switch changes while the new sites are open, but before they are swapped.
             served.enforce(Some("a"), Enforcement::On).unwrap();
             assert_eq!(switches(&renewal.sites), [Enforcement::On]);
-            // The switch changes after the swap, through the previous sites. A request that began
-            // earlier may still hold them.
+            // The switch changes after the swap, through sites that an earlier request may hold.
             let swapped = renewal.sites;
             served.enforce(Some("a"), Enforcement::Off).unwrap();
             assert_eq!((switches(&served), switches(&swapped)), (vec![Enforcement::Off], vec![Enforcement::Off]));

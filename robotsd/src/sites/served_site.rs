@@ -15,6 +15,7 @@ use tower_robots::parts::VerifyLayer;
 use super::backend::{BackendSource, SiteBackend};
 use super::gate_settings::GateSettings;
 use super::log_events::{self, SiteName};
+use super::refusal_server::{RefusalBackend, RefusalBackends, RefusalServer};
 use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
@@ -44,6 +45,9 @@ pub(crate) struct ServedSite {
     pub(super) recorders: Option<Arc<SiteRecorders>>,
     /// The backend; `None` if no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
+    /// The servers that answer refused requests, by the index of the case. `None` if the case has no
+    /// server.
+    pub(super) refusals: Vec<Option<RefusalServer>>,
     pub(super) log: Log,
     pub(super) privacy: LogPrivacy,
 }
@@ -169,8 +173,12 @@ impl ServedSite {
             Some(evidence) => evidence.checked(layer, &self.name),
             None => layer,
         };
+        let layer = layer.signals(self.settings.signals.clone());
         match self.settings.refusal.clone() {
-            Some(page) => layer.refuse_with(move |event| page.respond(event)),
+            Some(refusals) => {
+                let policy = self.settings.policy.clone();
+                layer.refuse_with(move |event| refusals.respond(event, &policy))
+            }
             None => layer,
         }
     }
@@ -178,6 +186,18 @@ impl ServedSite {
     /// Returns a backend for one worker; see [`BackendSource::backend`].
     pub(crate) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> Option<SiteBackend> {
         self.backend.as_ref().map(|source| source.backend(workers, before))
+    }
+
+    /// Returns one worker's clients for the servers that answer refused requests. `before` are the
+    /// previous clients of this worker; their connections are kept if the servers are the same.
+    pub(crate) fn refusal_backends(&self, workers: NonZeroUsize, before: Option<&RefusalBackends>) -> RefusalBackends {
+        let backend = |(at, server): (usize, &Option<RefusalServer>)| {
+            let RefusalServer { source, places } = server.as_ref()?;
+            let before = before.and_then(|before| before.get(at)?.as_ref());
+            let backend = source.backend(workers, before.map(|before| &before.backend));
+            Some(RefusalBackend { backend, places: Arc::clone(places) })
+        };
+        self.refusals.iter().enumerate().map(backend).collect()
     }
 
     /// Copies the source of the previous site to the settings, because the new source cannot be

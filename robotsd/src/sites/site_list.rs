@@ -92,8 +92,8 @@ impl Sites {
         let rate_store = renewed_rate_store(None, config, log)?;
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
         sites.rehearse(&opener, strict)?;
-        let backends = config.sites.iter().map(|site| sites.backend(site, None)).collect::<Result<Vec<_>, _>>()?;
-        let open = |(site, backend)| Ok(sites.around(site, robots_of(site, &opener, strict)?, backend, None));
+        let backends = config.sites.iter().map(|site| sites.backends(site, None)).collect::<Result<Vec<_>, _>>()?;
+        let open = |(site, backends)| Ok(sites.around(site, robots_of(site, &opener, strict)?, backends, None));
         let sites = config.sites.iter().zip(backends).map(open).collect::<Result<Vec<_>, String>>()?;
         for site in sites.iter().filter(|site| inheritance.predecessor(&site.name).is_some()) {
             log.say(LogEvent::Config, inheritance.arrival(site));
@@ -408,13 +408,11 @@ mod tests {
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"])], "a"),
             // A host moves to a new site.
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"]), ("b", &["b.test"])], "a b"),
-            // A site with a wildcard pattern, or for all hosts, also serves a host that another
-            // site no longer has.
+            // A site with a wildcard pattern, or for all hosts, serves hosts that leave others.
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),
-            // The site for all hosts loses a host to a new site. It serves no new host because of
-            // that.
+            // The site for all hosts loses a host to a new site. It gets no new host for that.
             (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
         ];
         for (were, are, want) in CASES {

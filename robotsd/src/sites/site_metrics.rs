@@ -108,6 +108,8 @@ impl ServedSite {
         let outcomes = RequestOutcome::ALL.map(RequestOutcome::as_str).into_iter().zip(totals.decisions);
         exposition.each_word(&family::DECISIONS, &[site], "outcome", outcomes.chain([("failed", faults)]));
         exposition.sample(&family::QUESTIONS_WITHOUT_USER_AGENT, &[site], totals.without_agent);
+        let kept: u64 = self.lives().iter().map(|live| live.robots.status().kept_fields).sum();
+        exposition.sample(&family::FIELDS_KEPT, &[site], kept);
         for (crawler, counts) in &totals.crawlers.requests {
             for ((outcome, identity), count) in counts {
                 let labels = [site, ("crawler", crawler), ("outcome", outcome.as_str()), ("identity", identity)];

@@ -2,19 +2,30 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
 use tower_robots::live::{Enforcement, Gate, WhenMissing};
 
 use super::backend::BackendSource;
 use super::gate_settings::GateSettings;
 use super::log_events::{self, SiteName};
+use super::refusal_server::RefusalServer;
 use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_robots::{LiveSite, SiteRobots};
 use super::state_handle::StateHandle;
-use crate::config::{Config, RobotsSource, SiteConfig};
+use crate::config::{Backend, Config, RobotsSource, SiteConfig};
 use crate::log::{Log, LogEvent, LogPrivacy};
-use crate::upstream::SharedResources;
+use crate::upstream::{SharedResources, UpstreamLimits};
+
+/// The open backends of a site.
+#[derive(Debug)]
+pub(super) struct SiteBackends {
+    /// The backend for allowed requests; `None` if no listener forwards requests.
+    own: Option<BackendSource>,
+    /// The servers for refused requests, by the index of the case.
+    refusals: Vec<Option<RefusalServer>>,
+}
 
 /// Opens the sites of one config.
 pub(super) struct SiteOpener<'a> {
@@ -35,18 +46,33 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// Opens the backend of a site. This comes before any robots.txt is published, so that an error
+    /// Opens the backends of a site. This comes before any robots.txt is published, so that an error
     /// changes nothing. If `before` has the same upstreams, their state is shared.
-    pub(super) fn backend(
-        &self,
-        site: &SiteConfig,
-        before: Option<&ServedSite>,
-    ) -> Result<Option<BackendSource>, String> {
+    pub(super) fn backends(&self, site: &SiteConfig, before: Option<&ServedSite>) -> Result<SiteBackends, String> {
         let name: SiteName = Arc::from(&*site.name);
-        let before = before.and_then(|before| before.backend.as_ref());
-        let (limits, resources) = (&self.config.upstream, &self.resources);
-        let open = |settings| BackendSource::open(&name, settings, limits, resources, before, self.log);
-        site.backend.as_ref().map(open).transpose()
+        let open = |settings: &Backend, limits: &UpstreamLimits, before: Option<&BackendSource>| {
+            BackendSource::open(&name, settings, limits, &self.resources, before, self.log)
+        };
+        let limits = &self.config.upstream;
+        let known = before.and_then(|before| before.backend.as_ref());
+        let own = site.backend.as_ref().map(|settings| open(settings, limits, known)).transpose()?;
+        let cases = site.refusal.iter().flat_map(|refusals| &refusals.cases.0).enumerate();
+        let refusals = cases.map(|(at, (_, answer))| -> Result<_, String> {
+            // Without a backend, no request is forwarded in this process.
+            let Some(server) = answer.server.as_ref().filter(|_| own.is_some()) else { return Ok(None) };
+            let known = before.and_then(|before| before.refusals.get(at)?.as_ref());
+            let max = server.max_connections;
+            let limits = UpstreamLimits { connections: max, address_connections: max, ..limits.clone() };
+            let settings = Backend::Upstreams(server.origins.clone());
+            let source = open(&settings, &limits, known.map(|known| &known.source))?;
+            let places = match known.filter(|known| known.source.is(&source)) {
+                Some(known) => Arc::clone(&known.places),
+                None => Arc::new(Semaphore::new(max.get())),
+            };
+            Ok(Some(RefusalServer { source, places }))
+        });
+        let refusals = refusals.collect::<Result<_, String>>()?;
+        Ok(SiteBackends { own, refusals })
     }
 
     /// Checks that all sites can be opened. This comes before anything is logged or saved, so that
@@ -77,7 +103,7 @@ impl<'a> SiteOpener<'a> {
         &self,
         site: &SiteConfig,
         (gate, robots): (GateSettings, Arc<SiteRobots>),
-        backend: Option<BackendSource>,
+        SiteBackends { own: backend, refusals }: SiteBackends,
         before: Option<&ServedSite>,
     ) -> ServedSite {
         let log = self.log;
@@ -98,7 +124,20 @@ impl<'a> SiteOpener<'a> {
         let (hosts, settings, log) = (site.hosts.clone(), site.clone(), log.clone());
         let evidence = self.evidence.cloned();
         let privacy = self.privacy;
-        ServedSite { name, hosts, robots, gate, settings, evidence, outcomes, recorders, backend, log, privacy }
+        ServedSite {
+            name,
+            hosts,
+            robots,
+            gate,
+            settings,
+            evidence,
+            outcomes,
+            recorders,
+            backend,
+            refusals,
+            log,
+            privacy,
+        }
     }
 }
 

@@ -26,6 +26,7 @@ use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 use tokio::time::timeout;
 
 use super::settings::{StoreNodes, StoreSettings};
+use crate::render::cut;
 
 /// Minimum time limit for connecting, including TLS and login.
 const CONNECT: Duration = Duration::from_millis(250);
@@ -446,10 +447,7 @@ fn shown(text: &str, settings: &StoreSettings) -> String {
     for secret in settings.secrets() {
         text = text.replace(&secret, "***");
     }
-    match text.char_indices().nth(MAX_SHOWN_LENGTH) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(&text, MAX_SHOWN_LENGTH)
 }
 
 #[cfg(test)]
@@ -516,8 +514,7 @@ mod tests {
             for is_hinted in [true, false] {
                 addresses.has_answered = !is_hinted;
                 let probe = |_| std::future::ready(Ok(()));
-                // On a busy machine, the time limit for connecting may expire before the expected
-                // error.
+                // On a busy machine, the time to connect may expire first.
                 let said = loop {
                     let said = StoreConnection::connect(&settings, &mut addresses, probe).await.err().unwrap();
                     if said.starts_with("the server closed the connection (") {
@@ -581,10 +578,8 @@ mod tests {
         for url in ["redis://u:hunter2@cache", "rediss://u:hunter2@cache"] {
             let info = settings(url).info().unwrap();
             let found = nodes(ranges.clone(), &info);
-            assert_eq!(
-                found.iter().map(|node| host(node.addr())).collect::<Vec<_>>(),
-                [("10.0.0.1", 6379), ("10.0.0.2", 6380)]
-            );
+            let want = [("10.0.0.1", 6379), ("10.0.0.2", 6380)];
+            assert_eq!(found.iter().map(|node| host(node.addr())).collect::<Vec<_>>(), want);
             let is_encrypted =
                 |info: &ConnectionInfo| matches!(info.addr(), ConnectionAddr::TcpTls { insecure: false, .. });
             for node in found {

@@ -1,5 +1,4 @@
-//! Tests of an upstream. The origins are raw sockets, so that each test can choose every byte that
-//! they send.
+//! Tests of an upstream. Origins are raw sockets: tests choose every byte.
 
 mod caps;
 mod http2;
@@ -50,7 +49,6 @@ const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive
 struct Origin {
     address: SocketAddr,
     connections: &'static AtomicUsize,
-    /// The HTTP versions that the upstream may use with this origin.
     versions: HttpVersions,
     /// Makes an HTTP/2 connection of the origin send a GOAWAY.
     goodbye: &'static Notify,
@@ -86,8 +84,7 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that reads one request per connection, sends `answer` and keeps the
-    /// connection open.
+    /// Starts an origin that reads one request per connection, sends `answer` and keeps it open.
     fn saying(answer: impl Into<String>) -> Self {
         Self::once(answer.into(), true)
     }
@@ -111,8 +108,7 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that sends `text` at once, whatever protocol the client uses, and keeps the
-    /// connection open.
+    /// Starts an origin that sends `text` at once, and keeps the connection open.
     fn blurting(text: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             peer.try_send(text).await;
@@ -164,7 +160,6 @@ fn patient() -> UpstreamLimits {
     }
 }
 
-/// All events that the upstreams of a site have reported.
 type Events = Arc<parking_lot::Mutex<Vec<UpstreamEvent>>>;
 
 fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Events) {
@@ -253,12 +248,10 @@ async fn status(upstream: &Upstream, method: &str) -> u16 {
     head.status.as_u16()
 }
 
-/// Returns the complete body as text.
 async fn text(response: Response<ResponseBody>) -> String {
     String::from_utf8(soon(response.into_body().collect()).await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
-/// Returns the status and body of the response to a request with this method.
 async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
     let response = soon(upstream.forward(request(method, "/"))).await;
     (response.status().as_u16(), text(response).await)
@@ -284,7 +277,6 @@ fn burst<const N: usize>(upstream: &Upstream, method: &'static str) -> [JoinHand
     std::array::from_fn(|_| asking(upstream, method))
 }
 
-/// Returns the statuses of several requests.
 async fn ended<const N: usize>(requests: [JoinHandle<u16>; N]) -> [u16; N] {
     let mut statuses = [0; N];
     for (status, request) in statuses.iter_mut().zip(requests) {
@@ -299,8 +291,7 @@ fn reporting<T>() -> (&'static mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver
     (Box::leak(Box::new(sender)), receiver)
 }
 
-/// Starts a proxy that forwards every request to `upstream`, for tests that need a client
-/// connection.
+/// Starts a proxy that forwards requests to `upstream`, for tests that need a client connection.
 fn proxy(upstream: Upstream) -> SocketAddr {
     proxy_with(EdgeLimits::default(), ListenerSettings::default(), upstream)
 }

@@ -216,8 +216,7 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
-        // A transfer is chosen. Before it is aborted, its client makes progress, the response ends,
-        // and the next request begins.
+        // Before the chosen transfer is aborted, it ends, and the next request begins.
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();

@@ -245,37 +245,18 @@ mod tests {
 
     #[test]
     fn no_hook_reaches_an_admin_interface_however_it_is_spelled() {
-        for host in [
-            "127.0.0.1",
-            "localhost",
-            "LOCALHOST.",
-            "127.1",
-            "2130706433",
-            "0x7f000001",
-            "0177.0.0.1",
-            "0.0.0.0",
-            "0",
-            "::",
-            "::ffff:127.0.0.1",
-            "::ffff:7f00:1",
-            "127.0.0.1.test",
-            "0.0.0.0.test",
-            "10.9.9.9",
-            "10.9.9.9.test",
-            "10.8.8.8",
-            "10.8.8.8-10.8.8.8.test",
-            "10.8.8.8.TEST.",
-        ] {
+        let hosts = "127.0.0.1 localhost LOCALHOST. 127.1 2130706433 0x7f000001 0177.0.0.1 0.0.0.0 0 :: \
+            ::ffff:127.0.0.1 ::ffff:7f00:1 127.0.0.1.test 0.0.0.0.test 10.9.9.9 10.9.9.9.test 10.8.8.8 \
+            10.8.8.8-10.8.8.8.test 10.8.8.8.TEST.";
+        for host in hosts.split(' ') {
             for listed in [None, Some(&["0.0.0.0/0", "::/0"][..])] {
                 assert_eq!(outcome(&format!("{host}:9145"), listed), "admin", "{host}");
             }
         }
-        // Another port belongs to another server. If a name has an allowed address, that address is
-        // used.
+        // Another port is another server. If a name has an allowed address, it is used.
         assert_eq!(outcome("127.0.0.1:9146", None), "127.0.0.1");
         assert_eq!(outcome("127.0.0.1-10.0.0.5.test:9145", None), "10.0.0.5");
-        // The address of a replica's admin interface cannot be resolved, so no request may be sent
-        // to an address that could be it.
+        // An unresolved admin address could be any address, so no request is sent.
         assert!(outcome("10.0.0.5:9999", None).contains("Unknown"));
     }
 

@@ -206,8 +206,7 @@ mod tests {
         is_over();
         assert_eq!(lane.left_alone(&dead), None);
         assert!(lane.left_alone(&dead).is_some(), "one request tries it");
-        // The trial is not answered either, so the pause gets longer. It must stay shorter than all
-        // attempts of a notice together.
+        // Without an answer, the pause grows, but stays below all attempts of a notice.
         lane.note(&dead, false);
         for seconds in [20, 40, 60, 60] {
             let left = lane.breakers.lock()[&share(&dead)].until - Instant::now();

@@ -447,9 +447,8 @@ mod tests {
             assert_eq!(rendered(text, format), text.replace("{{message}}", escaped));
         }
         let json = "<!channel> <https://evil.test|approve> & \\\"x\\\"";
-        for (text, format) in
-            [("{\"content\": \"{{message}}\"}", None), ("{\"text\": \"{{message}}\"}", Some(BodyFormat::Json))]
-        {
+        let cases = [("{\"content\": \"{{message}}\"}", None), ("{\"text\": \"{{message}}\"}", Some(BodyFormat::Json))];
+        for (text, format) in cases {
             assert_eq!(rendered(text, format), text.replace("{{message}}", json));
         }
         for (text, format) in [("{{message}}", None), ("{\"text\": {{message}}}", Some(BodyFormat::Text))] {

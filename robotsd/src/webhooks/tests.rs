@@ -90,7 +90,6 @@ fn hook(port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> 
     hook_within(Duration::from_secs(60), port, headers)
 }
 
-/// Creates a hook with this timeout.
 fn hook_within(timeout: Duration, port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> {
     let hook = test_hook(&format!("http://127.0.0.1:{port}/purge/p4th?zone=1"));
     let body = BodyTemplate::parse("{\"files\": {{urls}}, \"version\": \"{{version}}\"}", None).expect("a body");
@@ -117,8 +116,7 @@ fn version(hash: &str) -> Notice {
     Notice { site: "shop".to_owned(), hosts: vec!["shop.test".to_owned()], ..notice }
 }
 
-/// Creates a sender with short delays between attempts. Returns it with the list of the lines that
-/// it reports.
+/// Creates a sender with short delays between attempts. Also returns its reports.
 fn hooks(folder: Option<&Path>, attempts: usize) -> (Arc<PublishHooks>, Arc<Mutex<Vec<String>>>) {
     hooks_with(folder, vec![Duration::from_millis(40); attempts - 1])
 }
@@ -177,8 +175,7 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     }
     let body = "{\"files\": [\"https://shop.test/robots.txt\"], \"version\": \"sha256:0123456789abcdef0000\"}";
     assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
-    // The file must be read again for the next request. Neither its content nor its path may ever
-    // appear in a message.
+    // The file must be read again for the next request. No message shows its content or path.
     std::fs::write(&token, "Bearer other").expect("written");
     hooks.published(&version("sha256:1"));
     until("a second", || server.requests().len() == 2);
@@ -270,8 +267,7 @@ fn a_restart_with_the_same_version_sends_nothing() {
     let changed = start("sha256:2");
     until("delivered", || state(&changed) == "delivered");
     assert_eq!(server.requests().len(), 2);
-    // Every version that goes live must be announced, even if the same version was announced
-    // before.
+    // Every version that goes live must be announced, even if it was announced before.
     changed.serves(&version("sha256:2"));
     changed.published(&version("sha256:1"));
     until("a third", || server.requests().len() == 3);

@@ -1,8 +1,4 @@
-//! Sends queries and commands to a running proxy: over its address, over its socket, and with the
-//! commands.
-
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+//! Sends queries and commands to a running proxy: over address, socket and with commands.
 
 use crate::harness::*;
 
@@ -72,8 +68,7 @@ fn reload_waits_and_reports_the_outcome() {
     let (folder, running) = config().start();
     let outcome = |target: &str| json(&running.ask_admin(&format!("POST {target}")))["sites"][0].clone();
     assert_eq!(outcome("/reload")["outcome"], "unchanged");
-    // The watcher may publish the version first, but the command must not return before the version
-    // is live.
+    // The watcher may publish the version first, but the command returns once it is live.
     folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /other/\n");
     let answer = outcome("/reload?site=a%20site");
     assert!(answer["outcome"] == "published" || answer["outcome"] == "unchanged", "{answer}");
@@ -133,16 +128,14 @@ fn a_site_in_front_of_the_admin_interface_does_not_expose_it() {
     assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
 }
 
-/// There are many more idle connections than slots, over TCP and over the socket. Some send
-/// nothing, some send half a request.
+/// More idle connections than slots, over TCP and the socket, silent or with half a request.
 #[test]
 fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
     const IDLE: u64 = 1000;
     let (folder, running) = config().tables("socket = \"admin.sock\"").start();
     let (address, socket) = (running.admin(), folder.at("admin.sock"));
-    // Both ends of a connection need a file descriptor. If there are too few descriptors, fewer
-    // connections are opened.
+    // Both ends of a connection need a file descriptor. With too few, fewer connections are opened.
     let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
     let number = IDLE.min(files.saturating_sub(200) / 2);
     let idle: Vec<(TcpStream, UnixStream)> = (0..number)
@@ -162,7 +155,6 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
     assert_eq!(idle.len() as u64, number);
 }
 
-/// One client opens connections as fast as it can. A request must still be answered.
 #[test]
 fn the_kill_switch_works_while_idle_connections_come_without_end() {
     let (_folder, running) = config().start();

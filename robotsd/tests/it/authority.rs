@@ -1,10 +1,6 @@
 //! Tests who may do what over the admin interface. Every combination of path, client, site and way
 //! of access is tried at a real listener. Also tests the audit log.
 
-use std::fs;
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -27,8 +23,7 @@ enum Needs {
     Process(u8),
 }
 
-/// All requests: method, path and query, the right needed if the query names a site, and the right
-/// needed for all sites.
+/// All requests: method, path and query, the right needed for a named site, and for all.
 const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("GET", "/", "", Needs::Nothing, Needs::Nothing),
     ("GET", "/livez", "", Needs::Nothing, Needs::Nothing),
@@ -187,7 +182,6 @@ impl Scene {
         }
     }
 
-    /// Sends a request over TLS, with or without a client certificate.
     fn over_tls(&self, address: SocketAddr, has_certificate: bool, request: &str) -> std::io::Result<Vec<u8>> {
         use std::io::{Read, Write};
         let config = Arc::clone(&self.clients[usize::from(has_certificate)]);
@@ -209,7 +203,6 @@ impl Scene {
     }
 }
 
-/// Returns the TLS settings of a client that trusts an authority.
 fn client_config(authority: &Authority, has_certificate: bool) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let pem: CertificateDer<'static> =
@@ -327,8 +320,7 @@ fn unknown_clients_only_get_probes() {
     let request = "POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\nX-User: root@a\r\nConnection: close\r\n\r\n";
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
     assert_eq!(Answer::parse(&rest(stream)).status, 403, "{elsewhere}");
-    // Without a certificate from this authority, the connection must fail. Without TLS, the
-    // response must explain that TLS is needed.
+    // Without a certificate, the connection fails; without TLS, the response explains.
     assert!(scene.over_tls(scene.mutual, false, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").is_err());
     assert_eq!(asked(scene.tls, "").status, 400);
     // Requests from web pages of other sites, and from robotsd's own fetcher, are refused even with
@@ -377,8 +369,7 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
 #[test]
 fn the_audit_says_who_did_what_and_who_was_refused() {
     let scene = Scene::start();
-    // A response waits up to a second for a slow disk. The next command is therefore sent only when
-    // the audit log has all lines.
+    // A response waits up to a second for a slow disk. So the next command waits for all lines.
     let command = |lines: usize, client: usize, arguments: &[&str]| {
         let mut command = robotsd();
         let token = scene.folder.at("token");
@@ -412,10 +403,8 @@ fn the_audit_says_who_did_what_and_who_was_refused() {
         .audit()
         .iter()
         .map(|line| {
-            assert_eq!(
-                (&line["event"], &line["how"], &line["from"]),
-                (&json!("audit"), &json!("token"), &json!("127.0.0.1"))
-            );
+            let want = (&json!("audit"), &json!("token"), &json!("127.0.0.1"));
+            assert_eq!((&line["event"], &line["how"], &line["from"]), want);
             let text = |key: &str| line[key].as_str().unwrap_or("-").chars().take(40).collect::<String>();
             ["who", "action", "site", "result", "reason"].map(text).join(" ")
         })
@@ -530,8 +519,7 @@ fn a_client_without_existing_sites_is_told_so() {
     let status = command(1, &["status", "--problems"]).ends_with(1).out;
     assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", but none of these sites exists"]);
     command(1, &["status", "--ready"]).succeeded();
-    // If all sites that the client sees are off, this must not be shown as the switch for all
-    // sites.
+    // If all sites of the client are off, it must not be shown as the switch for all sites.
     for site in ["shop", "blog-1"] {
         command(5, &["enforce", "off", "--site", site]).succeeded();
     }
@@ -541,8 +529,7 @@ fn a_client_without_existing_sites_is_told_so() {
     assert_has(command(1, &["status"]).out, &["ENFORCEMENT IS OFF FOR EVERY SITE"]);
 }
 
-/// The kernel tells robotsd which user is at the other end of the socket. Only root can act as
-/// several users.
+/// The kernel tells which user is at the other end. Only root can act as several users.
 #[test]
 fn users_of_the_socket_are_identified_by_uid() {
     use std::os::unix::fs::PermissionsExt;
@@ -571,10 +558,8 @@ fn users_of_the_socket_are_identified_by_uid() {
     }
     as_user(4001, 4001, &["enforce", "on", "--site", "shop"]).succeeded();
     as_user(4001, 4001, &["status"]).succeeded();
-    assert_has(
-        as_user(4001, 4001, &["enforce", "off"]).failed(2),
-        &["operate for every site, but uid 4001 has operate for \"shop\""],
-    );
+    let parts = ["operate for every site, but uid 4001 has operate for \"shop\""];
+    assert_has(as_user(4001, 4001, &["enforce", "off"]).failed(2), &parts);
     as_user(4002, 4100, &["status"]).succeeded();
     assert_has(as_user(4002, 4100, &["enforce", "off", "--site", "shop"]).failed(2), &["uid 4002 has read"]);
     assert_has(
@@ -623,10 +608,9 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
         }
         assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off still");
         let problems = || unfolded(&running.command(&["status", "--problems"]).out);
-        assert_has(
-            problems(),
-            &["problem: ", "; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"],
-        );
+        let parts =
+            ["problem: ", "; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"];
+        assert_has(problems(), &parts);
         running.command(&["reload"]).succeeded();
         running.command(&["enforce", "off", "--site", "shop"]).succeeded();
         disk.free();
@@ -639,8 +623,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
     });
 }
 
-/// Changing the mode turns enforcement off like a switch does. `audit` must reject the name of an
-/// unknown site.
+/// The mode turns enforcement off like a switch. `audit` must reject the name of an unknown site.
 #[test]
 fn a_mode_that_a_config_changes_is_in_the_audit() {
     let config = |mode: &str, of_site: &str| {
@@ -696,8 +679,6 @@ fn decisions_while_nothing_runs_are_in_the_audit_too() {
     fs::create_dir(folder.at("state/audit.jsonl")).unwrap();
     let ended = folder.with_config(&["enforce", "off", "--site", "shop"]).ends_with(0);
     assert_has(&ended.error, &["the audit file cannot be written"]);
-    assert_has(
-        folder.with_config(&["enforce", "on"]).failed(2),
-        &["the audit file cannot be written", "nothing was changed"],
-    );
+    let parts = ["the audit file cannot be written", "nothing was changed"];
+    assert_has(folder.with_config(&["enforce", "on"]).failed(2), &parts);
 }

@@ -3,8 +3,6 @@
 //! axe-core is the file `axe.min.js` of npm's `axe-core`, which `ROBOTSD_AXE` names. If it is
 //! missing, the tests are skipped with a message; in CI they fail.
 
-use std::fs;
-
 use super::board::write_words;
 use crate::browser::Browser;
 use crate::harness::*;
@@ -15,14 +13,17 @@ const CONFIG: &str = "state_dir = \"state\"\nmode = \"refuse\"\nworkers = 1\n[ad
 const ROBOTS: &str = "User-agent: *\nDisallow: /a-rather-long-folder-name-that-has-to-be-broken-somewhere/private/\n";
 
 /// Returns the text of axe-core; `None` if it is missing.
-fn axe() -> Option<String> {
+pub(crate) fn axe() -> Option<String> {
     let text = std::env::var_os("ROBOTSD_AXE").and_then(|path| fs::read_to_string(path).ok());
     crate::programs::present(text.ok_or("ROBOTSD_AXE names no axe.min.js"))
 }
 
+/// The script that waits for a page without scripts.
+pub(crate) const LOADED: &str = "return document.readyState === 'complete'";
+
 /// Checks the accessibility of a page in different looks: wide and narrow, light and dark,
-/// collapsed and expanded.
-fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str) {
+/// collapsed and expanded. The page is complete when the script `settled` returns true.
+pub(crate) fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str, settled: &str) {
     // By default, both widths and both colour schemes are used, and in a long run every
     // combination.
     let looks = [
@@ -33,7 +34,7 @@ fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str) {
     ];
     for (name, width, scheme) in looks.into_iter().take(if is_long() { 4 } else { 2 }) {
         browser.looks(width, 900, scheme);
-        browser.open(url);
+        browser.open_until(url, settled);
         for is_opened in [false, true] {
             let open = "document.querySelectorAll('details').forEach(each => each.open = true);";
             browser.run(if is_opened { open } else { "" });
@@ -61,7 +62,7 @@ fn a_report_is_accessible() {
     for (page, against) in [("report", &[][..]), ("report-change", &["--against", &robots[1]])] {
         let arguments = ["replay", log, "--robots", &robots[0], "--format", "html", "-o", "report.html"];
         folder.run(arguments.iter().chain(against));
-        hinders_nobody(&browser, &axe, &format!("file://{}", folder.at("report.html").display()), page);
+        hinders_nobody(&browser, &axe, &format!("file://{}", folder.at("report.html").display()), page, LOADED);
     }
 }
 
@@ -87,15 +88,13 @@ fn the_board_is_accessible_and_no_other_page_can_read_it() {
         browser.run(text).as_str().filter(|text| text.contains("GPTBot") && text.contains("CCBot")).map(str::to_owned)
     });
     browser.requested();
-    hinders_nobody(&browser, &axe, &board, "board");
+    hinders_nobody(&browser, &axe, &board, "board", LOADED);
     let errors: Vec<Value> = browser.log("browser").into_iter().filter(|entry| entry["level"] != "INFO").collect();
     assert_eq!(errors, Vec::<Value>::new());
     let requested = browser.requested();
     let own = format!("http://{admin}/");
-    assert!(
-        !requested.is_empty() && requested.iter().all(|url| url.starts_with(&own) || url.starts_with("data:")),
-        "{requested:?}"
-    );
+    assert!(!requested.is_empty(), "{requested:?}");
+    assert!(requested.iter().all(|url| url.starts_with(&own) || url.starts_with("data:")), "{requested:?}");
 
     // This name resolves to the admin interface, but is not one of its names.
     browser.open(&format!("http://rebound.test:{}/board", admin.port()));

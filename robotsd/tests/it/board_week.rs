@@ -4,9 +4,6 @@
 //! Requires libfaketime (Debian: `faketime`), and is skipped without it. The clock jumps from one
 //! hour of the script to the next; timers run normally.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use super::identity::{TRUSTING, crawlers, known_by};
 use super::programs::skip;
 use super::start::faketime;
@@ -62,7 +59,6 @@ impl Clock {
     }
 }
 
-/// Creates the folder of one of the two replicas.
 fn replica(names: &PlayedDns) -> Folder {
     let row = |name: &str| {
         let domain = name.to_lowercase();
@@ -80,8 +76,7 @@ fn request(running: &Running, crawler: &str, client: &str, path: &str) {
     running.request("GET", path, &[("Host", "shop.test"), ("User-Agent", &agent), ("X-Forwarded-For", client)]);
 }
 
-/// Sends a request with this agent. First sends allowed requests until the process knows the
-/// agent's identity again.
+/// Sends a request with this agent. First waits until the process knows its identity again.
 fn request_as(running: &Running, crawler: &str, client: &str, identity: &str, path: &str) {
     let last = |path: &str| running.all("request").into_iter().rev().find(|line| line["path"] == path);
     let count = |path: &str| running.count("request", |line| line["path"] == path);
@@ -117,8 +112,7 @@ fn settle<'r>(running: impl IntoIterator<Item = &'r Running>) {
     }
 }
 
-/// Returns the rows of a report, except those that exist only because an identity was not known
-/// yet.
+/// Returns the rows of a report, except those only because an identity was not known yet.
 fn said(report: &Value) -> Vec<String> {
     let crawlers = report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default();
     let counts =
@@ -214,8 +208,7 @@ fn a_week_of_real_requests_has_exactly_these_verdicts() {
 
 const LIST: &str = "https://lists.example/crawlers.json";
 
-/// Creates a site that verifies its crawlers with a local list. Its log of requests is in a format
-/// that other programs can read, too.
+/// A site that verifies its crawlers with a local list, and logs in a common format.
 fn logged() -> Folder {
     let row = |name: &str| {
         format!("[[crawler]]\nname = {name:?}\ncategory = \"search\"\noperator = {name:?}\nranges = [\"{LIST}\"]\n")
@@ -348,19 +341,13 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     expected.sort();
     assert_eq!(sorted, expected, "{board}");
     let balance = &board["given_back"][0];
-    assert_eq!(
-        (&balance["operator"], &balance["pages"], &balance["pages_per_visitor"]),
-        (&"Obeyer".into(), &3.into(), &1.5.into())
-    );
+    let wanted = (&"Obeyer".into(), &3.into(), &1.5.into());
+    assert_eq!((&balance["operator"], &balance["pages"], &balance["pages_per_visitor"]), wanted);
     let csv = running.ask_admin("GET /board.csv?period=30d").body;
-    assert_has(
-        &csv,
-        &["pages,operator_visitors,operator_pages_per_visitor", "Trainer,Obeyer,ai-training,verified,obeys"],
-    );
-    assert_has(
-        &running.ask_admin("GET /board").body,
-        &["What crawling gives back", "1 from answers.example, 1 from obeyer.*"],
-    );
+    let parts = ["pages,operator_visitors,operator_pages_per_visitor", "Trainer,Obeyer,ai-training,verified,obeys"];
+    assert_has(&csv, &parts);
+    let wants = ["What crawling gives back", "1 from answers.example, 1 from obeyer.*"];
+    assert_has(&running.ask_admin("GET /board").body, &wants);
     running.signal("TERM");
     running.wait_for_end();
     // For people, the files of the site must contain nothing but counts.
@@ -380,8 +367,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     assert_eq!(words(&of_git["history"]["crawlers"]), live);
     assert_eq!(of_git["given_back"], board["given_back"]);
     assert_eq!(of_git["history"]["versions"].as_array().unwrap().len(), 2);
-    // These files contain the same versions. The time of their last change is the time of the
-    // version.
+    // These files contain the same versions. Their modification time is the time of the version.
     for (file, version) in [("one.txt", 0), ("two.txt", 1)] {
         folder.write(file, [OLD, NEW][version]);
         let since = of_git["history"]["versions"][version]["since"].as_str().unwrap();

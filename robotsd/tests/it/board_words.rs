@@ -1,11 +1,6 @@
-//! Tests the verdicts about a verified crawler on a running board, also behind a cache and on a
-//! full disk.
+//! The verdicts about a verified crawler on a running board, behind a cache and on a full disk.
 
-use std::fs;
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use super::daemon::{Daemon, find, free_ports};
 use super::identity::{TRUSTING, known_by};
@@ -18,7 +13,6 @@ const CLOSED: &str = "User-agent: ExampleBot\nDisallow: /drafts/\nDisallow: /pag
 const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 
-/// Creates a site with one crawler that simulated host names can verify.
 fn site(names: &PlayedDns, board: &str) -> Folder {
     names.confirmed(REAL, "crawl-1.bot.example");
     let config = known_by(names, TRUSTING, "wait = \"250ms\"");
@@ -78,8 +72,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     let found = (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]);
     assert_eq!(found, (&1.into(), &0.into(), &true.into()));
 
-    // The crawler may rely on the version that it has fetched for a day, and that version allows
-    // the page.
+    // A fetched version may be relied on for a day, and it allows the page.
     folder.replace("robots.txt", CLOSED);
     wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
     // The board learns of a new version within a second. Earlier requests are not judged by it.
@@ -173,8 +166,7 @@ http {
 
 /// Starts nginx with a cache for robots.txt in front of robotsd, and returns its address.
 fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketAddr) {
-    // A free port may be taken by another program before nginx uses it. In that case, other ports
-    // are tried.
+    // A free port may be taken by another program before nginx uses it. Then other ports are tried.
     for _ in 0..10 {
         let front = free_ports(1)[0];
         let config = NGINX.replace("FRONT", &front.to_string()).replace("ROBOTSD", &robotsd.to_string());
@@ -191,8 +183,7 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
     panic!("nginx does not start");
 }
 
-/// The cache serves an older version than the one that robotsd has sent to the crawler. robotsd
-/// does not see this fetch.
+/// The cache serves an older version than robotsd has sent, and robotsd does not see the fetch.
 #[test]
 fn behind_a_cache_no_crawler_is_accused() {
     let Some(program) = crate::programs::present(find("nginx")) else { return };
@@ -214,8 +205,7 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert_eq!(get(front, "/page.html", BOT).status, 200);
         let row = crawler(&running, "the request", |row| row["disallowed"] == 1 && row["reads"] == 1);
         if is_accused {
-            // If the config says that every fetch is seen, although there is a cache in front, the
-            // crawler is accused wrongly.
+            // If the config says that every fetch is seen, behind a cache, it is accused wrongly.
             crawler(&running, "an accusation", |row| row["word"] == "ignores");
             return;
         }

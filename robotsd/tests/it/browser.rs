@@ -3,9 +3,7 @@
 //! The tests use `chromedriver` in `PATH`, from Debian's packages `chromium` and `chromium-driver`.
 //! If it is missing, the tests are skipped with a message; in CI they fail.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -45,8 +43,7 @@ impl Browser {
     /// Starts `chromedriver`, and returns the address on which it listens.
     fn driver() -> Option<(Child, SocketAddr)> {
         let mut said = Vec::new();
-        // `chromedriver` chooses a port that is free for IPv4. It ends if that port is taken for
-        // IPv6.
+        // `chromedriver` chooses a port that is free for IPv4. It ends if it is taken for IPv6.
         for _ in 0..10 {
             let spawned =
                 Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -93,6 +90,25 @@ impl Browser {
 
     pub(super) fn open(&self, url: &str) {
         self.post("/url", &json!({ "url": url }));
+    }
+
+    /// Opens a page, and waits until the script returns true there.
+    pub(super) fn open_until(&self, url: &str, settled: &str) {
+        self.open(url);
+        self.wait_until(settled);
+    }
+
+    /// Waits until the script returns true.
+    pub(super) fn wait_until(&self, settled: &str) {
+        wait_for(settled, || (self.run(settled) == true).then_some(()));
+    }
+
+    /// Presses and releases keys, one after the other. WebDriver names keys without a character by
+    /// private characters.
+    pub(super) fn press(&self, keys: &str) {
+        let press = |key: char| ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }));
+        let actions: Vec<Value> = keys.chars().flat_map(press).collect();
+        self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
     }
 
     pub(super) fn run(&self, script: &str) -> Value {

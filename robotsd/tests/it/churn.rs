@@ -4,10 +4,6 @@
 //! By default, each kind of change happens twice. `ROBOTSD_LONG` sends ten times as many requests
 //! per reload, and `ROBOTSD_CHURN_REQUESTS` sets their total number.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
-
 use crate::harness::*;
 
 /// Number of reloads by default. It is enough for every kind of change to happen twice.
@@ -16,8 +12,7 @@ const RELOADS: usize = 20;
 /// Number of requests per round.
 const ASKED: usize = 4;
 
-/// Returns the line number of the rule in a version. A refusal quotes the rule and its line, so
-/// together they identify the version.
+/// Returns the line number of the rule in a version. Refusals quote both, to identify the version.
 fn line(version: u64) -> u64 {
     3 + version % 40
 }

@@ -3,8 +3,6 @@
 //!
 //! Requires libfaketime (Debian: `faketime`), and is skipped without it.
 
-use std::time::{Duration, SystemTime};
-
 use super::board_week::Clock;
 use super::programs::skip;
 use super::start::faketime;
@@ -54,8 +52,7 @@ fn a_clock_jump_turns_nothing_on_and_prolongs_no_grace_period() {
     assert_eq!(status("enforcement"), "off", "after a restart too");
     folder.with_config(&["enforce", "on"]).succeeded();
 
-    // A version goes live while the clock is years ahead. Its grace period must not be longer than
-    // configured.
+    // A version goes live while the clock is years ahead. Its grace is as configured.
     clock.set(9 * 365 * DAY);
     let new = "User-agent: GPTBot\nDisallow: /private/\nDisallow: /new/\n";
     folder.replace("robots.txt", new);

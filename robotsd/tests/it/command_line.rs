@@ -2,7 +2,6 @@
 
 use crate::harness::*;
 
-/// The commands that `robotsd --help` lists.
 fn commands() -> Vec<String> {
     let help = run(robotsd().arg("--help")).out;
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();

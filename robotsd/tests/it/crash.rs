@@ -13,10 +13,6 @@ mod recording;
 mod states;
 
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-use std::{fs, thread};
 
 use self::failing::{Failing, can_attach};
 use self::file_system::{Files, make_files};
@@ -25,17 +21,14 @@ use self::states::{Tried, Values, begin, end, most};
 use super::upstreams::secure_origin;
 use crate::harness::*;
 
-/// By default, how many states are tried per crash point, and at which interval crash points are
-/// tried. Starting robotsd takes time.
+/// States tried per crash point, and the interval of crash points, by default.
 const USUAL: usize = 2;
 const EVERY: usize = 64;
 
-/// Returns the robots.txt of the site. `source` selects it.
 fn robots(source: &str) -> String {
     format!("User-agent: GPTBot\nDisallow: /private/\nDisallow: /{source}\n")
 }
 
-/// Returns a registry with a crawler of this name.
 fn registry(name: &str) -> String {
     format!("[[crawler]]\nname = \"{name}\"\nheader = [\"{name}\"]\ncategory = \"ai-training\"\n")
 }
@@ -48,7 +41,6 @@ fn site(state: &Path, source: &str, url: &str, authority: &str) -> Folder {
     config.tables(tables).robots(robots(source)).file("ca.pem", authority).file("pages/a.html", "a page").folder()
 }
 
-/// Returns a report of the process that serves a folder.
 fn report(folder: &Folder, path: &str) -> Value {
     wait_for("a report", || {
         let socket = UnixStream::connect(folder.at("admin.sock")).ok()?;
@@ -243,8 +235,7 @@ fn go_on(call: &str, error: &str) {
     let upgrade = folder.with_config(&["upgrade"]);
     assert_eq!(running.get("/robots.txt", FIREFOX).body, robots("a"), "{fault}: {}", upgrade.said());
     drop(failing);
-    // If an audit record could not be written, the problem ends with the next record that is
-    // written.
+    // If an audit record could not be written, the problem ends with the next one that is written.
     folder.with_config(&["enforce", "off"]).succeeded();
     let quiet = || {
         let now = status();
@@ -283,8 +274,7 @@ fn robotsd_goes_on_whatever_its_disk_says_and_loses_nothing_that_can_be_written_
     if !can_attach() {
         return super::programs::skip("strace, or the permission to look at another process");
     }
-    // The first errors of each call are tried at the same time, because each of them waits for the
-    // disk.
+    // The first errors of each call are tried at the same time, because each waits for the disk.
     let most = if is_long() { usize::MAX } else { 1 };
     thread::scope(|scope| {
         for (call, errors) in FAULTS {

@@ -1,9 +1,7 @@
 //! Starts servers that a test needs: finds their programs and free ports, and ends them.
 
 use std::fs::File;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Child;
 
 use crate::harness::*;
 
@@ -56,8 +54,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // SIGTERM comes first, because nginx has workers that survive if only the master process is
-        // killed.
+        // SIGTERM comes first, because nginx's workers survive a kill of the master.
         signal("TERM", self.0.id());
         for _ in 0..200 {
             if !self.is_running() {

@@ -1,8 +1,5 @@
 //! Tests that by default, the disk contains neither a client's full address nor any query value.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use crate::harness::*;
 
 const ADDRESSES: [&str; 2] = ["203.0.113.77", "2001:db8:77:66:55:44:33:22"];
@@ -13,7 +10,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Reports whether any file in a folder contains this.
 fn is_in_a_file(folder: &Path, what: &str) -> bool {
     let holds = |path: PathBuf| fs::read(path).is_ok_and(|octets| String::from_utf8_lossy(&octets).contains(what));
     files(folder).into_iter().any(holds)

@@ -1,8 +1,5 @@
 //! Asks the decision endpoint as proxies do.
 
-use std::io::{Read, Write};
-use std::time::Instant;
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n\n\
@@ -78,9 +75,8 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
         for fields in [&[method][..], &[method, ("X-Forwarded-Uri", "/drafts/x")], &[("X-Original-URI", "/drafts/x")]] {
             assert_eq!(ask("/-/auth/nginx", fields), status, "{fields:?}");
         }
-        for target in
-            ["/-/auth/apache", "/-/auth/envoy", "/-/site/shop/auth/apache", "/-/site/none/auth/envoy/drafts/x"]
-        {
+        let cases = ["/-/auth/apache", "/-/auth/envoy", "/-/site/shop/auth/apache", "/-/site/none/auth/envoy/drafts/x"];
+        for target in cases {
             assert_eq!(ask(target, &[]), status, "{target}");
         }
         for (uris, status) in [
@@ -109,8 +105,7 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
         }
-        // An error that only the proxy's config can cause is reported as a problem. An error that a
-        // client can cause is only counted.
+        // Errors of the proxy's config are problems; those that clients can cause are counted.
         let missing = format!("were {done} (missing, 4 since the start)");
         assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
@@ -214,8 +209,7 @@ fn the_refusal_can_be_fetched_again_and_is_never_an_approval() {
     assert_eq!((answer.status, answer.field("cache-control")), (403, Some("no-store")));
     assert_eq!(running.request("GET", "/-/refusal/nginx", &[]).status, 403);
     assert_eq!(running.request("GET", "/-/refusal/", &[]).status, 403);
-    // nginx asks twice about a refused request. Only the first question is logged, so this one is
-    // not.
+    // nginx asks twice about a refused request. Only the first question is logged.
     assert_eq!(nginx(&running, "/drafts/y", GPTBOT).status, 403);
     running.wait_for_event("refused", |line| line["path"] == "/drafts/y");
     assert_eq!(running.events("refused"), 1);

@@ -1,12 +1,9 @@
 //! Puts hosts and URLs that clients may send into the questions of every preset. None may bypass a
 //! rule, and none may prevent a browser from getting its page.
 
-use std::net::SocketAddr;
-
 use crate::harness::*;
 
-/// Every delimiter of RFC 3986, and other characters that parsers of URLs and hosts may treat as
-/// delimiters.
+/// Every delimiter of RFC 3986, and others that parsers of URLs and hosts may treat so.
 const DELIMITERS: &str = ":/?#[]@!$&'()*+,;=\\%\"<>^`{|}~_. \u{e9}";
 
 /// Returns values of `Host`: hosts with and without port, user information and brackets, with every
@@ -107,9 +104,8 @@ fn no_host_from_a_client_bypasses_a_rule() {
     assert!(hosts.len() >= 2000, "{}", hosts.len());
     let (mut held, mut passed) = (0, 0);
     let named = "[\"h.test\"]";
-    for (way, (on_error, pattern)) in
-        [("pass", named), ("refuse", named), ("pass", "[]"), ("refuse", "[]")].into_iter().enumerate()
-    {
+    let cases = [("pass", named), ("refuse", named), ("pass", "[]"), ("refuse", "[]")].into_iter().enumerate();
+    for (way, (on_error, pattern)) in cases {
         let (_folder, running) = start(on_error, pattern);
         let endpoints = PRESETS.iter().flat_map(|preset| [("/-/auth/", preset), ("/-/site/the%20shop/auth/", preset)]);
         for (number, (endpoint, preset)) in endpoints.enumerate() {
@@ -120,16 +116,14 @@ fn no_host_from_a_client_bypasses_a_rule() {
                 0 => (number, 14),
                 _ => (number + 14 * (way - 1), 42),
             };
-            // nginx does not accept a slash in a host: the text after the slash would be the
-            // target.
+            // nginx accepts no slash in a host: the text after the slash would be the target.
             let is_sent = |host: &&String| *preset != "ingress-nginx" || !host.contains('/');
             let hosts: Vec<_> = hosts.iter().skip(first).step_by(step).filter(is_sent).collect();
             let questions = |agent| {
                 hosts.iter().map(|host| question(endpoint, preset, "/private/x", host, agent)).collect::<Vec<_>>()
             };
             // If the host belongs to another site, the proxy may have its own site for it, unless
-            // it says that it has none. A site whose rules allow the page lets the request pass,
-            // too.
+            // it says it has none. A site whose rules allow the page lets the request pass, too.
             let may_pass = |host: &str| {
                 let is_named = endpoint != "/-/auth/";
                 !is_named && is_anothers(host) && (pattern != "[]" || host == "open.test")
@@ -153,8 +147,7 @@ fn no_url_from_a_client_bypasses_a_rule() {
     assert!(targets.len() >= 2000, "{}", targets.len());
     for (on_error, pattern) in [("pass", "[\"h.test\"]"), ("refuse", "[]")] {
         let (_folder, running) = start(on_error, pattern);
-        // Envoy sends the target as part of its question's target, and ingress-nginx sends it in a
-        // URL. Both can send only paths.
+        // Envoy sends the target in its own, ingress-nginx in a URL. Both send only paths.
         let presets = PRESETS.iter().filter(|preset| !["envoy", "ingress-nginx"].contains(preset));
         for (number, preset) in presets.enumerate() {
             // Together, the presets try all targets.

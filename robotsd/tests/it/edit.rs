@@ -1,7 +1,5 @@
 //! Tests `edit`, as the owner of a robots.txt runs it.
 
-use std::fs;
-
 use tower_robots::agent::{Category, Crawler, Registry};
 
 use crate::harness::*;
@@ -31,10 +29,8 @@ fn a_category_is_blocked_and_the_second_run_reports_that() {
     let left = "not selected, although other companies use their data for ai-training: \"CCBot\"\n";
     assert_has(&out, &["\"Google-Extended\"", left]);
     let again = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
-    assert!(
-        again.starts_with("robots.txt: nothing to edit: every selected crawler is already treated as requested\n"),
-        "{again}"
-    );
+    let want = "robots.txt: nothing to edit: every selected crawler is already treated as requested\n";
+    assert!(again.starts_with(want), "{again}");
     let both = edit(&folder, &["--disallow", "category:ai-training", "--disallow", "CCBot", "--diff"]).ends_with(1);
     assert!(!both.error.contains("not selected"), "{}", both.error);
     assert_eq!(edit(&folder, &["--disallow", "category:ai-training", "--diff"]).succeeded(), "");
@@ -46,101 +42,6 @@ fn a_category_is_blocked_and_the_second_run_reports_that() {
 }
 
 #[test]
-fn suppliers_of_a_category_are_named_unless_the_file_blocks_them() {
-    let left = "not selected, although other companies use their data for ai-training: \"CCBot\"\n";
-    for (rule, is_named) in [("/", false), ("/x", true)] {
-        let folder = folder(&[("robots.txt", &format!("User-agent: CCBot\nDisallow: {rule}\n"))]);
-        let out = edit(&folder, &["--disallow", "GPTBot"]).succeeded();
-        assert_eq!(out.contains(left), is_named, "{rule}: {out}");
-        assert_eq!(out.contains("not selected"), is_named, "{rule}: {out}");
-    }
-    let everyone = folder(&[("robots.txt", "User-agent: *\nDisallow: /\n")]);
-    assert_lacks(edit(&everyone, &["--disallow", "GPTBot"]).succeeded(), &["not selected"]);
-}
-
-/// The owner's own group is one of the groups that block the category. It must be changed together
-/// with them.
-#[test]
-fn already_blocked_crawlers_are_named_before_allowing_opens_the_site_to_them() {
-    let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /\n")]);
-    let out = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
-    assert_has(&out, &["\nalready blocked: \"GPTBot\"\n"]);
-    assert_lacks(&out, &["--allow does not undo"]);
-    let out = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
-    assert_lacks(&out, &["already blocked"]);
-    let out = edit(&folder, &["--allow", "category:ai-training"]).succeeded();
-    assert_has(
-        &out,
-        &[
-            "\n--allow does not undo an earlier edit, because it also allows crawlers that your own groups blocked: to restore the file, use version control",
-        ],
-    );
-    assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /x\n");
-}
-
-#[test]
-fn selectors_are_written_as_in_a_config_and_a_misspelled_one_edits_nothing() {
-    let large = format!("User-agent: *\nDisallow: /x\n{}", "# a line that says nothing\n".repeat(20_000));
-    let folder = folder(&[
-        ("robots.txt", "User-agent: *\nDisallow:\n"),
-        ("page.txt", "<!doctype html><p>\n"),
-        ("large.txt", &large),
-    ]);
-    for (arguments, said) in [
-        (&["--disallow", "GTPBot"][..], "did you mean \"GPTBot\"?"),
-        (&["--disallow", "GTPBot", "--disallow", "curl"], "did you mean \"GPTBot\"?\nrobotsd: \"curl\" is a tool"),
-        (&["--disallow", "category:ai"], "\"ai\" is not a category of crawlers: write "),
-        (
-            &["--disallow", "ImagesiftBot:/images/"],
-            "This command edits rules for whole sites: write a rule for /images/ by hand",
-        ),
-        (&["--disallow", "operator:OpenIA"], "did you mean \"OpenAI\"?"),
-        (&["--disallow", "pattern:/x"], "write a name, \"category:WORD\""),
-        (&["--disallow", "*"], "\"*\" is not a crawler's name"),
-        (&["--disallow", "operator:"], "\"operator:\" needs a value: write it after the colon"),
-        (&["--disallow", "ai-training"], "did you mean \"category:ai-training\"?"),
-        (
-            &["--disallow", "ai"],
-            "and the name does not look like that of a crawler, such as \"HouseBot\": write a name that",
-        ),
-        (&["--disallow", "robots.txt"], "and the name does not look like that of a crawler"),
-        (&["--disallow", "agent:index"], "and the name does not look like that of a crawler"),
-        (
-            &["https://a.example/robots.txt", "--allow", "GPTBot"],
-            "this command edits local files and cannot edit a URL",
-        ),
-        (&["large.txt", "--disallow", "GPTBot"], "crawlers need not read more than that"),
-        (&[], "no crawlers are selected: add --disallow or --allow, such as --disallow category:ai-training"),
-        (&["missing.txt", "--disallow", "GPTBot"], "missing.txt: "),
-        (&["page.txt", "--disallow", "GPTBot"], "page.txt:1:1: "),
-    ] {
-        assert_has(edit(&folder, arguments).failed(2), &[said]);
-    }
-    assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow:\n");
-    assert_has(
-        edit(&folder, &["--diff", "--disallow", "FooBot"]).ends_with(1).error,
-        &["the name is treated as that of a crawler"],
-    );
-    let filter = ["edit", "-", "--disallow", "operator:openai", "--disallow", "agent:CCBot"];
-    let ended = run_with(folder.robotsd().args(filter), b"User-agent: *\nDisallow: /x\n").ends_with(0);
-    assert!(ended.out.starts_with("User-agent: *\nDisallow: /x\n\nUser-agent: CCBot\nUser-agent: "), "{}", ended.out);
-    assert_has(&ended.out, &["User-agent: GPTBot\n", "User-agent: OAI-SearchBot\n", "Disallow: /\n"]);
-    assert_has(&ended.error, &["the whole site  <stdin>:"]);
-}
-
-#[test]
-fn a_group_with_only_a_delay_is_closed_in_place_and_the_line_says_why() {
-    let file = "User-agent: bingbot\nCrawl-delay: 5\n\nSitemap: https://a.example/s.xml\n";
-    let folder = folder(&[("robots.txt", file)]);
-    let shown = edit(&folder, &["--disallow", "GPTBot", "--diff"]).ends_with(1).out;
-    let line = "Disallow: # nothing; names without a rule would share the next group\n";
-    assert_has(&shown, &[&format!(" Crawl-delay: 5\n+{line} \n Sitemap: ")]);
-    edit(&folder, &["--disallow", "GPTBot"]).succeeded();
-    let new = "\nUser-agent: GPTBot\nDisallow: /\n";
-    assert_eq!(folder.read("robots.txt"), file.replace("5\n", &format!("5\n{line}")) + new);
-}
-
-#[test]
 fn a_crawler_that_obeyed_another_group_keeps_its_rules_and_is_named() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();
@@ -149,4 +50,11 @@ fn a_crawler_that_obeyed_another_group_keeps_its_rules_and_is_named() {
         &["named in the file, so that their rules do not change: \"Applebot\", \"Google-InspectionTool\", "],
     );
     assert_has(folder.read("robots.txt"), &["User-agent: Applebot\n", "\n\nUser-agent: Googlebot\nDisallow: /\n"]);
+}
+
+#[test]
+fn a_file_that_crawlers_need_not_read_to_its_end_is_not_edited() {
+    let large = format!("User-agent: *\nDisallow: /x\n{}", "# a line that says nothing\n".repeat(20_000));
+    let folder = folder(&[("robots.txt", &*large)]);
+    assert_has(edit(&folder, &["--disallow", "GPTBot"]).failed(2), &["need not read more than 500 KiB"]);
 }

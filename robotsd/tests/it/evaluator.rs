@@ -1,13 +1,11 @@
-//! Tests that the server and all commands give the same answer for a site. They must use the same
-//! registry, policy and checks.
+//! Server and commands give the same answer for a site: one registry, policy and checks.
 
-use serde_json::{Value, json as object};
+use serde_json::json as object;
 use tower_robots::agent::Registry;
 
 use crate::harness::*;
 
-/// A crawler that the built-in registry lacks. Its header contains `Acme-Fetcher`, and it obeys the
-/// group `acmebot`.
+/// An unregistered crawler. Its header has `Acme-Fetcher`, and it obeys the group `acmebot`.
 const REGISTRY: &str = "[[crawler]]\nname = \"AcmeBot\"\nheader = [\"Acme-Fetcher\"]\ntokens = [\"AcmeBot\"]\n\
                         operator = \"Acme\"\ncategory = \"ai-training\"\n";
 const ROBOTS: &str = "User-agent: AcmeBot\nDisallow: /drafts/\n";
@@ -63,33 +61,6 @@ fn a_row_of_registry_extra_counts_for_the_server_and_for_every_command() {
     assert!(crawlers.into_iter().any(|crawler| crawler["name"] == "AcmeBot"), "{diff}");
     let test = folder.with_config(&["test", "--robots", "new.txt"]).out;
     assert!(test.ends_with("2 expected, 2 not met\n"), "{test}");
-}
-
-#[test]
-fn the_check_uses_the_registry_and_the_lints_of_the_site() {
-    let sites = format!("{SITE}[exempt]\npaths = [\"/open/\"]\n[check]\ndeny = [\"rule-on-exempt-path\"]\n");
-    let folder = site_folder(&sites);
-    // The second name is similar to a name that only this registry has.
-    let robots = format!("{ROBOTS}Disallow: /open/x\n\nUser-agent: AcmeBott\nDisallow: /\n");
-    folder.write("robots.txt", robots);
-    let codes = |arguments: &[&str]| -> Vec<String> {
-        let output = folder.run([&["check", "--format", "json"], arguments].concat());
-        assert_eq!(output.error, "");
-        let code =
-            |finding: Value| ["severity", "code"].map(|name| finding[name].as_str().unwrap().to_owned()).join(" ");
-        output.json_lines().into_iter().map(code).collect()
-    };
-    for (what, arguments, is_the_sites) in [
-        ("the site's own file", &["--config", "robotsd.toml"][..], true),
-        ("a file on the command line", &["--config", "robotsd.toml", "robots.txt"], true),
-        ("without a config", &["robots.txt"], false),
-    ] {
-        let codes = codes(arguments);
-        for code in ["error rule-on-exempt-path", "warning unknown-crawler"] {
-            assert_eq!(codes.iter().any(|found| found == code), is_the_sites, "{what}: {code}: {codes:?}");
-        }
-    }
-    folder.with_config(&["check"]).ends_with(1);
 }
 
 #[test]
@@ -181,8 +152,7 @@ fn a_site_must_be_named_if_a_config_has_several() {
         |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
     let several = "robotsd.toml: the config has 2 sites: choose one with --site: \"shop\", \"pages\"";
     assert_has(explain(&[], "/").failed(2), &[several]);
-    // A URL contains the host, which determines the site. For a site with a folder, it also
-    // determines the file.
+    // A URL contains the host, which determines the site. With a folder, also the file.
     assert_has(explain(&[], "https://shop.test/drafts/").succeeded(), &["AcmeBot may not fetch "]);
     assert_has(explain(&[], "https://b.pages.test/a/").succeeded(), &["AcmeBot may fetch "]);
     assert_has(explain(&[], "https://nobody.test/").failed(2), &[several]);
@@ -264,8 +234,7 @@ fn generated_lines(names: &[String], at: usize) -> Vec<String> {
     vec![line]
 }
 
-/// Returns the status and body of each response. Many requests at a time are sent on one
-/// connection.
+/// Returns the status and body of each response. Many are sent at a time on one connection.
 fn answers_of(address: std::net::SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String)> {
     let mut kept = Kept::open(address, "shop.test");
     let field = |line: &String| format!("User-Agent: {line}\r\n");

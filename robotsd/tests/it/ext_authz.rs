@@ -1,8 +1,6 @@
 //! Asks robotsd as Envoy does over gRPC: with tonic, and as bytes. The messages are written and
 //! read by hand, with the field numbers in Envoy's files.
 
-use std::net::SocketAddr;
-
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -87,7 +85,6 @@ struct Asked<'a> {
     path: &'a [u8],
     host: &'a str,
     address: &'a str,
-    /// Header fields in the map of strings.
     fields: Vec<(&'a str, &'a [u8])>,
     /// Header fields in the list with bytes.
     raw_fields: Vec<(&'a str, &'a [u8])>,
@@ -152,8 +149,7 @@ fn outcome(answer: &[u8]) -> String {
     }
 }
 
-/// Returns the header fields that a response sets, either for the forwarded request or for the
-/// refusal.
+/// Returns the header fields that a response sets, for the forwarded request or the refusal.
 fn set(answer: &[u8], kind: usize) -> Vec<(String, String)> {
     let field = |option: Vec<u8>| {
         assert_eq!(text(&option, &[3]), ["2"], "set in place of what is there");
@@ -253,8 +249,7 @@ async fn raw_bytes_count_and_spellings_do_not() {
         let asked = Asked { fields, ..Asked::by(b"/drafts/x", FIREFOX) };
         assert_eq!(outcome(&ask(&channel, &asked).await), "403", "as text");
     }
-    // A gRPC call must be refused in gRPC. Envoy keeps these fields, and sets the HTTP status to
-    // 200.
+    // A gRPC call is refused in gRPC. Envoy keeps these fields, and sets the HTTP status to 200.
     let mut asked = Asked { method: "POST", ..Asked::by(b"/drafts/x", GPTBOT) };
     asked.fields.push(("content-type", b"application/grpc"));
     let answer = ask(&channel, &asked).await;

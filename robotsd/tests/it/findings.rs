@@ -1,9 +1,6 @@
 //! Tests the findings about a file that goes live. The log, the status and the response to a reload
 //! must report them in the library's words.
 
-use std::collections::BTreeMap;
-use std::fs;
-
 use base64::Engine as _;
 use tower_robots::live::LiveRobots;
 

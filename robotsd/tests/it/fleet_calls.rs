@@ -1,8 +1,4 @@
-//! Tests commands that ask every replica of a fleet directly. The replicas are real processes; one
-//! is frozen, and one refuses.
-
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+//! Commands that ask each replica of a fleet: real processes, one frozen, one refusing.
 
 use crate::harness::*;
 
@@ -26,8 +22,7 @@ pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -
     }
 }
 
-/// Starts a replica. Its admin listener allows anyone what `access` says, and clients with a token
-/// what `tokens` says.
+/// Starts a replica. Its admin listener allows what `access` and `tokens` say.
 fn replica_with(access: &str, tokens: &str) -> (Folder, Running) {
     let folder = folder_with(access, tokens);
     let running = folder.start();
@@ -81,18 +76,15 @@ fn every_replica_confirms_or_is_named() {
     assert_has(fleet(&operator, &["status"]).succeeded(), &["is serving, 1 site\n", "3 of 3 replicas confirmed\n"]);
     assert_has(fleet(&operator, &["reload"]).succeeded(), &[": reloaded 1 site\n", "3 of 3 replicas confirmed\n"]);
 
-    // A frozen process accepts connections but does not respond. A killed one accepts no
-    // connections.
+    // A frozen process accepts connections and is silent. A killed one accepts no connections.
     second.1.freeze();
     let (third_folder, mut third) = third;
     third.kill();
     let ended = fleet(&operator, &["enforce", "off", "--json"]).ends_with(2);
     let answers = ended.json();
     assert_eq!(answers[0]["answer"]["enforcement"], "off");
-    assert_has(
-        answers[1]["error"].as_str().unwrap(),
-        &["NOT REACHED: no answer after 10 s", "; the request may still take effect"],
-    );
+    let parts = ["NOT REACHED: no answer after 10 s", "; the request may still take effect"];
+    assert_has(answers[1]["error"].as_str().unwrap(), &parts);
     assert_has(answers[2]["error"].as_str().unwrap(), &["NOT REACHED: no process listens there"]);
     for (answer, replica) in answers.as_array().unwrap().iter().zip(replicas) {
         assert_eq!(answer["replica"], replica.to_string());
@@ -150,14 +142,13 @@ fn accept_and_rollback_reach_every_replica_or_name_the_others() {
     let status = fleet(&operator, &["status"]).ends_with(1).out;
     assert_has(unfolded(&status), &["site \"shop\": replicas serve different versions: "]);
     let said = fleet(&operator, &["rollback", "shop"]).failed(2);
-    assert_has(said, &["replicas serve different versions: ", "which version is unwanted: roll back each replica"]);
+    let parts = ["replicas serve different versions: ", "which version is unwanted: roll back each replica"];
+    assert_has(said, &parts);
     let said = fleet(&operator, &["accept", "shop", &hash[..16]]).succeeded();
     assert_has(said, &["is already live\n", "2 of 2 replicas confirmed\n"]);
     fleet(&operator, &["status"]).succeeded();
-    assert_has(
-        fleet(&operator, &["accept", "shop", "0123456789abcdef"]).ends_with(2).out,
-        &["REFUSED: site \"shop\": "],
-    );
+    let wants = ["REFUSED: site \"shop\": "];
+    assert_has(fleet(&operator, &["accept", "shop", "0123456789abcdef"]).ends_with(2).out, &wants);
     let said = fleet(&operator, &["rollback", "shop"]).succeeded();
     assert_has(said, &["is live again", "2 of 2 replicas confirmed\n"]);
 }
@@ -272,8 +263,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
         &["\"replicas\" in [fleet] is empty, so the command cannot find the replicas of the fleet"],
     );
 
-    // One replica is frozen and one is killed. The page must appear after two seconds, and say
-    // which replicas are missing.
+    // One replica is frozen and one is killed. After two seconds, the page names both.
     second.freeze();
     third.kill();
     let page = shown("/board?fleet=1", "Counted: 1 of 3 replicas.");
@@ -305,8 +295,7 @@ fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
     );
 }
 
-/// A token for one site must show that site from every replica, but no other site, and no addresses
-/// of replicas.
+/// A token for one site must show that site from every replica, but no other, and no addresses.
 #[test]
 fn the_board_of_all_shows_a_token_its_own_sites() {
     let made = || {

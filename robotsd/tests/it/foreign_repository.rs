@@ -1,15 +1,13 @@
 //! Tests a repository that someone else has made, for example in an archive, and whose config names
 //! programs. `replay --history` must not run any of them.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::process::Command;
+use std::fs::Permissions;
+use std::os::unix::fs::symlink;
 
 use super::programs::skip;
 use crate::harness::*;
 
-/// Names a program in every setting from which git may run one. `RUN` is a script that leaves a
-/// file behind.
+/// Names a program in every setting from which git may run one. `RUN` leaves a file behind.
 const CONFIG: &str = "[core]\npager = RUN\nfsmonitor = RUN\nhooksPath = HOOKS\nalternateRefsCommand = RUN\nsshCommand = RUN\n\
                       gitProxy = RUN\naskPass = RUN\neditor = RUN\n[pager]\nlog = RUN\n[diff]\nexternal = RUN\norderFile = nowhere\n\
                       [diff \"run\"]\ncommand = RUN\ntextconv = RUN\n[log]\nshowSignature = true\n[gpg]\nprogram = RUN\n\
@@ -82,10 +80,9 @@ fn a_foreign_git_config_does_not_choose_what_replay_runs() {
         for path in [format!("{}:{path}", folder.at("older").display()), path] {
             let said = run(folder.robotsd().env("PATH", &path).args(replay)).failed(2);
             assert!(!folder.at("ran").exists(), "{what}: {}", folder.read("ran"));
-            assert_has(
-                said,
-                &["the repository does not contain the file of commit ", "a partial clone (robotsd fetches nothing"],
-            );
+            let parts =
+                ["the repository does not contain the file of commit ", "a partial clone (robotsd fetches nothing"];
+            assert_has(said, &parts);
         }
     }
 }

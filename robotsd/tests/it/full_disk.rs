@@ -1,8 +1,5 @@
 //! Tests robotsd with its state directory on a full disk. It is killed in between.
 
-use std::fs;
-use std::path::Path;
-
 use tower_robots::live::VersionHash;
 
 use crate::harness::*;
@@ -34,7 +31,6 @@ fn problems(running: &Running) -> Vec<String> {
     problems.iter().map(|problem| problem.as_str().unwrap().to_owned()).collect()
 }
 
-/// Creates the folder of a site `shop` whose state is in `state`.
 fn shop(state: &Path) -> Folder {
     Config::new().keys(format!("state_dir = {state:?}")).admin().files_of("shop").robots(FIRST).folder()
 }
@@ -91,8 +87,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
         running.wait_for_message("rejected", older);
         assert!(unfolded(&status(&running)).contains(&behind), "in the same words");
-        // Once the source contains the live version again, nothing is left to write, whatever the
-        // disk does.
+        // Once the source contains the live version again, nothing is left to write.
         site.replace("robots.txt", FOURTH);
         wait_for_robots(&running, FOURTH);
         wait_until("no longer behind", || !problems(&running).contains(&behind));

@@ -2,9 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io::{BufRead, BufReader};
 use std::pin::Pin;
-use std::process::{Command, Stdio};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BufMut, Bytes};
@@ -45,7 +43,6 @@ fn python() -> Option<Command> {
     python_with("grpc", "grpcio")
 }
 
-/// Makes each call to this port, and returns the results.
 fn calls(port: u16) -> Value {
     run(python().unwrap().arg(project(SCRIPT)).args(["call", &port.to_string()])).ends_with(0).json()
 }

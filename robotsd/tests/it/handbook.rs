@@ -64,7 +64,6 @@ fn compare(page: &str, text: &str) {
     assert!(found == text, "{page}: run this test with UPDATE_DOCS=1; first difference: {differs:?}");
 }
 
-/// Adds the help of a command and of its subcommands to a page.
 fn add_command(words: &[&str], page: &mut String) {
     let help = run(robotsd().args(words).arg("--help").env_remove("COLUMNS")).succeeded();
     let help: Vec<_> = help.lines().map(str::trim_end).collect();
@@ -101,7 +100,6 @@ fn the_page_of_log_fields_has_each_field_of_the_schema() {
     compare("log-fields.md", &page);
 }
 
-/// A table of the shipped config, with its keys.
 #[derive(Default)]
 struct Section {
     /// Name of the table, such as `site.robots`; empty for the keys at the top of the file.
@@ -157,12 +155,10 @@ fn sections(shipped: &str) -> Vec<Section> {
     sections
 }
 
-/// Returns the keys of a table in the schema.
 fn properties<'s>(schema: &'s Value, path: &str) -> &'s Value {
     path.split('.').filter(|name| !name.is_empty()).fold(schema, |schema, name| table(&schema["properties"][name]))
 }
 
-/// Returns the schema of a table. If the table may occur several times, this is the schema of one.
 fn table(schema: &Value) -> &Value {
     if schema["items"]["properties"].is_object() { &schema["items"] } else { schema }
 }
@@ -192,8 +188,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// Converts the text of a comment to Markdown. Quoted values become code, and paths in the handbook
-/// become links.
+/// Converts the text of a comment to Markdown. Quotes become code, and paths become links.
 fn markdown(text: &str) -> String {
     let mut markdown = String::new();
     for (number, part) in text.split('`').enumerate() {
@@ -287,8 +282,7 @@ fn the_page_of_the_config_has_every_key() {
     compare("config.md", &page);
 }
 
-/// Returns what `robotsd check --explain` prints about a lint: why it matters, a bad example and a
-/// good one.
+/// Returns what `robotsd check --explain` prints: why it matters, a bad example and a good one.
 fn explanation(code: &str) -> String {
     let text = run(robotsd().args(["check", "--explain", code])).succeeded();
     // How to turn a lint off is described once, for all lints.

@@ -1,11 +1,6 @@
-//! Tests a file system that hangs: reading a file blocks forever. Only what needs that file may
-//! wait.
+//! A file system that hangs: reading a file blocks forever. Only what needs that file may wait.
 
-use std::fs::{self, File};
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::fs::File;
 
 use super::programs::skip;
 use crate::harness::*;
@@ -39,8 +34,7 @@ fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Compiles a library that is preloaded and makes opening a file hang; `None` if it cannot be
-/// compiled.
+/// Compiles a library whose preloading makes opening a file hang; `None` if it cannot be compiled.
 fn hanging_open(folder: &Path) -> Option<PathBuf> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hanging_files/hang.c");
     let library = folder.join("hang.so");
@@ -92,8 +86,7 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
     running.end();
 }
 
-/// Opening a FIFO waits for a writer. Each request would block a thread, until no file could be
-/// served any more.
+/// Opening a FIFO waits for a writer. Each request would block a thread.
 #[test]
 fn only_regular_files_of_a_root_are_served() {
     const CLIENTS: usize = 8;
@@ -261,8 +254,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     // These are the threads that read, the thread that writes, and some that do other short work.
     assert!(threads() <= before + 13, "{before} {}", threads());
     assert_eq!(get(&running, "/readyz").status, 200);
-    // The command must respond. It exits with status 1 once robotsd notices that the board cannot
-    // be written.
+    // It responds, with status 1 once robotsd notices that the board cannot be written.
     let status = running.command(&["status"]);
     assert!(matches!(status.code, Some(0 | 1)), "{status:?}");
     assert_has(&status.out, &["site well"]);

@@ -6,9 +6,6 @@
 //! robots.txt may be, which takes ten minutes; the limits are the same.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use tower_robots::check::Lint;
 use tower_robots::live::VersionHash;
@@ -19,8 +16,7 @@ use crate::harness::*;
 const SECONDS: u64 = 4;
 const MEBIBYTES: u64 = 500;
 
-/// Default size of a file, in bytes. It is large enough to reveal a cost that grows faster than the
-/// size.
+/// Default size of a file, in bytes. Large enough to reveal a cost that grows faster than the size.
 const OCTETS: usize = 432 << 10;
 
 fn octets() -> usize {
@@ -148,8 +144,7 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Commands that read a robots.txt from a pull request. Only the first two run on the files of the
-/// lints.
+/// Commands that read a robots.txt from a pull request. The lints' files get the first two.
 const COMMANDS: [&[&str]; 6] = [
     &["check", "robots.txt"],
     &["check", "--unsafe-fixes", "--diff", "robots.txt"],
@@ -225,8 +220,7 @@ fn a_hostile_file_costs_what_its_size_costs() {
     assert!(costly.is_empty(), "{costly}");
 }
 
-/// Parsing settings or expectations to tables needs a hundred times their size, so their size must
-/// be limited.
+/// Parsing settings to tables needs a hundred times their size, so it must be limited.
 #[test]
 fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
@@ -276,8 +270,7 @@ fn a_fifo_that_a_command_names_is_refused_at_once() {
     }
 }
 
-/// A pipe must be read if the command line names it. It must not be read if it is found in a folder
-/// or in place of a settings file.
+/// A pipe is read if a command line names it, but not in a folder or as a settings file.
 #[test]
 fn unnamed_files_are_only_read_if_they_are_regular() {
     let folder = folder(&[("site/robots.txt", "User-agent: *\nDisallow: /x\n"), ("other/robots.txt", "")]);
@@ -340,10 +333,8 @@ fn no_file_content_can_control_a_terminal() {
         ["check robots.txt", "check --format json robots.txt", "explain robots.txt", "diff /dev/null robots.txt"]
     {
         let shown = on_terminal(arguments);
-        assert!(
-            !shown.contains(['\u{7}', '\u{202e}', '\u{3164}']) && !shown.contains("\u{1b}]"),
-            "{arguments}: {shown:?}"
-        );
+        assert!(!shown.contains(['\u{7}', '\u{202e}', '\u{3164}']), "{arguments}: {shown:?}");
+        assert!(!shown.contains("\u{1b}]"), "{arguments}: {shown:?}");
     }
     let piped = folder.run(["check", "--diff", "robots.txt"]).out;
     assert_has(piped, &["-Dissallow: /a\u{1b}[8m\u{1b}]0;x\u{7}\u{202e}\u{3164}\n"]);

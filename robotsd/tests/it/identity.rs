@@ -1,9 +1,6 @@
-//! Tests `[identity]`, which finds out who sent a request. The evidence is host names of a
-//! simulated DNS server.
+//! `[identity]` finds out who sent a request. Evidence: names of a simulated DNS server.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -22,8 +19,7 @@ const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// Returns a registry with one crawler that can be verified. It is verified by host names, so that
-/// nothing is fetched.
+/// A registry with one crawler that host names verify, so that nothing is fetched.
 pub(super) fn crawlers() -> String {
     let has_evidence = |crawler: &&Crawler| {
         !crawler.ranges.is_empty() || !crawler.reverse_dns.is_empty() || crawler.signature.is_some()
@@ -81,8 +77,7 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     known(REAL, "/page.html", "verified");
     known(IMPOSTOR, "/page.html", "refuted");
 
-    // The impostor is refused although the file allows the request. The response must not name a
-    // rule.
+    // The impostor is refused although the file allows the request. The response names no rule.
     let refused = from(&running, IMPOSTOR, "/page.html", BOT);
     assert_eq!(refused.status, 403);
     assert_has(&refused.body, &["The request is not from ExampleBot, which it claims to be."]);
@@ -316,8 +311,7 @@ fn another_config_keeps_known_evidence() {
         running.has_event("request", |line| line["path"] == path && line["identity"] == "verified")
     };
     wait_until("a verified request", || is_verified("/page.html"));
-    // Every check begins with this query. One of the check's later queries may still be in
-    // progress.
+    // Every check begins with this query. One of its later queries may still be in progress.
     let asked = || names.asked().iter().filter(|question| question.starts_with("PTR ")).count();
     let before = asked();
     assert!(before > 0);
@@ -379,10 +373,8 @@ fn explain_shows_how_a_request_from_an_address_is_handled() {
         folder.with_config(&[&asked, more].concat())
     };
     let listed = Registry::builtin().crawler("GPTBot").unwrap().ranges[0].clone();
-    assert_has(
-        explain("20.171.206.1", &[]).out,
-        &["  sender: the address is verified as the crawler's: verified(range)\n", &listed],
-    );
+    let parts = ["  sender: the address is verified as the crawler's: verified(range)\n", &listed];
+    assert_has(explain("20.171.206.1", &[]).out, &parts);
     assert_has(explain("9.9.9.9", &[]).out, &["  sender: the address is not verified: undecided(stale)\n"]);
     let answer = explain("8.8.4.1", &["--json"]).json();
     assert_part(&answer, &json!({ "action": "pass", "reason": "exempt", "identity": { "outcome": "undecided" } }));

@@ -1,12 +1,8 @@
-//! Tests how robotsd starts and stops, with and without a supervisor, and what it does when
-//! resources run out.
+//! How robotsd starts and stops, with and without a supervisor, and without resources.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 
 use crate::harness::*;
 
@@ -146,10 +142,8 @@ fn a_supervisor_is_notified_of_the_state() {
     }
     running.signal("TERM");
     let stopping = hears_but_pulse();
-    assert_eq!(
-        stopping,
-        "STOPPING=1\nSTATUS=robotsd accepts no new connections, and finishes the requests in progress\n"
-    );
+    let want = "STOPPING=1\nSTATUS=robotsd accepts no new connections, and finishes the requests in progress\n";
+    assert_eq!(stopping, want);
     assert!(running.wait_for_end().success());
 }
 

@@ -1,10 +1,5 @@
 //! Changes the robots.txt of a running proxy in several ways, and then stops the proxy.
 
-use std::fs;
-use std::io::{Read, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
 use crate::harness::*;
 
 /// Creates a config without a gate, because the versions of this test have nothing in common.
@@ -70,8 +65,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
             halves == 0 || pause > Duration::from_millis(300),
             "half a file is live: {halves} times, after {pause:?}"
         );
-        // The file is truncated or deleted. The last good version must stay, and the log must say
-        // why.
+        // The file is truncated or deleted. The last good version stays, and the log says why.
         fs::File::create(&path).unwrap();
         running.wait_for_message("rejected", "the file is empty");
         fs::remove_file(&path).unwrap();
@@ -108,8 +102,7 @@ fn a_termination_finishes_requests_in_progress_and_ends() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("# end v0\n"), "{answer}");
-    // robotsd closes both connections. The clients must close them too, because stopping would
-    // otherwise wait for them for a while.
+    // robotsd closes both connections. Clients close them too, or stopping would wait.
     assert!(rest(idle).ends_with(b"# end v0\n"));
     drop(stream);
     let status = running.wait_for_end();

@@ -1,9 +1,4 @@
-//! Tests which config is used, and where commands find the admin interface, if the command line
-//! does not say it.
-
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+//! Which config is used, and where commands find the admin interface, without options.
 
 use tower_robots::agent::Registry;
 
@@ -35,8 +30,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     let socket = ending(&place, "sock").remove(0);
     let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&place), mode(&socket)), (0o700, 0o600));
-    // A file that an earlier process left in another runtime folder must not be taken for that of
-    // the running process.
+    // A file that an earlier process left in another runtime folder must not count as its own.
     let left = folder(&[]);
     fs::write(left.at(socket.with_extension("place").file_name().unwrap()), "127.0.0.1:1").unwrap();
     let mut command = robotsd();
@@ -53,8 +47,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
         ];
         assert_has(status(&[]).failed(2), &wants);
     }
-    // After `su`, root still has the runtime folder of the other user, which must not be trusted.
-    // Only root can try this.
+    // After `su`, root has another user's runtime folder, which is not trusted. Only root can try.
     if std::os::unix::fs::chown(runtime.path(), Some(1), None).is_ok() {
         one.remove("state/admin.place");
         status(&["--config", one.at("robotsd.toml").to_str().unwrap()]).failed(2);
@@ -201,14 +194,12 @@ fn a_config_is_found_by_option_location_or_environment() {
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
     let want = format!("using the settings of {} (ROBOTSD_CONFIG)", path.display());
     assert!(said.error.contains(&want));
-    // The site determines the file. Its config is found in the way that the help of `--site`
-    // describes.
+    // The site determines the file. Its config is found as the help of `--site` describes.
     let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));
     assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
     let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);
     assert_has(&missing, &["there is no site \"other\": the sites are \"a\""]);
-    // A site that is not in the config must be an error. Otherwise, another robots.txt would be
-    // edited.
+    // A site that is not in the config is an error. Otherwise, another robots.txt would be edited.
     for command in [&["edit", "--disallow", "GPTBot"][..], &["explain", "--user-agent", "GPTBot", "/"], &["check"]] {
         run(folder.robotsd().args(command).args(["--site", "other"])).failed(2);
     }
@@ -286,63 +277,4 @@ fn ineffective_evidence_is_a_warning() {
         let copies = said.matches("so this copy of the list has no effect").count();
         assert_eq!(copies, if wants.len() > 1 { 2 } else { 0 }, "{said}");
     }
-}
-
-#[test]
-fn an_unused_store_of_rates_is_a_warning() {
-    let store = "[rate]\nstore = \"redis://127.0.0.1:1\"\n";
-    let limited = "[site.rate]\nmode = \"refuse\"\n";
-    let exception = "[site.modes]\n\"agent:GPTBot\" = { rate = \"observe\" }\n";
-    let proxy = CONFIG.replace("grace = \"24h\"", "grace = \"0s\"");
-    let decision = proxy.replacen("[[site]]", "kind = \"decision\"\n[[site]]", 1);
-    let never = "warning: no site limits the rate of crawlers, so the store is never used";
-    let unseen = "are refused because of rules and delays that they have not read yet";
-    for (config, want, not) in [
-        (format!("{proxy}{store}"), never, "questions"),
-        (format!("{proxy}{limited}{store}"), unseen, "never used"),
-        (format!("{proxy}{exception}{store}"), "", "never used"),
-        (format!("{decision}{limited}{store}"), unseen, "never used"),
-        (format!("{decision}{limited}"), "", "never used"),
-    ] {
-        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN)]);
-        let said = folder.configured(["config", "check"]).error;
-        assert!(said.contains(want) && !said.contains(not), "{config}\n{said}");
-    }
-}
-
-#[test]
-fn a_robots_txt_that_is_missing_or_a_folder_is_shown_where_the_config_names_it() {
-    for (path, want) in [("no.txt", "the file does not exist"), (".", "")] {
-        let config = format!("{CONFIG}robots.path = \"{path}\"\n");
-        let folder = folder(&[("robotsd.toml", &config)]);
-        let said = folder.configured(["config", "check"]).failed(1);
-        assert!(said.starts_with("error: site \"a\": ") && said.contains(want), "{said}");
-        assert_has(&said, &["robotsd.toml:9:15\n", &format!("robots.path = \"{path}\"")]);
-    }
-}
-
-#[test]
-fn every_error_in_a_list_or_file_is_reported_at_its_own_line() {
-    let checked = |files: &[(&str, &str)], want: &[&str]| {
-        let folder = folder(files);
-        let output = folder.configured(["config", "check"]);
-        let said = output.error.replace(&format!("{}/", folder.path().display()), "");
-        for want in want {
-            assert_eq!(said.matches(want).count(), 1, "{want}: {said}");
-        }
-    };
-    let lists = "[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"one\", \"two\"]\n\
-                 [[site]]\nname = \"a\"\nrobots.text = \"# a\"\nupstreams = [\"ftp://a\", \"http://a\", \"b\"]\n";
-    let places = ["robotsd.toml:3:20\n", "robotsd.toml:3:27\n", "robotsd.toml:7:14\n", "robotsd.toml:7:37\n"];
-    checked(&[("robotsd.toml", lists)], &places);
-    let expecting = format!("{CONFIG}robots.path = \"robots.txt\"\nrobots.expectations = \"expected.toml\"\n");
-    checked(
-        &[("robotsd.toml", &expecting), ("robots.txt", OPEN), ("expected.toml", "[[\n")],
-        &[" --> robotsd.toml:10:23\n", "expected.toml:1:"],
-    );
-    let extra = format!("{CONFIG}[agents]\nregistry_extra = \"crawlers.toml\"\n");
-    checked(
-        &[("robotsd.toml", &extra), ("robots.txt", OPEN), ("crawlers.toml", "[[\n")],
-        &[" --> robotsd.toml:10:18\n", "crawlers.toml:1:"],
-    );
 }

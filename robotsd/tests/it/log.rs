@@ -3,16 +3,11 @@
 //! Every other test checks its lines against the schema as well: `Running` does it when it is
 //! dropped.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::net::SocketAddr;
-
 use super::log_schema;
 use super::tls::certify;
 use crate::harness::*;
 
-/// Events that are not caused, because a test must not do that to a machine, or because the library
-/// does not cause them at present.
+/// Events that a test must not cause, or that the library does not cause at present.
 const NOT_DRIVEN: [(&str, &str); 8] = [
     ("clock", "a clock before 1970: `start::a_clock_before_1970_ends_no_start`, where there is a faketime"),
     ("descriptors", "a limit of descriptors that cannot be raised although it says so"),

@@ -7,7 +7,6 @@ use serde_json::Value;
 static SCHEMA: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../src/docs/log.schema.json")).unwrap());
 
-/// Returns the events that the schema names.
 pub(super) fn events() -> impl Iterator<Item = &'static str> {
     SCHEMA["oneOf"].as_array().unwrap().iter().map(|event| event["title"].as_str().unwrap())
 }

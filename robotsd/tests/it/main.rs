@@ -9,6 +9,9 @@
     reason = "a test stops at the first surprise"
 )]
 
+// The code of the tester's page, which some tests compile, too, uses the core by this name.
+extern crate tower_robots as robots_core;
+
 #[path = "../../../src/source/evidence/tests/played_dns.rs"]
 #[expect(dead_code, reason = "what resolvers meet here needs less of it")]
 mod played_dns;
@@ -70,6 +73,7 @@ mod live;
 mod local_token;
 mod location;
 mod log;
+mod lsp;
 mod metrics;
 mod modes;
 mod monitoring;
@@ -82,6 +86,8 @@ mod publishing;
 mod rate;
 mod reconfigure;
 mod refusal;
+mod refusal_caches;
+mod refusal_cases;
 mod registry_url;
 mod rejected_config;
 mod replay;
@@ -89,11 +95,14 @@ mod replay_identity;
 mod serve;
 mod shared_rate;
 mod shipped;
+mod signals;
 mod sitemap_memory;
 mod sources;
 mod spellings;
 mod start;
 mod status;
+mod tester;
+mod tester_browser;
 mod tls;
 mod traces;
 mod transcripts;

@@ -1,10 +1,4 @@
-//! Tests the metrics of a running robotsd. Real parsers read both formats, and the counts must be
-//! right.
-
-use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
+//! The metrics of a running robotsd. Real parsers read both formats, and the counts must be right.
 
 use super::admin::ask;
 use super::programs::{debian, openmetrics_parser};
@@ -164,8 +158,7 @@ fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
     let site = "root = \".\"\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"";
     let config = Config::new().keys("workers = 2").site("shop", site).admin();
     lookups_are_counted_once(&config);
-    // If requests may wait for evidence, two layers look up the agent. Each lookup must be counted
-    // once.
+    // If requests may wait for evidence, two layers look up the agent. It is counted once.
     lookups_are_counted_once(&config.tables("[identity]\nresolvers = [\"127.0.0.1:9\"]\nwait = \"50ms\""));
 }
 

@@ -1,5 +1,4 @@
-//! Tests that the mode of a site limits what happens to a request, at the proxy and at the decision
-//! endpoint.
+//! The mode of a site limits what happens to a request, at the proxy and at the decision endpoint.
 
 use crate::harness::*;
 
@@ -233,55 +232,4 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     assert_lacks(running.command(&["reload"]).succeeded(), &["only observe"]);
     assert_lacks(checked(), &["only observe"]);
     assert_eq!(running.get("/x", GPTBOT).status, 403);
-}
-
-#[test]
-fn config_check_reports_settings_that_a_mode_overrides() {
-    let say = |mode: &str, more: &str| {
-        let site = format!("root = \".\"\nrobots.text = \"{ROBOTS}\"\n{more}");
-        let folder = Config::new().keys(format!("mode = \"{mode}\"\ngrace = \"24h\"")).site("shop", site).folder();
-        folder.configured(["config", "check"]).ends_with(0).error
-    };
-    let rate = |rate: &str| format!("rate.mode = \"{rate}\"\n");
-    let impostors = |impostors: &str| format!("[identity]\nimpostors = \"{impostors}\"\n");
-    for (mode, more, want) in [
-        (
-            "observe",
-            rate("refuse"),
-            "note: rate.mode = \"refuse\" only observes, because the mode of the site is \"observe\"",
-        ),
-        ("tag", rate("refuse"), "note: rate.mode = \"refuse\" only observes, because the mode of the site is \"tag\""),
-        (
-            "off",
-            rate("observe"),
-            "note: rate.mode = \"observe\" has no effect, because the mode of the site is \"off\"",
-        ),
-        (
-            "observe",
-            impostors("refuse"),
-            "note: impostors = \"refuse\" only observes at the site \"shop\", because the mode of the site is \"observe\"",
-        ),
-        (
-            "tag",
-            impostors("refuse"),
-            "note: impostors = \"refuse\" only tags at the site \"shop\", because the mode of the site is \"tag\"",
-        ),
-        (
-            "off",
-            impostors("tag"),
-            "note: impostors = \"tag\" has no effect at the site \"shop\", because the mode of the site is \"off\"",
-        ),
-    ] {
-        assert_has(say(mode, &more), &[want]);
-    }
-    for (mode, more) in [
-        ("refuse", rate("refuse")),
-        ("observe", rate("observe")),
-        ("off", rate("off")),
-        ("refuse", impostors("refuse")),
-        ("tag", impostors("tag")),
-        ("off", impostors("observe")),
-    ] {
-        assert_lacks(say(mode, &more), &["under mode", "impostors ="]);
-    }
 }

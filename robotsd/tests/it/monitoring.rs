@@ -1,9 +1,4 @@
-//! Tests the files of `config/monitoring`. They must be valid and documented, and use metrics that
-//! exist.
-
-use std::collections::BTreeSet;
-use std::fs;
-use std::process::Command;
+//! The files of `config/monitoring`. They must be valid and documented, and use existing metrics.
 
 use super::programs::debian;
 use super::prometheus::Prometheus;
@@ -46,7 +41,6 @@ fn panels() -> Vec<Value> {
     dashboard["panels"].as_array().unwrap().clone()
 }
 
-/// Returns all expressions of a panel.
 fn expressions(panel: &Value) -> impl Iterator<Item = &str> {
     let targets = panel["targets"].as_array().into_iter().flatten();
     targets.map(|target| target["expr"].as_str().unwrap())

@@ -18,15 +18,20 @@ use super::upstreams::secure_origin;
 use crate::harness::*;
 use crate::played_dns::PlayedDns;
 
-/// What each place must show. Commands also have an exit status, and metrics a value.
+/// The exit status of a command, and part of its output.
+type Said = (i32, &'static str);
+/// Parts of the line in the metrics, and the value of the line.
+type Metric = (&'static [&'static str], &'static str);
+/// The event in the log, and part of its message.
+type Logged = (&'static str, &'static str);
+
+/// What each place must show.
 struct Cells {
-    config_check: (i32, &'static str),
-    problems: (i32, &'static str),
+    config_check: Said,
+    problems: Said,
     ready: &'static str,
-    /// Parts of the line in the metrics, and the value of the line.
-    metric: (&'static [&'static str], &'static str),
-    /// The event in the log, and part of its message.
-    log: (&'static str, &'static str),
+    metric: Metric,
+    log: Logged,
 }
 
 struct Row {
@@ -36,62 +41,53 @@ struct Row {
     mended: Cells,
 }
 
-const WELL: (i32, &str) = (0, "0 of 1 sites need attention");
-const SERVED: (i32, &str) = (0, "can be served");
+const SERVED: Said = (0, "can be served");
 const READY: &str = "ready";
 
 /// What a command prints if no process serves.
 const NOBODY: &str = "nobody answers";
 
+/// The cells of a process that is ready, whose config can be served.
+const fn served(problems: Said, metric: Metric, log: Logged) -> Cells {
+    Cells { config_check: SERVED, problems, ready: READY, metric, log }
+}
+
+/// Like [`served`], for a site that needs no attention.
+const fn well(metric: Metric, log: Logged) -> Cells {
+    served((0, "0 of 1 sites need attention"), metric, log)
+}
+
+const CONFIRMED: &[&str] = &["robotsd_identity_lists{", "\"confirmed\""];
+const UNCONFIRMED: &[&str] = &["robotsd_identity_lists{", "\"unconfirmed\""];
+const REJECTED_PAIR: &[&str] = &["robotsd_tls_certificate_rejected{path="];
+const NOT_APPENDED: &str = "there is no such file; this part is not available and not appended";
+const PENDING_HOOK: &[&str] = &["robotsd_publish_pending{site=\"shop\",target="];
+const UNREAD: &[&str] = &["robotsd_site_gate_unread{site=\"shop\"}"];
+
 const TABLE: &[Row] = &[
     Row {
         key: "[identity]",
-        at_start: Cells {
-            config_check: SERVED,
-            problems: (1, "nothing can refute a claim: "),
-            ready: READY,
-            metric: (&["robotsd_identity_lists{", "\"confirmed\""], "0"),
-            log: ("identity", "nothing can refute a claim: "),
-        },
+        at_start: served(
+            (1, "nothing can refute a claim: "),
+            (CONFIRMED, "0"),
+            ("identity", "nothing can refute a claim: "),
+        ),
         // Evidence that was fetched within a day can still refute claims.
-        later: Cells {
-            config_check: SERVED,
-            problems: (0, "1 of 1 published list cannot be fetched"),
-            ready: READY,
-            metric: (&["robotsd_identity_lists{", "\"confirmed\""], "1"),
-            log: ("identity", "1 of 1 published list cannot be fetched"),
-        },
-        mended: Cells {
-            config_check: SERVED,
-            problems: WELL,
-            ready: READY,
-            metric: (&["robotsd_identity_lists{", "\"unconfirmed\""], "1"),
-            log: ("identity", "claims can be refuted again: "),
-        },
+        later: served(
+            (0, "1 of 1 published list cannot be fetched"),
+            (CONFIRMED, "1"),
+            ("identity", "1 of 1 published list cannot be fetched"),
+        ),
+        mended: well((UNCONFIRMED, "1"), ("identity", "claims can be refuted again: ")),
     },
     Row {
         key: "rate.store",
-        at_start: Cells {
-            config_check: SERVED,
-            problems: (1, " is not used: "),
-            ready: READY,
-            metric: (&["robotsd_rate_store_up"], "0"),
-            log: ("rate-store", " is not used: "),
-        },
-        later: Cells {
-            config_check: SERVED,
-            problems: (1, " is not used: "),
-            ready: READY,
-            metric: (&["robotsd_rate_store_up"], "0"),
-            log: ("rate-store", " is not used: "),
-        },
-        mended: Cells {
-            config_check: SERVED,
-            problems: WELL,
-            ready: READY,
-            metric: (&["robotsd_rate_store_up"], "1"),
-            log: ("rate-store", " responds: requests of crawlers are counted there for all processes"),
-        },
+        at_start: served((1, " is not used: "), (&["robotsd_rate_store_up"], "0"), ("rate-store", " is not used: ")),
+        later: served((1, " is not used: "), (&["robotsd_rate_store_up"], "0"), ("rate-store", " is not used: ")),
+        mended: well(
+            (&["robotsd_rate_store_up"], "1"),
+            ("rate-store", " responds: requests of crawlers are counted there for all processes"),
+        ),
     },
     Row {
         key: "certificate",
@@ -104,24 +100,19 @@ const TABLE: &[Row] = &[
         },
         later: Cells {
             config_check: (2, "the key does not match the first certificate"),
-            problems: (1, "; the previous certificate stays in use, but a restart would fail"),
-            ready: READY,
-            metric: (&["robotsd_tls_certificate_rejected{path="], "1"),
-            log: ("certificate-rejected", "; the previous certificate stays in use, but a restart would fail"),
+            ..served(
+                (1, "; the previous certificate stays in use, but a restart would fail"),
+                (REJECTED_PAIR, "1"),
+                ("certificate-rejected", "; the previous certificate stays in use, but a restart would fail"),
+            )
         },
-        mended: Cells {
-            config_check: SERVED,
-            problems: WELL,
-            ready: READY,
-            metric: (&["robotsd_tls_certificate_rejected{path="], "0"),
-            log: ("certificate", "used for"),
-        },
+        mended: well((REJECTED_PAIR, "0"), ("certificate", "in force")),
     },
     Row {
         key: "append",
         at_start: Cells {
-            config_check: (0, "the file does not exist; this list is not available, so it is not appended"),
-            problems: (1, "the file does not exist; this list is not available, so it is not appended"),
+            config_check: (0, NOT_APPENDED),
+            problems: (1, NOT_APPENDED),
             ready: "is not available, so it is not appended",
             metric: (&["robotsd_append_part_state{", "\"missing\""], "1"),
             log: ("append", "the file does not exist; this list is not available"),
@@ -131,114 +122,75 @@ const TABLE: &[Row] = &[
                 1,
                 "the appended list \"ai.txt\" has not been read yet; without the list, the crawlers that it names would be allowed",
             ),
-            problems: (1, "this is an HTML page, not a robots.txt; the last good version of the list is appended"),
-            ready: READY,
-            metric: (&["robotsd_append_part_state{", "\"last-good\""], "1"),
-            log: ("append", "this is an HTML page, not a robots.txt; the last good version of the list stays in use"),
+            ..served(
+                (1, "this is an HTML page, not a robots.txt; the last good version of the list is appended"),
+                (&["robotsd_append_part_state{", "\"last-good\""], "1"),
+                ("append", "this is an HTML page, not a robots.txt; the last good version of the list stays in use"),
+            )
         },
-        mended: Cells {
-            config_check: SERVED,
-            problems: WELL,
-            ready: READY,
-            metric: (&["robotsd_append_part_state{", "\"appended\""], "1"),
-            log: ("append", "with 1 name is appended"),
-        },
+        mended: well((&["robotsd_append_part_state{", "\"appended\""], "1"), ("append", "with 1 name is appended")),
     },
     Row {
         key: "on_publish",
-        at_start: Cells {
-            config_check: SERVED,
-            problems: (1, "robotsd will send the request again"),
-            ready: READY,
-            metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
-            log: ("on-publish", "; next attempt in "),
-        },
-        later: Cells {
-            config_check: SERVED,
-            problems: (1, "robotsd will send the request again"),
-            ready: READY,
-            metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
-            log: ("on-publish", "; next attempt in "),
-        },
-        mended: Cells {
-            config_check: SERVED,
-            problems: WELL,
-            ready: READY,
-            metric: (&["robotsd_publish_pending{site=\"shop\",target="], "0"),
-            log: ("on-publish", "the receiver answered with status 200"),
-        },
+        at_start: served(
+            (1, "robotsd will send the request again"),
+            (PENDING_HOOK, "1"),
+            ("on-publish", "; next attempt in "),
+        ),
+        later: served(
+            (1, "robotsd will send the request again"),
+            (PENDING_HOOK, "1"),
+            ("on-publish", "; next attempt in "),
+        ),
+        mended: well((PENDING_HOOK, "0"), ("on-publish", "the receiver answered with status 200")),
     },
     Row {
         key: "gate.sitemaps",
-        at_start: Cells {
-            config_check: SERVED,
-            problems: (1, "gate: the sitemaps cannot be read: https://shop.test/sitemap.xml: "),
-            ready: READY,
-            metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "1"),
-            log: ("gate", "shop: the sitemaps cannot be read: https://shop.test/sitemap.xml: "),
-        },
-        later: Cells {
-            config_check: SERVED,
-            problems: (1, "; the gate continues to watch the 1 pages that it knows"),
-            ready: READY,
-            metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "1"),
-            log: ("gate", "; the gate continues to watch the 1 pages that it knows"),
-        },
-        mended: Cells {
-            config_check: SERVED,
-            problems: WELL,
-            ready: READY,
-            metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "0"),
-            log: ("gate", "shop: resolved: the sitemaps cannot be read: "),
-        },
+        at_start: served(
+            (1, "gate: the sitemaps cannot be read: https://shop.test/sitemap.xml: "),
+            (UNREAD, "1"),
+            ("gate", "shop: the sitemaps cannot be read: https://shop.test/sitemap.xml: "),
+        ),
+        later: served(
+            (1, "; the gate continues to watch the 1 pages that it knows"),
+            (UNREAD, "1"),
+            ("gate", "; the gate continues to watch the 1 pages that it knows"),
+        ),
+        mended: well((UNREAD, "0"), ("gate", "shop: resolved: the sitemaps cannot be read: ")),
     },
     Row {
         key: "registry_url",
-        at_start: Cells {
-            config_check: SERVED,
-            problems: (1, "/crawlers.toml: the answer is 503"),
-            ready: READY,
-            metric: (&["robotsd_registry_rejected"], "1"),
-            log: ("registry-rejected", "the answer is 503"),
-        },
-        later: Cells {
-            config_check: SERVED,
-            problems: (1, "/crawlers.toml: the answer is 503"),
-            ready: READY,
-            metric: (&["robotsd_registry_rejected"], "1"),
-            log: ("registry-rejected", "the answer is 503"),
-        },
-        mended: Cells {
-            config_check: SERVED,
-            problems: WELL,
-            ready: READY,
-            metric: (&["robotsd_registry_rejected"], "0"),
-            log: ("registry", "/crawlers.toml: this registry is used now"),
-        },
+        at_start: served(
+            (1, "/crawlers.toml: the answer is 503"),
+            (&["robotsd_registry_rejected"], "1"),
+            ("registry-rejected", "the answer is 503"),
+        ),
+        later: served(
+            (1, "/crawlers.toml: the answer is 503"),
+            (&["robotsd_registry_rejected"], "1"),
+            ("registry-rejected", "the answer is 503"),
+        ),
+        mended: well((&["robotsd_registry_rejected"], "0"), ("registry", "/crawlers.toml: this registry is used now")),
     },
     Row {
         key: "fleet",
         at_start: Cells {
-            config_check: SERVED,
-            problems: (1, "fleet: shop is unknown"),
             ready: "enforcement is OFF",
-            metric: (&["robotsd_fleet_store_up{"], "0"),
-            log: ("fleet", "the replica keeps using the document that it read last"),
+            ..served(
+                (1, "fleet: shop is unknown"),
+                (&["robotsd_fleet_store_up{"], "0"),
+                ("fleet", "the replica keeps using the document that it read last"),
+            )
         },
-        later: Cells {
-            config_check: SERVED,
-            problems: (1, "fleet \"shop\" is stale: "),
-            ready: READY,
-            metric: (&["robotsd_fleet_store_up{"], "0"),
-            log: ("fleet", "the replica keeps using the document that it read last"),
-        },
-        mended: Cells {
-            config_check: SERVED,
-            problems: WELL,
-            ready: READY,
-            metric: (&["robotsd_fleet_store_up{"], "1"),
-            log: ("fleet", "the store of the fleet can be read and written again"),
-        },
+        later: served(
+            (1, "fleet \"shop\" is stale: "),
+            (&["robotsd_fleet_store_up{"], "0"),
+            ("fleet", "the last document stays in force"),
+        ),
+        mended: well(
+            (&["robotsd_fleet_store_up{"], "1"),
+            ("fleet", "the store of the fleet can be read and written again"),
+        ),
     },
 ];
 
@@ -274,8 +226,7 @@ impl Scene {
         Self { folder, running, seen: RefCell::default() }
     }
 
-    /// Waits until every place shows the text of its cell, and until the log has a new line with
-    /// it.
+    /// Waits until each place shows the text of its cell, and until the log has a new line with it.
     fn says(&self, Cells { config_check, problems, ready, metric, log }: &Cells) {
         comes_to(|| self.folder.configured(["config", "check"]), config_check.0, &[config_check.1]);
         comes_to(|| self.running.command(&["status", "--problems"]), problems.0, &[problems.1]);

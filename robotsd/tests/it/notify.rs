@@ -1,9 +1,4 @@
-//! Tests notifications about events, with a real robotsd and a receiver on loopback. Another
-//! implementation verifies the signatures.
-
-use std::process::Stdio;
-
-use serde_json::json;
+//! Notifications of a real robotsd. Another implementation verifies the signatures.
 
 use crate::harness::*;
 use crate::programs::python_with;
@@ -196,8 +191,7 @@ fn a_receiver_that_was_down_is_notified_once() {
     running.end();
     assert_eq!(receiver.requests().len(), before + 1);
 
-    // A version that has been pending for another four hours must be reported again, with another
-    // ID.
+    // A version that has been pending for four more hours must be reported again, with another ID.
     let state = glob(&folder, "state.json");
     let mut kept: Value = serde_json::from_str(&folder.read(&state)).unwrap();
     let since = kept["pending"]["since"].as_i64().unwrap();
@@ -233,8 +227,7 @@ fn deliveries_and_failures_are_counted_even_after_their_event_is_over() {
     wait_until("no version that waits", is_over);
     receiver.show(204, "");
     folder.with_config(&["enforce", "off"]).succeeded();
-    // Events are collected together. So if one was delivered, the end of the other one is known,
-    // too.
+    // Events are collected together. So if one was delivered, the other's end is known, too.
     wait_until("one that is delivered", || counts(1, 1));
     folder.with_config(&["enforce", "on"]).succeeded();
     wait_until("another one", || counts(2, 1));

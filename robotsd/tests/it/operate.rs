@@ -1,18 +1,11 @@
-//! Tests an operator's decisions: the kill switch, accepting a version, rolling back, and the
-//! output of every command.
-
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+//! An operator's decisions: the kill switch, accepting a version, rolling back, and their output.
 
 use crate::harness::*;
 
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Creates a config with two sites of one folder. Only the log shows the address of the admin
-/// interface.
+/// Creates a config with two sites of one folder. Only the log has the admin address.
 fn config() -> Config {
     let blog = "hosts = [\"blog.test\"]\nroot = \".\"\nrobots.path = \"blog.txt\"";
     let config = Config::refusing().keys("state_dir = \"state\"").admin();
@@ -36,8 +29,7 @@ impl Operated {
         Self(folder.start())
     }
 
-    /// Stops it as an operator does. A killed process may not have saved the live version, because
-    /// this happens in the background.
+    /// Stops it as an operator does. A killed one may not have saved its version.
     fn end(mut self) {
         self.0.end();
     }
@@ -76,6 +68,12 @@ impl Operated {
     }
 }
 
+fn started() -> (Folder, Operated) {
+    let folder = config().folder();
+    let operated = Operated::start(&folder);
+    (folder, operated)
+}
+
 /// Returns a hash in the form that messages use.
 fn short(hash: &str) -> &str {
     &hash["sha256:".len()..][..16]
@@ -97,8 +95,7 @@ fn suggested(status: &str, command: &str) -> String {
 
 #[test]
 fn the_kill_switch_works_under_load_and_outlives_a_kill() {
-    let folder = config().folder();
-    let mut operated = Operated::start(&folder);
+    let (folder, mut operated) = started();
     let address = operated.address;
     let (is_off, passed) = (AtomicBool::new(false), AtomicUsize::new(0));
     let client = || -> Client<'_> {
@@ -150,8 +147,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
 
 #[test]
 fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (_folder, operated) = started();
     let said = operated.out(&["enforce", "off", "--site", "the blog"]);
     assert_eq!(said, "enforcement of site \"the blog\" is switched off\n");
     assert_eq!(operated.pages(), [403, 200]);
@@ -164,10 +160,8 @@ fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     assert_lacks(&status, &["EVERY SITE"]);
     operated.out(&["enforce", "off"]);
     let said = operated.said(&["enforce", "on", "--site", "the blog"]);
-    assert!(
-        said.ends_with("enforcement is still switched off for every site: to switch it on, run `robotsd enforce on`"),
-        "{said}"
-    );
+    let want = "enforcement is still switched off for every site: to switch it on, run `robotsd enforce on`";
+    assert!(said.ends_with(want), "{said}");
     assert_eq!(operated.page("blog.test"), 200);
     operated.out(&["enforce", "off", "--site", "the blog"]);
     let said = operated.said(&["enforce", "on"]);
@@ -228,8 +222,7 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
 
 #[test]
 fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     wait_until("the state directory", || folder.at("state").exists());
     fs::rename(folder.at("state"), folder.at("aside")).unwrap();
     folder.write("state", "a file");
@@ -290,8 +283,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
 
 #[test]
 fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     folder.replace("robots.txt", SHUT);
     operated.command(&["reload"]).ends_with(1);
     let hash = operated.waiting();
@@ -329,8 +321,7 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
 
 #[test]
 fn a_rollback_says_what_happens_to_another_pending_version() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let more = format!("{OPEN}Disallow: /more/\n");
     folder.replace("robots.txt", &more);
     operated.out(&["reload", "--site", "shop"]);
@@ -351,8 +342,7 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
 
 #[test]
 fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let more: Vec<String> = (0..2).map(|at| format!("{OPEN}Disallow: /more{at}/\n")).collect();
     for version in &more {
         folder.replace("robots.txt", version);
@@ -416,8 +406,7 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
 
 #[test]
 fn an_impossible_command_suggests_a_possible_one() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let live = operated.site(0)["hash"].as_str().unwrap().to_owned();
     let wrong = "0123456789ab";
     let unknown = "robotsd answered 404: there is no site \"b\": the sites are \"shop\", \"the blog\"";
@@ -476,8 +465,7 @@ fn an_impossible_command_suggests_a_possible_one() {
 
 #[test]
 fn a_state_directory_is_for_one_robotsd_at_a_time() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let in_use = format!(
         "{}: process {} has the state directory open: stop that process, or give each process its own state directory",
         folder.at("state").display(),
@@ -492,8 +480,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     assert_eq!(operated.page("shop.test"), 200);
     elsewhere(&["enforce", "on"]).succeeded();
     folder.remove("state/admin.place");
-    // Each command waits two seconds for the other process to end, so all of them run at the same
-    // time.
+    // Each command waits two seconds for the other's end, so all of them run at the same time.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let second = folder.configured(["serve", "--config"]);
@@ -525,8 +512,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
 
 #[test]
 fn a_rollback_preview_changes_nothing() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let shown = || operated.command(&["rollback", "shop", "--diff"]);
     assert_has(shown().failed(2), &["the site cannot be rolled back, because no earlier accepted version"]);
     let more = format!("{OPEN}Disallow: /more/\n");
@@ -556,8 +542,7 @@ fn a_rollback_preview_changes_nothing() {
 
 #[test]
 fn a_rollback_first_names_the_crawlers_that_it_allows_or_blocks() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     let shut = "User-agent: ClaudeBot\nUser-agent: CCBot\nUser-agent: Amazonbot\nDisallow: /\n\n";
     folder.replace("robots.txt", format!("{shut}{}Disallow: /tmp/\n", OPEN.replace("GPTBot", "Bytespider")));
     operated.out(&["reload", "--site", "shop"]);
@@ -726,8 +711,7 @@ fn entries_dated_in_the_future_are_in_the_log_and_the_status() {
 
 #[test]
 fn the_check_reports_off_switches_and_a_pending_version() {
-    let folder = config().folder();
-    let operated = Operated::start(&folder);
+    let (folder, operated) = started();
     operated.out(&["enforce", "off"]);
     operated.out(&["enforce", "off", "--site", "the blog"]);
     let live = operated.site(0)["hash"].as_str().unwrap().to_owned();
@@ -740,8 +724,7 @@ fn the_check_reports_off_switches_and_a_pending_version() {
         ", warnings: 2",
     ];
     assert_has(said, &parts);
-    // The result must be as at the next start: one version is pending, and the other one stays
-    // live.
+    // The result must be as at the next start: one version is pending, the other one stays live.
     folder.replace("robots.txt", SHUT);
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");

@@ -1,18 +1,15 @@
-//! Checks that the pictures in the README are up to date: a report of `replay` and the board, as a
-//! browser shows them.
+//! Checks that the pictures in the README are up to date: a report of `replay`, the board and the
+//! tester, as a browser shows them.
 //!
 //! Fonts differ between machines, so pictures are not compared. Instead, the hash of the page is
 //! recorded next to its picture. If the page or its style sheet has changed, the picture must be
 //! made again with `UPDATE_DOCS=1`, which needs Chromium.
 
-use std::fs;
-use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
-
 use tower_robots::live::VersionHash;
 
 use super::board::{DayLine, hours, read, row, watches, write_lines};
+use super::board_browser::LOADED;
+use super::tester::ANSWERED;
 use crate::browser::Browser;
 use crate::harness::*;
 
@@ -22,7 +19,9 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const MAX_BYTES: u64 = 150_000;
 
 /// Compares the hash of a page with the one recorded for its picture, or makes the picture again.
-fn shows(name: &str, page: &str, url: &str, height: u32) {
+///
+/// The page is complete when the script `settled` returns true.
+fn shows(name: &str, page: &str, url: &str, height: u32, settled: &str) {
     let place = |end: &str| PathBuf::from(format!("{}/tests/pictures/{name}.{end}", env!("CARGO_MANIFEST_DIR")));
     let hash = |octets: &[u8]| VersionHash::of(octets).to_string();
     let recorded = |picture: &[u8]| format!("page {}\npicture {}\n", hash(page.as_bytes()), hash(picture));
@@ -30,7 +29,7 @@ fn shows(name: &str, page: &str, url: &str, height: u32) {
         let browser = Browser::start("").expect("a browser");
         browser.looks(1000, height, "light");
         browser.command("Emulation.setScrollbarsHidden", json!({ "hidden": true }));
-        browser.open(url);
+        browser.open_until(url, settled);
         let picture = browser.picture();
         fs::create_dir_all(place("png").parent().unwrap()).unwrap();
         fs::write(place("png"), &picture).unwrap();
@@ -56,7 +55,19 @@ fn the_picture_of_a_report_is_up_to_date() {
     let arguments = ["replay", "examples/access.log", "--robots", "examples/site/robots.txt", "--format", "html", "-o"];
     run(robotsd().current_dir(ROOT).args(arguments).arg(&report)).succeeded();
     let page = fs::read_to_string(&report).unwrap();
-    shows("report", &page, &format!("file://{}", report.display()), 1180);
+    shows("report", &page, &format!("file://{}", report.display()), 1180, LOADED);
+}
+
+/// The page also contains the program, which changes more often than its look, so only the files
+/// that determine its look are compared.
+#[test]
+fn the_picture_of_the_tester_is_up_to_date() {
+    let files =
+        ["robotsd/src/html/style.css", "docs/tester/tester.css", "docs/tester/tester.html", "docs/tester/tester.js"];
+    let look = files.map(|file| fs::read_to_string(project(file)).unwrap()).concat();
+    // Only `UPDATE_DOCS` needs the page itself.
+    let page = std::env::var("ROBOTSD_TESTER_PAGE").unwrap_or_default();
+    shows("tester", &look, &format!("file://{page}"), 1180, ANSWERED);
 }
 
 const CONFIG: &str = "state_dir = \"state\"\nmode = \"observe\"\nworkers = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -120,16 +131,14 @@ fn the_picture_of_the_board_is_up_to_date() {
     // again.
     let of_one_hour = || {
         let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS), ("pages/none", "")]);
-        // A new thread uses the current hour. This thread would use the hour in which it wrote its
-        // first line.
+        // A new thread uses the current hour. This one has that of its first line.
         let (hour, lines) = thread::spawn(|| (hours(0), day())).join().unwrap();
         write_lines(folder.path(), 1, &lines);
         let running = folder.start();
         let page = wait_for("the requests of the last minute", || {
             let page = running.ask_admin("GET /board").body;
             if !page.contains("now 0.0 per minute") {
-                // The page appears only after some seconds, and generating it takes longer than
-                // other responses.
+                // The page appears only after some seconds, and is slower than other responses.
                 thread::sleep(Duration::from_millis(200));
                 return None;
             }
@@ -141,5 +150,5 @@ fn the_picture_of_the_board_is_up_to_date() {
     let (folder, running, page) = of_one_hour().or_else(of_one_hour).expect("a page that took less than an hour");
     let style = running.ask_admin("GET /board.css").body;
     let page = without_numbers(&page.replace(&*folder.path().to_string_lossy(), ""));
-    shows("board", &(page + &style), &format!("http://{}/board", running.admin()), 1130);
+    shows("board", &(page + &style), &format!("http://{}/board", running.admin()), 1130, LOADED);
 }

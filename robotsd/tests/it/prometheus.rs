@@ -1,17 +1,11 @@
 //! Runs a real Prometheus with the shipped scrape config.
 
-use std::fs;
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::Stdio;
-
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::programs::debian;
 use crate::harness::*;
 
-/// A Prometheus that scrapes and evaluates its rules every second. It is killed when this is
-/// dropped.
+/// A Prometheus that scrapes and evaluates every second. It is killed when this is dropped.
 pub(super) struct Prometheus {
     _process: KillOnDrop,
     address: SocketAddr,

@@ -1,9 +1,4 @@
-//! Tests robotsd behind proxies that use the PROXY protocol: HAProxy, the stream module of nginx,
-//! and curl.
-
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+//! robotsd behind proxies with the PROXY protocol: HAProxy, the stream module of nginx, and curl.
 
 use super::daemon::{Daemon, find, free_ports};
 use super::programs::{present, skip};
@@ -12,8 +7,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
-/// Starts robotsd behind a proxy that announces the client's address. The client at 127.0.0.3 is
-/// exempt.
+/// Starts robotsd behind a proxy that announces the client's address. 127.0.0.3 is exempt.
 fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
     let folder = Config::refusing()
         .listener(format!("proxy_protocol = true\n{listener}"))
@@ -33,8 +27,7 @@ fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
 const TRUSTING: &str = "trusted_proxies = [\"127.0.0.1/32\"]";
 const SECURE: &str = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
 
-/// Starts a proxy with its config. `@FRONT@` stands for the port of the proxy, and `@ROBOTSD@` for
-/// that of robotsd.
+/// Starts a proxy with its config. `@FRONT@` is its port, `@ROBOTSD@` that of robotsd.
 fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAddr) -> (Daemon, Folder, SocketAddr) {
     for _ in 0..10 {
         let [front] = free_ports(1)[..] else { unreachable!() };
@@ -50,8 +43,7 @@ fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAdd
     panic!("{} does not start", program.display());
 }
 
-/// Client address for checking whether the proxy listens. The proxy announces this client, which
-/// then disconnects.
+/// Client for checking whether the proxy listens. It is announced, and then disconnects.
 const PROBE: [u8; 4] = [127, 0, 0, 9];
 
 /// Returns the logged connection problems, except those of the check whether the proxy listens.
@@ -59,8 +51,7 @@ fn problem(running: &Running) -> Vec<Value> {
     running.all("problem").into_iter().filter(|line| line["address"] != "127.0.0.9").collect()
 }
 
-/// Sends a request through the proxy, from this address of the machine; `None` if the connection is
-/// closed.
+/// Sends a request through the proxy from this address; `None` if the connection is closed.
 fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Option<Answer> {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: a.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: 127.0.0.3\r\nConnection: close\r\n\r\n"
@@ -68,8 +59,7 @@ fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Opti
     offer(connect_from(source, front).unwrap(), request).map(|answer| Answer::parse(&answer))
 }
 
-/// Checks that the clients of a proxy are distinguished, and that fields which they send themselves
-/// have no effect.
+/// A proxy's clients are distinguished, and fields of their own have no effect.
 fn clients_are_told_apart(running: &Running, front: SocketAddr) {
     let ask = |source, path, agent| ask_from(source, front, path, agent).expect("an answer");
     let answer = ask([127, 0, 0, 2], "/x", FIREFOX);
@@ -143,10 +133,8 @@ fn curl_announces_itself_before_http_2_and_tls() {
     ] {
         let Ok(output) = curl(scheme, running, arguments) else { return skip("curl") };
         let said = output.out.to_lowercase();
-        assert!(
-            said.contains("x-forwarded-for: 127.0.0.2\r\n") && said.ends_with(version),
-            "{arguments:?}: {output:?}"
-        );
+        assert!(said.contains("x-forwarded-for: 127.0.0.2\r\n"), "{arguments:?}: {output:?}");
+        assert!(said.ends_with(version), "{arguments:?}: {output:?}");
     }
     // Clients that send no PROXY header, or connect from another address, must get no response.
     for (running, source) in [(&clear, [127, 0, 0, 2]), (&clear, [127, 0, 0, 1]), (&secure, [127, 0, 0, 2])] {

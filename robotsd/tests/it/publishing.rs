@@ -1,5 +1,4 @@
-//! Tests lists that are appended to a robots.txt, and requests that are sent when a version goes
-//! live.
+//! Lists that are appended to a robots.txt, and requests that are sent when a version goes live.
 
 use crate::harness::*;
 
@@ -73,11 +72,8 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     let before = served(&running);
     folder.replace("ai.txt", "<!doctype html><title>Not found</title>");
     let event = running.wait_for_event("append", |line| line["level"] == "error");
-    assert!(
-        message(&event)
-            .ends_with("this is an HTML page, not a robots.txt; the last good version of the list stays in use"),
-        "{event}"
-    );
+    let wanted = "this is an HTML page, not a robots.txt; the last good version of the list stays in use";
+    assert!(message(&event).ends_with(wanted), "{event}");
     assert_eq!(served(&running), before);
     let failed = site_status(&folder);
     assert_eq!(failed["append"][0]["state"], "last-good");

@@ -36,8 +36,7 @@ fn the_proxy_answers_429_to_a_crawler_that_exceeds_its_delay() {
     let line = running.wait_for_event("limited", |line| line["status"] == 429);
     assert_eq!((&line["decision"], &line["reason"], &line["line"]), (&"allow".into(), &"limited".into(), &2.into()));
     assert_eq!((&line["group"], &line["path"]), (&"GPTBot".into(), &"/a.html".into()));
-    // A reload of the file must not allow a new burst. If the file no longer contains the delay,
-    // the crawler must pass.
+    // A reload of the file must not allow a new burst. Without the delay, the crawler passes.
     folder.replace("robots.txt", format!("# moved\n{ROBOTS}"));
     running.wait_for_event("published", |line| line["reason"] != "start");
     assert_eq!(ask().status, 429);

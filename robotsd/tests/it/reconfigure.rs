@@ -2,8 +2,6 @@
 //! connection may be refused meanwhile.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
-use std::time::Duration;
 
 use crate::harness::*;
 

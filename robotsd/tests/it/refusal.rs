@@ -80,33 +80,20 @@ fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
     wait_for("the page after the correction", || shown("fourth 3\n"));
 }
 
+/// The unit tests of `refusal` and `tests/cases/config_mistakes.txt` have all errors.
 #[test]
 fn errors_in_a_refusal_template_are_reported_with_their_position() {
     let large = format!("<p>{}", "x".repeat(64 * 1024));
     let html = "file = \"refused.html\"";
     for (refusal, page, place, message) in [
-        (
-            "status = 200",
-            "",
-            "robotsd.toml:9:10",
-            "200 is not allowed as the status of refusals: write one of 403, 402, 404, 410, 429, 451",
-        ),
-        ("status = 503", "", "robotsd.toml:9:10", "503 is not allowed as the status of refusals"),
+        ("status = 401", "", "robotsd.toml:9:10", "401 requires a challenge: write it in a [[site.refusal.case]]"),
         ("file = \"no.html\"", "", "robotsd.toml:9:8", "no.html: No such file"),
-        ("file = \"robots.json\"", "", "robotsd.toml:9:8", "its name must end in .html or .txt"),
-        ("file = \".\"", "", "robotsd.toml:9:8", "its name must end in .html or .txt"),
-        ("contact = \"me\"", "", "robotsd.toml:9:11", "\"language\" and \"contact\" have an effect only with \"file\""),
-        (&format!("{html}\nlanguage = \"en GB\""), "<p>", "robotsd.toml:10:12", "\"en GB\" is not a language tag"),
         (
             html,
             "<p>\n {{agnet}}",
             "refused.html:2:2",
             "there is no placeholder \"agnet\": write one of agent, contact, ",
         ),
-        (html, "<p>{{contact}}", "refused.html:1:4", "the site has no contact: set contact in [site.refusal]"),
-        (html, "<p>{{agent", "refused.html:1:4", "the end of this placeholder is missing"),
-        (html, "<script>\n\"{{path}}\"</script>", "refused.html:2:2", "{{path}} is inside <script>"),
-        (html, "<a href=\"{{path}}\">", "refused.html:1:10", "{{path}} contains text that clients sent"),
         (html, &large, "robotsd.toml:9:8", "refused.html: the template is larger than 64 KiB"),
     ] {
         let folder = site(Config::refusing(), refusal, page);

@@ -1,7 +1,5 @@
 //! Tests a registry that is published at a URL (`registry_url`).
 
-use std::process::Command;
-
 use super::upstreams::secure_origin;
 use crate::harness::*;
 
@@ -75,7 +73,8 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
     let line = running.event("registry-rejected");
     let message = message(&line);
-    assert!(message.starts_with(&published.url) && message.ends_with("the previous version stays in use"), "{message}");
+    assert!(message.starts_with(&published.url), "{message}");
+    assert!(message.ends_with("the previous version stays in use"), "{message}");
     assert_eq!(published.status()["origin"], "saved");
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
 }
@@ -97,18 +96,15 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
         "{message}"
     );
     let problems = || published.with_config(&["status", "--problems"]);
-    assert_has(
-        unfolded(&problems().ends_with(1).out),
-        &[&format!("problem: {}: version {hash} waits to be accepted: ", published.url)],
-    );
+    let want = format!("problem: {}: version {hash} waits to be accepted: ", published.url);
+    assert_has(unfolded(&problems().ends_with(1).out), &[&want]);
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404, "it is not in force");
 
     published.configure(&format!("registry_accept = [\"{hash}\"]\n"));
     wait_until("the accepted version", || running.get("/private/x", HOUSE_FETCHER).status == 403);
     wait_until("the status", || published.status()["waiting"].is_null());
     problems().ends_with(0);
-    // Without its row in the registry, the crawler is only known by its header, and a group names
-    // it.
+    // Without its row, the crawler is only known by its header, and a group names it.
     assert_eq!(running.get("/drafts/x", GOOGLEBOT).status, 403);
 }
 

@@ -3,8 +3,7 @@
 //! Addresses on Google's lists are in the embedded copy. A newer list is saved in the same way as
 //! by a running robotsd.
 
-use std::process::Stdio;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use super::replay::crawler;
 use crate::harness::*;
@@ -183,32 +182,6 @@ fn impostors_have_a_section_in_text_and_page() {
     // If there is no evidence at all, the text must not mention it.
     let text = site.replay(&[line("1.2.3.4", NOON, "/", MYBOT)], "text", &[]).out;
     assert_lacks(text, &["impostors", "by the lists"]);
-}
-
-#[test]
-fn a_headline_names_unverified_requests_and_puts_them_last() {
-    let site = Site::new();
-    let mut log = vec![line("1.2.3.4", NOON, "/cart", MYBOT), line("203.0.114.9", NOON, "/cart", GOOGLEBOT)];
-    log.extend((0..4).map(|_| line("66.249.66.1", NOON, "/", GOOGLEBOT)));
-    let lead = |log: &[String]| {
-        let text = site.replay(log, "text", &[]).out;
-        let lines = text.lines().filter(|line| line.contains("% disallowed, by")).map(|line| line.trim().to_owned());
-        lines.collect::<Vec<_>>()
-    };
-    let mybot = "MyBot: 100 % disallowed, by /cart".to_owned();
-    assert_eq!(
-        lead(&log),
-        [mybot.clone(), "Googlebot: 20 % disallowed, by /cart; none of these requests is verified".to_owned()]
-    );
-    log.push(line("66.249.66.1", NOON, "/cart", GOOGLEBOT));
-    assert_eq!(
-        lead(&log),
-        ["Googlebot: 33 % disallowed, by /cart; 1 of these 2 requests are not verified".to_owned(), mybot]
-    );
-    assert_has(
-        site.replay(&log, "html", &[]).out,
-        &["<li>Googlebot: 33 % disallowed, by /cart; 1 of these 2 requests are not verified</li>"],
-    );
 }
 
 #[test]
@@ -448,18 +421,6 @@ fn names_are_looked_up_on_request() {
     let before = dns.asked().len();
     let (report, _, _) = site.report(&log, &[]);
     assert_eq!((because(&report, "YandexBot"), dns.asked().len()), (json!({ "address": 1, "not-loaded": 4 }), before));
-}
-
-#[test]
-fn name_lookups_require_files_and_resolvers() {
-    let site = Site::new();
-    site.write("log", "");
-    let say = |arguments: &[&str]| site.with_config(&[&["replay"], arguments].concat());
-    let want = "robotsd: --rdns reads the logs twice, but - can be read only once: save this log as a file\n";
-    assert_eq!(say(&["-", "--rdns"]).failed(2), want);
-    let error = say(&["log", "--rdns", "--resolver", "dns.example"]).failed(2);
-    assert_has(error, &["write an address, such as 192.0.2.53 or [2001:db8::53]:5353"]);
-    assert_has(say(&["log", "--resolver", "127.0.0.1"]).error, &["--rdns"]);
 }
 
 #[test]

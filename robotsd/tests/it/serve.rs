@@ -122,17 +122,6 @@ fn a_request_must_say_one_valid_host() {
 }
 
 #[test]
-fn hop_by_hop_fields_stay_on_their_hop() {
-    let origin = Origin::start();
-    let (_folder, running) = proxy(&origin, "");
-    let request = "GET /x HTTP/1.1\r\nHost: site.test\r\nConnection: close, X-Named\r\nX-Named: 1\r\nKeep-Alive: 5\r\n\
-                   Proxy-Authorization: x\r\nTE: gzip\r\nX-Kept: 1\r\n\r\n";
-    let body = running.send(request.as_bytes()).body.to_lowercase();
-    assert_has(&body, &["x-kept: 1"]);
-    assert_lacks(&body, &["x-named", "keep-alive:", "proxy-", "te: gzip"]);
-}
-
-#[test]
 fn a_refusal_is_one_line_of_the_log_with_every_field() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&origin, "");

@@ -1,7 +1,5 @@
 //! Tests the files in `config/`, with which an operator starts.
 
-use std::process::Command;
-
 use super::programs::debian;
 use super::prometheus::Prometheus;
 use crate::harness::*;
@@ -42,8 +40,7 @@ fn the_config_for_production_passes_its_check_and_observes() {
     assert_eq!(running.get("/drafts/x", GPTBOT).status, 200);
     running.wait_for_event("observed", |line| line["path"] == "/drafts/x");
     assert_eq!(running.get("/drafts/x", FIREFOX).status, 200);
-    // The command must find the socket through the config, and through the environment variable
-    // that contains its path.
+    // The command finds the socket through the config and the environment variable.
     for command in [
         robotsd().args(["status", "--config"]).arg(&path),
         robotsd().arg("status").env("ROBOTSD_CONFIG", &path),

@@ -1,14 +1,10 @@
 //! Tests crafted sitemaps: how much memory they need, and whether requests are still served.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// Memory that the sitemaps of all sites together may use, in addition to what the process uses
-/// otherwise.
+/// Memory that the sitemaps of all sites together may use, in addition to other memory.
 const BUDGET_KIB: u64 = 64 << 10;
 
 /// Decompressed size of a sitemap, in bytes. It is nearly the maximum that the protocol allows.
@@ -91,8 +87,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             assert!(start.elapsed() < patience, "not within {patience:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
-        // These requests were answered while sitemaps were read. None of them may have waited for
-        // the end of that.
+        // These requests were answered while sitemaps were read. None may have waited for that.
         let answered = asking.turns() - turns;
         assert!(answered >= 20, "{answered} requests were answered meanwhile");
         (before, start)
@@ -112,10 +107,8 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             ".gz: the document was not read in time: all documents of the site together must be read within 10 s"
                 .to_owned(),
         ];
-        assert!(
-            note.starts_with(&format!("http://s{site}.test/0.gz")) && faults.iter().any(|fault| note.contains(fault)),
-            "{note}"
-        );
+        assert!(note.starts_with(&format!("http://s{site}.test/0.gz")), "{note}");
+        assert!(faults.iter().any(|fault| note.contains(fault)), "{note}");
     }
     // The pages that are saved for a restart must be limited like those in memory.
     let saved = || -> u64 {

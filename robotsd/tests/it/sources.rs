@@ -1,7 +1,4 @@
-//! Tests the sources of a robots.txt: a folder with a file per host, the upstream itself, and a
-//! URL.
-
-use std::net::{SocketAddr, TcpListener};
+//! Sources of a robots.txt: a folder with a file per host, the upstream itself, and a URL.
 
 use crate::harness::*;
 

@@ -1,5 +1,4 @@
-//! Tests the parts of the status about connections, requests, upstreams and many sites. Sites that
-//! need attention must come first.
+//! The status about connections, requests, upstreams and many sites.
 
 use crate::harness::*;
 
@@ -13,7 +12,6 @@ fn traffic(folder: &Folder) -> Value {
     folder.with_config(&["status", "--json"]).json()["traffic"].take()
 }
 
-/// Returns the count of this kind in a list.
 fn count(list: &Value, kind: &str) -> u64 {
     let of_kind = list.as_array().unwrap().iter().find(|entry| entry["kind"] == kind);
     of_kind.map_or(0, |entry| entry["count"].as_u64().unwrap())
@@ -60,8 +58,6 @@ fn the_way_to_give_a_gate_pages_is_shown_once() {
     assert_eq!(status.matches("write urls = \"urls.txt\" into [gate]").count(), 1, "{status}");
 }
 
-/// An override applies to a rule only if both have exactly the same text. If a site has a folder,
-/// each file has its own rules.
 #[test]
 fn an_override_without_its_rule_is_reported() {
     let idle = "the override for pattern \"/private\" has no effect, because no Disallow line of the robots.txt has this pattern";
@@ -202,8 +198,7 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
     folder.with_config(&["status", "--problems"]).succeeded();
 }
 
-/// Creates forty sites. One has a pending version, one has an unreadable file, and one is switched
-/// off.
+/// Creates forty sites. One has a pending version, one has an unreadable file, and one is off.
 fn forty() -> (Folder, Running) {
     let mut config = Config::refusing().keys("workers = 1\nstate_dir = \"state\"").admin_socket();
     for number in 1..=40 {
@@ -239,8 +234,7 @@ fn sites_that_need_attention_come_first_and_each_other_is_one_line() {
     let report = folder.with_config(&["status", "--json"]).ends_with(1).json();
     assert_eq!((report["sites"].as_array().unwrap().len(), &report["state_writable"]), (40, &true.into()));
 
-    // If a command names a single site or host, its status must be complete, with an exit status of
-    // its own.
+    // If a command names a single site or host, its status is complete, with its own exit status.
     for (wanted, code) in [("s1", 0), ("s1.test", 0), ("s7", 1), ("s7.test", 1), ("s19", 1), ("s33", 1)] {
         let shown = folder.with_config(&["status", "--site", wanted]).ends_with(code).out;
         assert_has(
@@ -305,8 +299,7 @@ fn an_override_that_has_ended_says_what_to_do() {
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 
-/// This must be detected even if there is nothing to write. It must also be detected for root, who
-/// can write without permissions.
+/// Detected even with nothing to write, and for root, who needs no permissions.
 #[test]
 fn an_unwritable_state_directory_is_reported_before_it_matters() {
     let config = Config::new().keys("state_dir = \"state\"").admin().files_of("shop").robots(ROBOTS);

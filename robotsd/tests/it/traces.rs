@@ -1,8 +1,5 @@
 //! Tests the trace context. Its fields must be forwarded, and its ID must be in both logs.
 
-use std::io::Read;
-use std::process::Command;
-
 use crate::harness::*;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -21,8 +18,7 @@ fn request(head: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), &fields.concat(), b"\r\ntracestate: second=1\r\n\r\n", body].concat()
 }
 
-/// Sends a request. Returns the response up to where the origin has repeated the head of the
-/// request.
+/// Sends a request. Returns the response up to the origin's copy of the head of the request.
 fn sent(running: &Running, request: &[u8]) -> Vec<u8> {
     let mut stream = crate::harness::sent(running.address, request);
     let mut answer = Vec::new();

@@ -1,13 +1,12 @@
-//! Tests the transcripts in the README and the handbook. Each command must print the lines below
-//! it.
-
-use std::path::{Path, PathBuf};
+//! Transcripts in the README, in the handbook and in the cases of commands. Each command prints the
+//! lines below it.
 
 use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A command and the output that is shown for it. A line `…` stands for any number of lines.
+/// A command and the output that is shown for it. A line `…` stands for any number of lines, and `…`
+/// in a line for any text.
 struct Transcript {
     line: usize,
     command: String,
@@ -31,6 +30,78 @@ fn commands_print_what_the_documents_show() {
         }
     }
     assert!(shown >= 2, "the README has at least two");
+}
+
+/// Each section of these documents is a case. A block `text NAME` is a file of the case. Commands in
+/// a block `console` print the lines below them, and then their exit status if it is not 0. After
+/// output has changed, run the test with `UPDATE=1` in the environment to write it to the documents,
+/// and read them before committing.
+#[test]
+fn commands_print_what_their_cases_show() {
+    let mut documents = Vec::new();
+    add_files(&project("robotsd/tests/cases/commands"), "md", &mut documents);
+    assert!(!documents.is_empty());
+    thread::scope(|scope| {
+        for document in documents {
+            scope.spawn(move || check_cases(&document));
+        }
+    });
+}
+
+fn check_cases(document: &Path) {
+    let text = fs::read_to_string(document).unwrap();
+    let found: String = text.split_inclusive("\n## ").map(with_output).collect();
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(document, &found).unwrap();
+    }
+    for (number, (found, shown)) in found.lines().zip(text.lines()).enumerate() {
+        assert_eq!(found, shown, "{}:{}", document.display(), number + 1);
+    }
+    assert_eq!(found.lines().count(), text.lines().count(), "{}", document.display());
+}
+
+/// Runs the commands of a case. Returns the case with their output in place of what it shows, unless
+/// both match.
+fn with_output(case: &str) -> String {
+    let folder = folder(&[]);
+    let mut found = String::new();
+    let mut lines = case.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        found += line;
+        if let Some(name) = line.strip_prefix("```text ") {
+            let file: String = std::iter::from_fn(|| lines.next_if(|line| *line != "```\n")).collect();
+            folder.write(name.trim_end(), &file);
+            found += &file;
+        } else if let Some(command) = line.strip_prefix("$ ") {
+            let is_output = |line: &&str| !line.starts_with("$ ") && *line != "```\n";
+            let shown: Vec<_> = std::iter::from_fn(|| lines.next_if(is_output)).map(|line| line.trim_end()).collect();
+            let printed = printed_by(&folder, command.trim_end());
+            let printed: Vec<_> = printed.lines().map(str::trim_end).collect();
+            let output = if matches(&shown, &printed) { shown } else { printed };
+            found.extend(output.iter().map(|line| format!("{line}\n")));
+        }
+    }
+    found
+}
+
+/// Returns what a command prints. `cat` prints a file, and `< FILE` is standard input of `robotsd`.
+fn printed_by(folder: &Folder, command: &str) -> String {
+    if let Some(name) = command.strip_prefix("cat ") {
+        return folder.read(name);
+    }
+    let (command, input) = match command.rsplit_once(" < ") {
+        Some((command, name)) => (command, folder.read(name)),
+        None => (command, String::new()),
+    };
+    // Text in double quotes is one word.
+    let parts = command.strip_prefix("robotsd ").expect("a command of robotsd").split('"').enumerate();
+    let words = parts.flat_map(|(at, part)| match at % 2 {
+        0 => part.split_whitespace().collect(),
+        _ => vec![part],
+    });
+    let ended = run_with(folder.robotsd().args(words), input.as_bytes());
+    let status = ended.code.filter(|code| *code != 0).map(|code| format!("exit status {code}\n"));
+    ended.said() + &status.unwrap_or_default()
 }
 
 /// A promise names tests as `path::name`. There must be a test with this name, in a file whose path
@@ -136,10 +207,21 @@ fn transcripts(text: &str) -> Vec<Transcript> {
 }
 
 /// Reports whether the printed lines are those that are shown.
-fn matches(shown: &[String], printed: &[&str]) -> bool {
+fn matches(shown: &[impl AsRef<str>], printed: &[&str]) -> bool {
     match shown {
         [] => printed.is_empty(),
-        [elided, rest @ ..] if elided == "…" => (0..=printed.len()).any(|from| matches(rest, &printed[from..])),
-        [first, rest @ ..] => printed.first().is_some_and(|line| line == first) && matches(rest, &printed[1..]),
+        [elided, rest @ ..] if elided.as_ref() == "…" => {
+            (0..=printed.len()).any(|from| matches(rest, &printed[from..]))
+        }
+        [first, rest @ ..] => {
+            printed.first().is_some_and(|line| is_line(line, first.as_ref())) && matches(rest, &printed[1..])
+        }
     }
+}
+
+/// Reports whether a line is the one that is shown.
+fn is_line(line: &str, shown: &str) -> bool {
+    let Some((before, after)) = shown.split_once('…') else { return line == shown };
+    let Some(rest) = line.strip_prefix(before) else { return false };
+    rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| is_line(&rest[at..], after))
 }

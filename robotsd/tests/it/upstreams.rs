@@ -1,10 +1,6 @@
 //! Tests upstreams as an operator configures them: several of them, by name, on Unix sockets, and
 //! over TLS.
 
-use std::io::Read;
-use std::net::SocketAddr;
-use std::time::Instant;
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
@@ -34,10 +30,8 @@ fn a_dead_upstream_fails_no_request_and_is_ejected_once_for_all_workers() {
     let line = running.wait_for_event("upstream", |line| line["reason"] == "ejected");
     assert_eq!(line["site"], "shop");
     let message = message(&line);
-    assert!(
-        message.starts_with(&format!("{dead}: gets no requests for about 10m, because of: 3 failures in a row: ")),
-        "{message}"
-    );
+    let want = format!("{dead}: gets no requests for about 10m, because of: 3 failures in a row: ");
+    assert!(message.starts_with(&want), "{message}");
     assert_eq!(running.events("upstream"), 1);
 }
 
@@ -93,8 +87,7 @@ fn connections_beyond_the_bound_get_retry_after() {
 
 #[test]
 fn clients_that_do_not_read_hold_no_upstream_connection() {
-    // Pages of the first size are read ahead completely. Pages of the second size are too large for
-    // that.
+    // Pages of the first size are read ahead completely. The second size is too large.
     for size in [40 * 1024, 4 * 1024 * 1024] {
         let more = "[limits]\nupstream_connections = 16\nconnect = \"60s\"\n";
         let (folder, running) = config(&[format!("http://{}", origin_of(size))], more).start();
@@ -117,8 +110,7 @@ fn clients_that_do_not_read_hold_no_upstream_connection() {
     }
 }
 
-/// Opens an HTTP/2 connection, and requests this many pages. The flow-control window is zero, so no
-/// body can be sent.
+/// Opens an HTTP/2 connection, and requests this many pages. The zero window lets no body through.
 fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> std::net::TcpStream {
     let mut said = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     // SETTINGS_INITIAL_WINDOW_SIZE is 0.

@@ -2,14 +2,11 @@
 //! delays a system call of one thread, or makes it fail.
 
 use std::cell::RefCell;
-use std::fs;
-use std::process::Stdio;
 
 use super::programs::{debian, skip};
 use crate::harness::*;
 
-/// Manipulates the system calls with which this thread waits for events; `None` if that is not
-/// possible.
+/// Manipulates the system calls with which this thread waits for events; `None` if impossible.
 fn tamper(running: &Running, thread: &str, fault: &str) -> Option<KillOnDrop> {
     let mut strace = debian("strace", "strace")?;
     let is_meant =

@@ -80,9 +80,8 @@ async fn the_kill_switch_passes_everything_but_robots_txt() {
     let live = live(Mode::Refuse);
     let (notified, sink) = noting(0);
     let layer = RobotsLayer::new(live.clone()).on_disallowed(move |_| *sink.lock() += 1);
-    for (enforcement, status, events) in
-        [(Enforcement::Off, StatusCode::OK, 0), (Enforcement::On, StatusCode::FORBIDDEN, 1)]
-    {
+    let cases = [(Enforcement::Off, StatusCode::OK, 0), (Enforcement::On, StatusCode::FORBIDDEN, 1)];
+    for (enforcement, status, events) in cases {
         live.set_enforcement(enforcement).expect("there is nothing to write");
         assert_eq!(ask(layer.clone(), get("/drafts/x", GPTBOT)).await.status(), status);
         assert_eq!(*notified.lock(), events);

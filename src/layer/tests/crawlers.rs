@@ -28,8 +28,7 @@ async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
         ("/drafts/x", "NewBot/1.0 (+https://new.example/bot)", "NewBot", Reason::NoGroup, None, None),
         // curl is not a crawler, but has a group.
         ("/", "curl/8.5.0", "curl", Reason::Allowed, Some(Access::Allow), None),
-        // For a request for the robots.txt itself, the record is in the extensions of the layer's
-        // own response.
+        // For a request for the robots.txt itself, the layer's own response has the record.
         ("/robots.txt", GPTBOT, "GPTBot", Reason::Exempt, None, None),
     ];
     for (target, agent, name, reason, access, rule) in cases {
@@ -72,9 +71,8 @@ fn an_answer_contains_what_is_added_to_the_request() {
 #[tokio::test]
 async fn a_crawler_among_several_agents_is_the_one_that_counts() {
     let layer = RobotsLayer::new(robots(Mode::Tag)).with_crawler_extension();
-    for (agents, name, access) in
-        [([FIREFOX, GOOGLEBOT], "Googlebot", None), ([GOOGLEBOT, GPTBOT], "GPTBot", Some(Access::Disallow))]
-    {
+    let cases = [([FIREFOX, GOOGLEBOT], "Googlebot", None), ([GOOGLEBOT, GPTBOT], "GPTBot", Some(Access::Disallow))];
+    for (agents, name, access) in cases {
         let request = with(get("/drafts/x", agents[0]), "user-agent", agents[1]);
         let crawler = crawler(layer.clone(), request).await.expect("a crawler");
         assert_eq!((crawler.name(), crawler.access), (name, access));

@@ -280,8 +280,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
                 Some(record) => {
                     assert_eq!(record.would.as_str(), row.answer(Mode::Refuse).as_str(), "{mode} {row:?} {record:?}")
                 }
-                // Unless the mode is `off`, a request has a record if it would not pass under the
-                // mode `refuse`.
+                // Unless the mode is `off`, a request has a record if `refuse` would stop it.
                 None => assert!(
                     answer == Answer::Pass
                         && (mode == Mode::Off || has_off(&row) || row.answer(Mode::Refuse) == Answer::Pass),

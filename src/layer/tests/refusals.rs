@@ -1,6 +1,7 @@
 //! Tests of the response to a refused request.
 
 use super::*;
+use crate::layer::event::Provisional;
 
 #[tokio::test]
 async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
@@ -100,6 +101,27 @@ async fn a_panic_in_a_custom_refusal_sends_the_default() {
 }
 
 #[tokio::test]
+async fn a_custom_refusal_may_read_the_file_and_leave_its_status_open() {
+    let statuses = Arc::<std::sync::Mutex<Vec<_>>>::default();
+    let seen = Arc::clone(&statuses);
+    let layer = RobotsLayer::new(live(Mode::Refuse))
+        .on_disallowed(move |event| seen.lock().expect("no panic").push(event.status))
+        .refuse_with(|event| {
+            let mut response = Response::new(Bytes::from(event.robots.groups().len().to_string()));
+            if event.request.target().ends_with(b"/open") {
+                response.extensions_mut().insert(Provisional);
+            }
+            response
+        });
+    let groups = crate::rules::RobotsTxt::parse(FILE).groups().len().to_string();
+    for target in ["/drafts/x", "/drafts/open"] {
+        let response = ask(layer.clone(), get(target, GPTBOT)).await;
+        assert_eq!((response.status(), text(response).await), (StatusCode::FORBIDDEN, groups.clone()), "{target}");
+    }
+    assert_eq!(*statuses.lock().expect("no panic"), [Some(StatusCode::FORBIDDEN), None]);
+}
+
+#[tokio::test]
 async fn a_refusal_does_not_list_thousands_of_group_names() {
     let names: String = (0..2000).map(|number| format!("User-agent: Crawler{number}\n")).collect();
     let file = format!("{names}User-agent: GPTBot\nDisallow: /{}\n", "x".repeat(1000));
@@ -187,8 +209,7 @@ async fn the_content_type_alone_does_not_make_a_grpc_call() {
         assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::FORBIDDEN, None), "{what}");
         assert!(text(response).await.contains("Disallow: /drafts/"), "{what}");
     }
-    // The HTTP version of a proxy's own request may differ from the client's, so only the method is
-    // compared.
+    // The HTTP version of a proxy's own request may be another, so only the method is compared.
     let mut question = call("/auth", GPTBOT);
     *question.version_mut() = Version::HTTP_11;
     let original = OriginalRequest::of(&question).with_target(b"/drafts/x");

@@ -54,8 +54,7 @@ fn a_decision_is_about_the_original_request() {
     }
     assert!(!refused(&OriginalRequest::of(&question)));
     assert!(!refused(&OriginalRequest::of(&question).with_target(b"/")));
-    // If another server responds to the request, `/robots.txt` passes; otherwise, the layer
-    // responds.
+    // If another server responds, `/robots.txt` passes; otherwise, the layer responds.
     let file = OriginalRequest::of(&question).with_target(b"/robots.txt");
     assert!(matches!(layer.decide(&file.answered_elsewhere()).respond(None).outcome, Outcome::Pass));
     let Outcome::Respond(response) = layer.decide(&file).respond(None).outcome else { panic!("no answer") };

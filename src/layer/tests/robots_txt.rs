@@ -84,9 +84,8 @@ async fn a_file_that_changed_a_whole_second_later_is_sent() {
 
 #[tokio::test]
 async fn nothing_is_enforced_while_no_robots_txt_is_known() {
-    for (when, status) in
-        [(WhenMissing::Unavailable, StatusCode::SERVICE_UNAVAILABLE), (WhenMissing::Relay, StatusCode::OK)]
-    {
+    let cases = [(WhenMissing::Unavailable, StatusCode::SERVICE_UNAVAILABLE), (WhenMissing::Relay, StatusCode::OK)];
+    for (when, status) in cases {
         let policy = Policy::builder().mode(Mode::Refuse).build();
         let live = LiveRobots::file("/nonexistent/robots.txt").policy(policy).when_missing(when).open().expect("open");
         let layer = RobotsLayer::new(live);

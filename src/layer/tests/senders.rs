@@ -8,7 +8,6 @@ use crate::rules::Access;
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\nAllow: /drafts/open\n";
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 
-/// Creates a layer that takes the identity from an extension.
 fn layer(mode: Mode, impostors: Impostors) -> RobotsLayer {
     layer_of(Policy::builder().mode(mode).impostors(impostors).identity_needed(IdentityNeeded::Verified))
 }
@@ -31,8 +30,7 @@ async fn an_impostor_is_refused_even_if_the_file_allows_the_request() {
         let rule = record.rule.as_deref().map(str::to_owned).zip(record.line);
         sink.lock().push((record.reason, record.access, rule, record.identity));
     });
-    // A rule allows the first request. No rule matches the second. No group applies to the agent of
-    // the third.
+    // A rule allows the first request. No rule matches the second. No group applies to the third.
     for (agent, target) in [(GPTBOT, "/drafts/open"), (GPTBOT, "/"), (BINGBOT, "/drafts/x")] {
         let response = ask(layer.clone(), from(agent, target, REFUTED)).await;
         assert_eq!(response.status(), StatusCode::FORBIDDEN, "{agent} {target}");

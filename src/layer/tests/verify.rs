@@ -10,8 +10,7 @@ use crate::source::evidence::tests::{LONG, PACE, only};
 
 const PLAYBOT: &str = "Mozilla/5.0 (compatible; Playbot/1.0; +https://play.example/bot)";
 
-/// Returns the identity that the first request from each address gets, if requests wait for at most
-/// `wait`.
+/// Returns the identity for each address' first request, which waits `wait` at most.
 async fn first_identities(
     wait: Duration,
     addresses: impl Iterator<Item = IpAddr>,

@@ -266,8 +266,7 @@ mod tests {
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, Duration::ZERO));
         assert!(queue.due.is_some_and(|due| due <= Instant::now()));
-        // Then the pauses start with the shortest one again. They end when the last job has
-        // succeeded.
+        // Then the pauses start with the shortest one again. They end when the last job succeeds.
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, 2 * RETRY_FIRST));
         jobs[1].is_writable.store(true, Ordering::Relaxed);

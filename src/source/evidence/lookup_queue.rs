@@ -247,8 +247,7 @@ mod tests {
         assert_eq!(taken[..2], [v6(1, 1, 0), v6(1, 2, 1)]);
     }
 
-    /// The number of networks is not limited. If each address is in another network, all concurrent
-    /// lookups can be used.
+    /// The number of networks is not limited. Addresses of many networks may use all lookups.
     #[test]
     fn as_many_networks_as_there_are_places_take_all() {
         let queue = LookupQueue::new();

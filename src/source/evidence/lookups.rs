@@ -305,8 +305,7 @@ mod tests {
         assert_eq!([failed, failed].map(conclude), [1; 2]);
     }
 
-    /// After an outcome has expired, the address is looked up again: at once, or later if the queue
-    /// is full.
+    /// After an outcome has expired, it is looked up again: at once, or later if the queue is full.
     #[test]
     fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
         let version = EvidenceVersion::default();

@@ -303,8 +303,7 @@ mod tests {
             Self(PathBreaker::default())
         }
 
-        /// Records requests from `count` addresses in one minute. Returns the identity for the last
-        /// request.
+        /// Records requests from `count` addresses in one minute. Returns the last identity.
         fn requests(&mut self, identity: Identity, count: u32, minute: u64) -> Identity {
             for number in 0..count {
                 self.0.record(identity, address(number), at(minute));
@@ -339,12 +338,10 @@ mod tests {
     fn a_share_that_jumps_above_one_half_opens_it() {
         let mut path = Path::new();
         path.requests(VERIFIED, 20, 0);
-        // First, half of the 40 addresses are refuted. Another refuted address then opens the
-        // breaker.
+        // First, half of the 40 addresses are refuted. Another one then opens the breaker.
         assert_eq!(path.requests(REFUTED, 20, 1), REFUTED);
         assert_eq!(path.requests(REFUTED, 21, 1), SUSPECT);
-        // The breaker stays open while more than half are refuted. It closes when the crawler
-        // visits again.
+        // The breaker stays open while more than half are refuted. It closes at the next visit.
         assert_eq!(path.requests(REFUTED, 5, 90), SUSPECT);
         assert_eq!(path.requests(VERIFIED, 4, 91), VERIFIED);
         assert_eq!(path.0.applied_to(REFUTED, at(91)), SUSPECT);

@@ -1,5 +1,4 @@
-//! Tests of all evidence in one process, with real sockets, simulated servers, and a clock that the
-//! test sets.
+//! Tests of all evidence in one process, with real sockets, simulated servers and clock.
 
 mod broken_networks;
 mod certificate;
@@ -31,14 +30,12 @@ const SHORT: Duration = Duration::from_millis(100);
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Returns a registry with one additional crawler.
 fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {
     let row = change(Crawler { operator: "Play".into(), ..Crawler::new("Playbot", Category::Search) });
     Arc::new(only(row))
 }
 
-/// Returns a registry with only this crawler, so that tests do not contact the servers of other
-/// crawlers.
+/// Returns a registry with only this crawler, so that no other crawler's server is asked.
 pub(crate) fn only(row: Crawler) -> Registry {
     let builtin = Registry::builtin();
     let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::Remove(crawler.name.clone()));

@@ -1,5 +1,4 @@
-//! Simulates a whole day of a site: the state machine, the task and the snapshot, with a clock that
-//! the test sets.
+//! Simulates a day of a site: state machine, task and snapshot, with a clock of the test.
 
 mod redirects;
 
@@ -17,7 +16,6 @@ use crate::live::{LiveRobots, RejectionKind, ReloadOutcome, TestClock, WhenMissi
 /// Returns the addresses of a host and port.
 type Resolve = dyn Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync;
 
-/// A network that a test simulates.
 pub(super) struct PlayedNetwork {
     pub(super) resolve: Box<Resolve>,
     pub(super) class: Box<dyn Fn(IpAddr) -> AddressClass + Send + Sync>,
@@ -46,7 +44,6 @@ fn server(answer: &Arc<Mutex<&'static str>>) -> String {
     url
 }
 
-/// Reads the head of a request without a body.
 fn read_head(stream: &mut TcpStream) {
     let mut head = Vec::new();
     let mut octet = [0];

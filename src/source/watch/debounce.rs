@@ -230,8 +230,7 @@ mod tests {
     fn a_name_that_goes_puts_off_nothing() {
         let start = Instant::now();
         let mut debounce = debounce(start);
-        // This is how a ConfigMap is updated: a new folder is renamed to the name, and the old one
-        // is removed.
+        // A ConfigMap is updated so: a new folder gets the name, and the old one is removed.
         debounce.notify(Urgency::Renamed, start);
         debounce.notify(Urgency::Gone, start);
         assert!(matches!(debounce.begin(start), Some(DueWork::Look)));
@@ -242,8 +241,7 @@ mod tests {
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
-        // A removal alone delays the read like a modification, because programs that replace a file
-        // may remove it first.
+        // A removal alone delays the read like a modification: a replacement may remove it first.
         let mut debounce = self::debounce(start);
         debounce.notify(Urgency::Gone, start);
         assert_eq!(debounce.wake(), Some(start + QUIET));

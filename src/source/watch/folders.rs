@@ -220,13 +220,11 @@ mod tests {
         sources.values().flat_map(|events| events.routes.lock().concerned(&event)).collect()
     }
 
-    /// Returns the number of watched folders.
     fn watched(folders: &Folders) -> usize {
         let sources = folders.sources.lock();
         sources.as_ref().expect("it is not stopped").values().map(|events| events.routes.lock().folders.len()).sum()
     }
 
-    /// Returns a temporary folder, and the path of a folder inside it.
     fn folder_with_inner() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let inner = folder.path().canonicalize().expect("a path").join("inner");
@@ -252,10 +250,8 @@ mod tests {
             // The folder of the link is also watched, because the link itself may change.
             assert_eq!(watched(&folders), 2);
             let rename = EventKind::Modify(ModifyKind::Name(RenameMode::To));
-            assert_eq!(
-                concerned(&folders, rename, inner.join("7.txt")),
-                [(7, Urgency::Renamed), (200, Urgency::Renamed)]
-            );
+            let want = [(7, Urgency::Renamed), (200, Urgency::Renamed)];
+            assert_eq!(concerned(&folders, rename, inner.join("7.txt")), want);
             assert_eq!(concerned(&folders, rename, root.join("link")), [(200, Urgency::Renamed)]);
             folders.unregister(200, &mut other);
             assert_eq!(watched(&folders), 1);
@@ -269,8 +265,7 @@ mod tests {
         assert_eq!(watched(&folders), 0);
     }
 
-    /// In `mv robots.txt old; mv new robots.txt`, the file is missing between the two commands, as
-    /// if it had been removed.
+    /// In `mv robots.txt old; mv new robots.txt`, the file is missing between the two commands.
     #[test]
     fn a_name_that_a_rename_takes_away_is_gone_and_one_that_it_gives_is_there() {
         let (_folder, inner) = folder_with_inner();

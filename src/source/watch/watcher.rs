@@ -220,15 +220,12 @@ mod tests {
             let builder = LiveRobots::file(&path).watcher(&watcher).poll_every(Duration::from_millis(50));
             let live = builder.open().expect("a robots.txt");
             let problem = live.status().watch_problem.expect("it is reported");
-            assert!(
-                problem.contains("the system cannot report file events, so changes are found only by polling"),
-                "{problem}"
-            );
+            let want = "the system cannot report file events, so changes are found only by polling";
+            assert!(problem.contains(want), "{problem}");
             assert!(problem.contains(reason), "{problem}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
             let deadline = Instant::now() + Duration::from_secs(60);
-            // The file is empty for a moment while it is written, and a poll may read it in that
-            // moment.
+            // The file is empty for a moment while it is written, and a poll may read it then.
             let is_polled = || live.history().last().is_some_and(|entry| entry.cause == Cause::Poll);
             while !(is_polled() && has_body(&live, "User-agent: *\nDisallow: /b\n")) {
                 assert!(Instant::now() < deadline, "{reason}: it was not found");

@@ -118,8 +118,7 @@ fn a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not() {
     let faults = faults.flat_map(|(call, error)| {
         (1..=CALLS).flat_map(move |at| ["", "+"].map(|then| format!("{call}:error={error}:when={at}{then}")))
     });
-    // The faults are spread over the whole list, so that each call and each error is in the default
-    // selection.
+    // The faults are spread over the whole list, so that the default has each call and error.
     let every = if std::env::var_os(ALL).is_some() { 1 } else { 41 };
     let tried: Vec<String> = faults.step_by(every).collect();
     // Each process mostly waits for `strace`.

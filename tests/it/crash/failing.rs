@@ -14,8 +14,7 @@ impl Failing {
     pub(crate) fn begin(process: u32, fault: &str, paths: &[PathBuf]) -> Self {
         let (call, _) = fault.split_once(':').unwrap();
         // Whatever ends it is started beforehand, because calls of new processes fail too. With a
-        // signal that `strace` handles, it could wait forever for a process that ends at the same
-        // time.
+        // signal, `strace` could wait forever for a process that ends at the same time.
         let script = format!(
             "strace -f -o /dev/null -p {process} -e trace={call} -e inject={fault} \"$@\" & read end; kill -KILL $!; wait"
         );

@@ -21,7 +21,6 @@ pub(crate) enum Node {
     File(Vec<u8>),
 }
 
-/// The fate of one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Kept,
@@ -32,7 +31,6 @@ pub(crate) enum Fate {
     Zeros,
 }
 
-/// A change that is not synced.
 #[derive(Clone, Debug)]
 enum Change {
     /// Names that change together: their folder, and what they refer to.
@@ -109,7 +107,6 @@ impl FileSystem {
         }
     }
 
-    /// Returns the possible fates of each unsynced change.
     pub(crate) fn fates(&self) -> Vec<&'static [Fate]> {
         let fates = |change: &Change| match change {
             Change::Octets { octets, .. } if octets.len() > 1 => &[Fate::Kept, Fate::Lost, Fate::Cut, Fate::Zeros][..],

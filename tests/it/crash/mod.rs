@@ -45,8 +45,7 @@ const STAGING: &str = "User-agent: *\nDisallow: /\n";
 /// The values that an operator decides about versions.
 const VERSION: [&str; 3] = ["live", "pending", "with_source"];
 
-/// The values that survive if the process is killed: everything is flushed before a step is
-/// complete.
+/// The values that survive after a kill: everything is flushed before a step is complete.
 const EVERYTHING: [&str; 6] = ["all", "shop", "closed", "live", "pending", "with_source"];
 
 /// Returns the file with this number; each has a rule of its own.

@@ -11,15 +11,13 @@ const CALLS: &str = "open,openat,creat,read,write,pwrite64,writev,pwritev,lseek,
                      rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,mkdir,mkdirat,\
                      copy_file_range,sendfile,statx";
 
-/// A scenario looks up paths in this folder to leave marks in its recording. The folder does not
-/// exist.
+/// A scenario looks up paths in this folder to leave marks in its recording. It does not exist.
 const MARKS: &str = "/crash-mark";
 
 /// Environment variable of the recorded process: the folder of its files.
 pub(super) const INSIDE: &str = "CRASH_INSIDE";
 
-/// A change to a file in the recorded folder. Paths are relative to that folder, whose own path is
-/// empty.
+/// A change to a file in the recorded folder. Paths are relative to that folder, which is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     MakeFolder(PathBuf),
@@ -89,7 +87,6 @@ pub(crate) fn record(name: &str, folder: &Path) -> Option<Vec<Operation>> {
     Some(calls_in_order(&text).iter().filter_map(|call| reader.read(call)).collect())
 }
 
-/// A call that has completed.
 struct Call<'t> {
     thread: &'t str,
     name: &'t str,
@@ -243,7 +240,6 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns the bytes of a string that `strace` quotes.
 fn octets(quoted: &str) -> Option<Vec<u8>> {
     unescaped(quoted.strip_prefix('"')?.strip_suffix('"')?)
 }

@@ -33,7 +33,6 @@ pub(crate) fn end(values: &Values, kept: &[&str], synced: &[&str]) {
     mark(&format!("end {}", shown.join(" ")));
 }
 
-/// A step of a scenario.
 #[derive(Debug, Default)]
 struct Step {
     /// Number of operations that were complete when the step began, and when it ended.

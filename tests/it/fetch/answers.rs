@@ -234,8 +234,7 @@ fn a_compressed_answer_that_was_not_requested_is_a_failure() {
 
 #[test]
 fn a_connection_that_is_reset_is_a_failure() {
-    // The server closes the connection before it reads the request, so the kernel answers with a
-    // reset.
+    // The server closes the connection before reading, so the kernel answers with a reset.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -261,8 +260,7 @@ fn drip(start: &'static str, again: &'static str, pause: Duration) -> Server {
 #[test]
 fn anything_that_takes_too_long_is_a_timeout() {
     let tick = Duration::from_millis(20);
-    // As many interim responses as are allowed: with more, a delayed fetch would end for that
-    // reason.
+    // As many as are allowed: with more, a delayed fetch would end for that reason.
     let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(16).leak();
     let servers = [
         ("silence", drip("", "", tick)),

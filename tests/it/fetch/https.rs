@@ -10,7 +10,6 @@ use super::server::{Server, response, robots};
 use crate::certificate::{Authority, certificate_for, server_config};
 use crate::closing::Closing;
 
-/// Starts a server with a certificate for this name.
 fn secured(authority: &Authority, name: &str, answer: String) -> Server {
     let config = Arc::new(server_config(&authority.sign(&certificate_for(&[name]))));
     Server::wrapped(
@@ -48,10 +47,8 @@ fn a_certificate_of_another_authority_or_name_is_rejected() {
     let server = secured(&authority, "localhost", robots("# safe"));
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
     let refused = opened(trusting(&other), &url).unwrap_err();
-    assert!(
-        refused.contains("the TLS handshake failed: the certificate is not signed by a trusted authority"),
-        "{refused}"
-    );
+    let want = "the TLS handshake failed: the certificate is not signed by a trusted authority";
+    assert!(refused.contains(want), "{refused}");
     let server = secured(&authority, "other.example", robots("# safe"));
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
     let refused = opened(trusting(&authority), &url).unwrap_err();

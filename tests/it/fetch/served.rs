@@ -17,8 +17,7 @@ use crate::waiting::PATIENCE;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// Returns the status and body that a crawler gets. The application answers everything with 200 and
-/// `app`.
+/// Returns the status and body that a crawler gets. The application answers with 200 and `app`.
 fn get(live: &LiveRobots, target: &str) -> (StatusCode, String) {
     let app = service_fn(async |_: Request<Full<Bytes>>| {
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"app"))))

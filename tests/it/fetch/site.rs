@@ -98,8 +98,7 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
 async fn a_start_does_not_wait_for_an_origin_that_hangs() {
     let (release, hung) = std::sync::mpsc::channel::<()>();
     let hung = Mutex::new(hung);
-    // The request hangs until the test ends, so `open` would not return if it waited for a
-    // response.
+    // The request hangs until the test ends, so `open` would hang if it waited for a response.
     let server = Server::start(move |_, _| hung.lock().unwrap().recv().unwrap_or_default());
     let live = url(&server).open().unwrap();
     let status = live.status();
@@ -331,10 +330,8 @@ fn an_upstream_is_asked_for_the_site() {
     assert_eq!(live.snapshot().when_missing, WhenMissing::Relay);
     wait_for("its file", || body(&live).as_deref() == Some("# good"));
     let head = server.last_head().to_lowercase();
-    assert!(
-        head.starts_with("get /robots.txt http/1.1\r\n") && head.contains("\r\nhost: shop.example:8080\r\n"),
-        "{head}"
-    );
+    assert!(head.starts_with("get /robots.txt http/1.1\r\n"), "{head}");
+    assert!(head.contains("\r\nhost: shop.example:8080\r\n"), "{head}");
     let origin = live.status().last_reload.origin.to_owned();
     assert_eq!(&*origin, format!("http://shop.example:8080/robots.txt at {}", server.address));
 }
@@ -363,8 +360,7 @@ fn an_upstream_may_be_a_unix_socket() {
     assert!(error.contains(&format!("cannot connect: {gone}: ")), "{error}");
 }
 
-/// Starts a server that redirects `/robots.txt` to this location, and answers everything else with
-/// a robots.txt.
+/// A server that redirects `/robots.txt` to this location, and answers all else with a robots.txt.
 fn redirecting(location: impl Into<String>) -> Server {
     let location = location.into();
     Server::start(move |head, stream: &mut dyn Stream| {
@@ -434,8 +430,7 @@ fn a_url_that_cannot_be_fetched_is_refused_immediately() {
 #[test]
 fn one_fetcher_serves_many_sites_a_few_at_a_time() {
     let (now, most) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
-    // No fetch is answered until all sites are open and the maximum number of fetches is in
-    // progress.
+    // No fetch is answered until all sites are open and all fetch slots are in use.
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
     let (seen, closed) = (most.clone(), gate.clone());
     let server = Server::start(move |_, stream| {

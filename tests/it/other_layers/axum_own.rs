@@ -59,7 +59,6 @@ in_both_orders! {
     response_body: ResponseAxumBodyLayer;
 }
 
-/// The layers of a route and of a method router, in addition to those of a router.
 #[tokio::test]
 async fn a_route_and_a_method_router_take_the_layer() {
     use axum::Router;

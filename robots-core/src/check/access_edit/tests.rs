@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use super::EditedFile;
 use crate::agent::{Agent, Category, Recognizer, Registry};
+use crate::check::test_notation::written_out;
 use crate::check::{DiffOptions, diff};
 use crate::rules::{Access, ProductToken, RobotsTxt, ValueError};
 
@@ -25,145 +26,88 @@ fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
 fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
     for (file, crawlers, want) in [
         // The new group is added at the end, with the line ends of the file.
-        ("", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
-        (
-            "# Hi\r\nUser-agent: *\r\nDisallow: /a",
-            "-GPTBot",
-            "# Hi\r\nUser-agent: *\r\nDisallow: /a\r\n\r\nUser-agent: GPTBot\r\nDisallow: /\r\n",
-        ),
-        (
-            "User-agent: *\nDisallow: /a\n\n",
-            "-GPTBot",
-            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
-        ),
+        ("", "-GPTBot", "U: GPTBot\nD: /\n"),
+        ("# Hi\r\nU: *\r\nD: /a", "-GPTBot", "# Hi\r\nU: *\r\nD: /a\r\n\r\nU: GPTBot\r\nD: /\r\n"),
+        ("U: *\nD: /a\n\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
         // The last group has no rule. So a rule is added to it, with a comment, because its names
         // would otherwise share the new group.
         (
-            "User-agent: a\nCrawl-delay: 2\n",
+            "U: a\nCrawl-delay: 2\n",
             "-GPTBot",
-            "User-agent: a\nCrawl-delay: 2\nDisallow: # nothing; names without a rule would share the next group\n\n\
-             User-agent: GPTBot\nDisallow: /\n",
+            "U: a\nCrawl-delay: 2\nD: # nothing; names without a rule would share the next group\n\nU: GPTBot\nD: /\n",
         ),
         (
-            "User-agent: b\nDisallow: /b\n\nUser-agent: a\nCrawl-delay: 2\n\n# Pages\nSitemap: https://a.example/s\n",
+            "U: b\nD: /b\n\nU: a\nCrawl-delay: 2\n\n# Pages\nSitemap: https://a.example/s\n",
             "-GPTBot",
-            "User-agent: b\nDisallow: /b\n\nUser-agent: a\nCrawl-delay: 2\n\
-             Disallow: # nothing; names without a rule would share the next group\n\n\
-             # Pages\nSitemap: https://a.example/s\n\nUser-agent: GPTBot\nDisallow: /\n",
+            "U: b\nD: /b\n\nU: a\nCrawl-delay: 2\nD: # nothing; names without a rule would share the next group\n\n\
+             # Pages\nSitemap: https://a.example/s\n\nU: GPTBot\nD: /\n",
         ),
         // If the names are added to an existing group, no new group is added.
-        (
-            "User-agent: CCBot\nDisallow: /\n\nUser-agent: a\nCrawl-delay: 2\n",
-            "-GPTBot",
-            "User-agent: CCBot\nUser-agent: GPTBot\nDisallow: /\n\nUser-agent: a\nCrawl-delay: 2\n",
-        ),
-        ("User-agent: GPTBot", "-GPTBot -CCBot", "User-agent: GPTBot\nDisallow: /\n\nUser-agent: CCBot\nDisallow: /\n"),
-        // Another crawler is added to a group that only blocks, but not to a group with a delay or
-        // an exception.
-        (
-            "User-agent: CCBot # no\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
-            "-GPTBot",
-            "User-agent: CCBot # no\nUser-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
-        ),
-        (
-            "User-agent: CCBot\nDisallow: /\nAllow: /x\n",
-            "-GPTBot",
-            "User-agent: CCBot\nDisallow: /\nAllow: /x\n\nUser-agent: GPTBot\nDisallow: /\n",
-        ),
+        ("U: CCBot\nD: /\n\nU: a\nCrawl-delay: 2\n", "-GPTBot", "U: CCBot\nU: GPTBot\nD: /\n\nU: a\nCrawl-delay: 2\n"),
+        ("U: GPTBot", "-GPTBot -CCBot", "U: GPTBot\nD: /\n\nU: CCBot\nD: /\n"),
+        // A crawler is added to a group that only blocks, not to one with a delay or an exception.
+        ("U: CCBot # no\nD: /\n\nU: *\nD: /a\n", "-GPTBot", "U: CCBot # no\nU: GPTBot\nD: /\n\nU: *\nD: /a\n"),
+        ("U: CCBot\nD: /\nA: /x\n", "-GPTBot", "U: CCBot\nD: /\nA: /x\n\nU: GPTBot\nD: /\n"),
         // A crawler that the group for `*` blocks needs no line, unless it does not obey `*`.
-        ("User-agent: *\nDisallow: /\n", "-GPTBot", "User-agent: *\nDisallow: /\n"),
-        (
-            "User-agent: *\nDisallow: /\n",
-            "-AdsBot-Google-Mobile-Apps",
-            "User-agent: *\nDisallow: /\n\nUser-agent: AdsBot-Google-Mobile-Apps\nDisallow: /\n",
-        ),
+        ("U: *\nD: /\n", "-GPTBot", "U: *\nD: /\n"),
+        ("U: *\nD: /\n", "-AdsBot-Google-Mobile-Apps", "U: *\nD: /\n\nU: AdsBot-Google-Mobile-Apps\nD: /\n"),
         // A group that is only for the crawler is changed in place.
-        ("User-agent: gptbot/1.0\nDisallow: # none\n", "-GPTBot", "User-agent: gptbot/1.0\nDisallow: / # none\n"),
+        ("U: gptbot/1.0\nD: # none\n", "-GPTBot", "U: gptbot/1.0\nD: / # none\n"),
         (
-            "User-agent: GPTBot\nAllow: /a # why\nDisallow: /b\nAllow: /c\nCrawl-delay: 3\n",
+            "U: GPTBot\nA: /a # why\nD: /b\nA: /c\nCrawl-delay: 3\n",
             "-GPTBot",
-            "User-agent: GPTBot\nDisallow: / # why\nDisallow: /b\nCrawl-delay: 3\n",
+            "U: GPTBot\nD: / # why\nD: /b\nCrawl-delay: 3\n",
         ),
-        ("User-agent: GPTBot\nDisallow: /b\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /b\nDisallow: /\n"),
-        ("User-agent: GPTBot\nDisallow: /\nAllow: /a\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
+        ("U: GPTBot\nD: /b\n", "-GPTBot", "U: GPTBot\nD: /b\nD: /\n"),
+        ("U: GPTBot\nD: /\nA: /a\n", "-GPTBot", "U: GPTBot\nD: /\n"),
         // After a group is removed, one blank line is left there, or none at the end of the file.
         (
-            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n\nSitemap: https://a.example/s\n",
+            "U: *\nD: /a\n\nU: GPTBot\nD: /\n\nSitemap: https://a.example/s\n",
             "+GPTBot",
-            "User-agent: *\nDisallow: /a\n\nSitemap: https://a.example/s\n",
+            "U: *\nD: /a\n\nSitemap: https://a.example/s\n",
         ),
+        ("U: GPTBot\nD: /\n\nU: *\nD: /a\n", "+GPTBot", "U: *\nD: /a\n"),
+        ("U: *\nD: /a\n\nU: GPTBot\nD: /\n", "+GPTBot", "U: *\nD: /a\n"),
+        ("U: *\nD: /a\n\nU: GPTBot\nD: /\n", "+GPTBot -CCBot", "U: *\nD: /a\n\nU: CCBot\nD: /\n"),
         (
-            "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
+            "U: *\nD: /a\n\nU: GPTBot # why\nD: /\n\nSitemap: https://a.example/s\n",
             "+GPTBot",
-            "User-agent: *\nDisallow: /a\n",
-        ),
-        (
-            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
-            "+GPTBot",
-            "User-agent: *\nDisallow: /a\n",
-        ),
-        (
-            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
-            "+GPTBot -CCBot",
-            "User-agent: *\nDisallow: /a\n\nUser-agent: CCBot\nDisallow: /\n",
-        ),
-        (
-            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot # why\nDisallow: /\n\nSitemap: https://a.example/s\n",
-            "+GPTBot",
-            "User-agent: *\nDisallow: /a\n\n# why\n\nSitemap: https://a.example/s\n",
+            "U: *\nD: /a\n\n# why\n\nSitemap: https://a.example/s\n",
         ),
         // The group stays for its other crawlers.
+        ("U: GPTBot\nU: *\nD: /a\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
+        ("U: GPTBot\nU: CCBot\nA: /\n", "-GPTBot -CCBot", "U: GPTBot\nU: CCBot\nD: /\n"),
+        // An allowed crawler keeps rules for parts of the site, or obeys those for all.
+        ("U: GPTBot\nD: /\n\n# All\nU: *\nD: /a\n", "+GPTBot", "# All\nU: *\nD: /a\n"),
+        ("U: GPTBot\nU: CCBot\nD: /\n", "+GPTBot", "U: CCBot\nD: /\n"),
+        ("U: GPTBot\nD: /\nD: /b\n", "+GPTBot", "U: GPTBot\nD: /b\n"),
         (
-            "User-agent: GPTBot\nUser-agent: *\nDisallow: /a\n",
-            "-GPTBot",
-            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
-        ),
-        (
-            "User-agent: GPTBot\nUser-agent: CCBot\nAllow: /\n",
-            "-GPTBot -CCBot",
-            "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
-        ),
-        // An allowed crawler keeps its rules for parts of the site. Without such rules, it obeys
-        // the rules for all others.
-        (
-            "User-agent: GPTBot\nDisallow: /\n\n# All\nUser-agent: *\nDisallow: /a\n",
+            "U: *\nD: /\nA: /p\nD: /cart/\nCrawl-delay: 2\n",
             "+GPTBot",
-            "# All\nUser-agent: *\nDisallow: /a\n",
+            "U: *\nD: /\nA: /p\nD: /cart/\nCrawl-delay: 2\n\nU: GPTBot\nA: /p\nD: /cart/\nCrawl-delay: 2\n",
         ),
-        ("User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n", "+GPTBot", "User-agent: CCBot\nDisallow: /\n"),
-        ("User-agent: GPTBot\nDisallow: /\nDisallow: /b\n", "+GPTBot", "User-agent: GPTBot\nDisallow: /b\n"),
-        (
-            "User-agent: *\nDisallow: /\nAllow: /p\nDisallow: /cart/\nCrawl-delay: 2\n",
-            "+GPTBot",
-            "User-agent: *\nDisallow: /\nAllow: /p\nDisallow: /cart/\nCrawl-delay: 2\n\n\
-             User-agent: GPTBot\nAllow: /p\nDisallow: /cart/\nCrawl-delay: 2\n",
-        ),
-        (
-            "User-agent: *\nDisallow: /\n",
-            "+GPTBot +CCBot",
-            "User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow:\n",
-        ),
-        ("User-agent: *\nDisallow: /a\n", "+GPTBot", "User-agent: *\nDisallow: /a\n"),
+        ("U: *\nD: /\n", "+GPTBot +CCBot", "U: *\nD: /\n\nU: GPTBot\nU: CCBot\nDisallow:\n"),
+        ("U: *\nD: /a\n", "+GPTBot", "U: *\nD: /a\n"),
         // An allowed crawler keeps the other lines of its group, and gets the rules for all others.
         (
-            "User-agent: GPTBot\nCrawl-delay: 5\nDisallow: /\nContent-Signal: ai-train=no\n\nUser-agent: *\nDisallow: /a\n",
+            "U: GPTBot\nCrawl-delay: 5\nD: /\nContent-Signal: ai-train=no\n\nU: *\nD: /a\n",
             "+GPTBot",
-            "User-agent: GPTBot\nCrawl-delay: 5\nDisallow: /a\nContent-Signal: ai-train=no\n\nUser-agent: *\nDisallow: /a\n",
+            "U: GPTBot\nCrawl-delay: 5\nD: /a\nContent-Signal: ai-train=no\n\nU: *\nD: /a\n",
         ),
         (
-            "User-agent: GPTBot\nUser-agent: CCBot\nCrawl-delay: 5\nDisallow: /\n",
+            "U: GPTBot\nU: CCBot\nCrawl-delay: 5\nD: /\n",
             "+GPTBot",
-            "User-agent: CCBot\nCrawl-delay: 5\nDisallow: /\n\nUser-agent: GPTBot\nDisallow:\nCrawl-delay: 5\n",
+            "U: CCBot\nCrawl-delay: 5\nD: /\n\nU: GPTBot\nDisallow:\nCrawl-delay: 5\n",
         ),
         // A robots.txt cannot distinguish two crawlers with the same token.
-        ("", "-Slurp -Slurp", "User-agent: Slurp\nDisallow: /\n"),
+        ("", "-Slurp -Slurp", "U: Slurp\nD: /\n"),
         (
-            "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
+            "U: GPTBot\nU: CCBot\nD: /\n",
             "+GPTBot -bingbot -msnbot -msnbot-media -adidxbot -BingPreview -MicrosoftPreview",
-            "User-agent: CCBot\nUser-agent: bingbot\nUser-agent: msnbot\nUser-agent: msnbot-media\nUser-agent: adidxbot\n\
-             User-agent: BingPreview\nUser-agent: MicrosoftPreview\nDisallow: /\n",
+            "U: CCBot\nU: bingbot\nU: msnbot\nU: msnbot-media\nU: adidxbot\nU: BingPreview\nU: MicrosoftPreview\nD: /\n",
         ),
     ] {
+        let (file, want) = (&*written_out(file), written_out(want));
         let after = edited(file, crawlers).unwrap_or_else(|error| panic!("{file:?} {crawlers}: {error}"));
         let text = String::from_utf8_lossy(after.robots.bytes()).into_owned();
         assert_eq!(text, want, "{file:?} {crawlers}");

@@ -1,12 +1,13 @@
 //! Compares the effects of two files on crawlers.
 
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use super::change::{self, Change, DelayChange};
 use super::subject::{self, Subject, first_crawlers, sorted};
+use super::usage::{self, UsageChange};
 use super::witness;
 use crate::agent::{Recognizer, Registry};
 use crate::check::quote::Quoted;
@@ -52,6 +53,9 @@ pub struct Diff {
     pub effects: Vec<Effect>,
     /// Delays that differ; search engines first.
     pub delays: Vec<DelayChange>,
+    /// Usage preferences that differ.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub usage: Vec<UsageChange>,
     /// Guards that the change of the file violates.
     pub breaches: Vec<Breach>,
     /// Crawlers whose verdicts and delays stay the same only because a group with their name
@@ -67,6 +71,12 @@ pub struct Diff {
     /// Addresses of `Sitemap` lines that only the old file has.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_removed: Vec<String>,
+    /// URLs of `License` lines that only the new file has.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub licenses_added: Vec<String>,
+    /// URLs of `License` lines that only the old file has.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub licenses_removed: Vec<String>,
     /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]). There may
     /// then be more differences.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
@@ -151,6 +161,7 @@ impl Diff {
         let pair = Pair::new(options.reading, old, new, &options.registry);
         let classes = pair.classes(subject::all(options.reading, old, new, &options.registry));
         let delays = change::changes([&pair.old, &pair.new], &classes);
+        let usage = usage::changes([&pair.old, &pair.new], &classes, &goes_on);
         let (mut effects, mut spared) = (Vec::new(), Vec::new());
         for crawlers in classes {
             match pair.effect(crawlers, &goes_on) {
@@ -177,10 +188,28 @@ impl Diff {
             let only = of.sitemaps().filter(|sitemap| !known.contains(sitemap.value));
             only.map(|sitemap| String::from_utf8_lossy(sitemap.value).into_owned()).collect()
         });
-        Self { effects, delays, breaches, spared, sitemaps_added, sitemaps_removed, is_cut: over.get() }
+        let [licenses_added, licenses_removed] = [(&pair.new, &pair.old), (&pair.old, &pair.new)].map(|(of, other)| {
+            let other: HashSet<_> = other.licenses().collect();
+            let only: BTreeSet<_> = of.licenses().filter(|url| !other.contains(url)).collect();
+            only.into_iter().map(str::to_owned).collect()
+        });
+        let is_cut = over.get();
+        Self {
+            effects,
+            delays,
+            usage,
+            breaches,
+            spared,
+            sitemaps_added,
+            sitemaps_removed,
+            licenses_added,
+            licenses_removed,
+            is_cut,
+        }
     }
 
-    /// Reports whether no difference was found for any crawler, apart from sitemaps.
+    /// Reports whether no difference was found for any crawler, apart from sitemaps, usage
+    /// preferences and licences.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty() && self.delays.is_empty()
     }
@@ -212,6 +241,12 @@ impl Guard {
     /// begins with neither a slash nor `*`.
     pub fn parse(text: &str) -> Option<Self> {
         let (crawler, pattern) = text.split_once(':')?;
+        Self::new(crawler, pattern)
+    }
+
+    /// Creates a guard from its parts, as [`Guard::parse`] does.
+    #[doc(hidden)]
+    pub fn new(crawler: &str, pattern: &str) -> Option<Self> {
         let (crawler, pattern) = (crawler.trim(), pattern.trim());
         let fits = !crawler.is_empty() && (pattern.starts_with('/') || pattern.starts_with('*'));
         fits.then(|| Self { crawler: crawler.to_owned(), pattern: pattern.to_owned() })

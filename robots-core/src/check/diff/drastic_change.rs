@@ -361,9 +361,8 @@ mod tests {
         assert!(bing[0].starts_with("search engines that were allowed are now blocked: \"bingbot\""), "{bing:?}");
         let parts = say(OPEN, "User-agent: *\nDisallow: /\nAllow: /public/\n");
         assert_eq!(parts[0], "every crawler that the file does not name is blocked");
-        assert!(
-            parts[1].starts_with("search engines that were allowed are now blocked: \"Googlebot\", \"bingbot\" and ")
-        );
+        let want = "search engines that were allowed are now blocked: \"Googlebot\", \"bingbot\" and ";
+        assert!(parts[1].starts_with(want));
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nDisallow: /w\nDisallow: /checkout\n"), [""; 0]);
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: GPTBot\nDisallow: /\n"), [""; 0]);
         let shut = "User-agent: *\nDisallow: /\n";

@@ -20,6 +20,7 @@ mod drastic_change;
 mod extent;
 mod pages;
 mod subject;
+mod usage;
 mod witness;
 
 pub use self::change::{Breadth, Change, Decider, Delay, DelayChange};
@@ -28,6 +29,7 @@ pub use self::drastic_change::DrasticChange;
 pub(super) use self::extent::SiteExtent;
 pub use self::pages::{LostPage, Page, PageLoss};
 pub use self::subject::Subject;
+pub use self::usage::UsageChange;
 pub(super) use self::witness::shortest as shortest_path;
 
 #[cfg(test)]

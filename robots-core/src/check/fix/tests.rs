@@ -1,6 +1,7 @@
 //! Tests for the fixes of findings.
 
 use super::*;
+use crate::check::test_notation::written_out;
 use crate::check::{Finding, Lint, Safety, check};
 
 fn fixed(file: &str, most: Safety) -> String {
@@ -24,8 +25,7 @@ fn every_lint_with_edits_corrects_its_own_example() {
         let (options, file) = (lint.example_options(), lint.bad.bytes().into_owned());
         let fixed = fix(&RobotsTxt::parse(file), &options, Safety::Unsafe);
         let left = fixed.report.findings.iter().filter(|finding| finding.code == lint.code).count();
-        // The examples of these lints have no fix, because they do not contain the name of the site
-        // or of the crawler.
+        // The examples of these lints have no fix: they lack the name of the site or crawler.
         if ["sitemap-not-absolute", "license-value", "cut-product-token"].contains(&lint.code) {
             assert_eq!((left, fixed.applied.len()), (1, 0), "{}", lint.code);
             continue;
@@ -45,26 +45,11 @@ fn the_usual_safety_of_each_lint() {
     let of = |wanted: Safety| -> Vec<&str> {
         Lint::all().iter().filter(|lint| usual(lint) == Some(wanted)).map(|lint| lint.code).collect()
     };
-    let want = [
-        "byte-order-mark",
-        // The rules of this file only become visible by the fix.
-        "utf-16",
-        "cr-line-end",
-        "not-a-field",
-        "missing-colon",
-        "misspelled-directive",
-        "unknown-lint",
-        "duplicate-group",
-        "blank-line-in-group",
-        "hash-in-path",
-        "redundant-star",
-        "unescaped-non-ascii",
-        "duplicate-rule",
-        "shadowed-rule",
-        "host-repeated",
-        "crawl-delay-zero",
-    ];
-    assert_eq!(of(Safety::Safe), want);
+    // The rules of a file in UTF-16 only become visible by the fix.
+    let want = "byte-order-mark utf-16 cr-line-end not-a-field missing-colon misspelled-directive unknown-lint \
+        duplicate-group blank-line-in-group hash-in-path redundant-star unescaped-non-ascii duplicate-rule \
+        shadowed-rule host-repeated crawl-delay-zero";
+    assert_eq!(of(Safety::Safe).join(" "), want);
     for never in ["secret-path", "whole-site-disallowed", "search-engine-refused"] {
         assert!(Lint::of_code(never).is_some_and(|lint| lint.fix.is_none()), "{never}");
     }
@@ -72,8 +57,7 @@ fn the_usual_safety_of_each_lint() {
 
 #[test]
 fn what_is_usually_safe_is_not_where_it_decides() {
-    // With the `*`, the two patterns are equally long. So removing it would change which rule
-    // decides.
+    // With the `*`, the two patterns are equally long. Removing it would change which rule decides.
     let file = "User-agent: *\nDisallow: /private/*\nAllow: /*/opened\n";
     assert_eq!(safeties(file.as_bytes(), &Options::new()), [("redundant-star", Some(Safety::Unsafe))]);
     assert_eq!(fixed(file, Safety::Safe), file);
@@ -91,28 +75,23 @@ fn what_is_usually_safe_is_not_where_it_decides() {
 fn files_are_corrected_line_by_line() {
     for (file, want) in [
         (
-            "\u{feff}User-agent: *\r\n\r\nDissallow: /a # why\r\nDisallow /b\r\nDisallow: /a\r\n",
-            "User-agent: *\r\nDisallow: /a # why\r\nDisallow: /b\r\n",
+            "\u{feff}User-agent: *\r\n\r\nDissallow: /a # why\r\nDisallow /b\r\nD: /a\r\n",
+            "U: *\r\nD: /a # why\r\nD: /b\r\n",
         ),
-        ("User-agent: *\rDisallow: /a\r", "User-agent: *\nDisallow: /a\n"),
+        ("U: *\rD: /a\r", "U: *\nD: /a\n"),
+        ("U: *\nD: /a\n\nD: /b\n# all\n\nD: /c\n", "U: *\nD: /a\n#\nD: /b\n# all\nD: /c\n"),
+        ("U: a\nD: /a\n\n# more\nU: a # too\nD: /b\n", "U: a\nD: /a\n# more\n# too\nD: /b\n"),
         (
-            "User-agent: *\nDisallow: /a\n\nDisallow: /b\n# all\n\nDisallow: /c\n",
-            "User-agent: *\nDisallow: /a\n#\nDisallow: /b\n# all\nDisallow: /c\n",
+            "U: a\nD: /a\n\nU: b\nD: /b\n\n# more\nU: a\nCrawl-delay: 5\nD: /c",
+            "U: a\nD: /a\n# more\nCrawl-delay: 5\nD: /c\n\nU: b\nD: /b\n\n",
         ),
-        (
-            "User-agent: a\nDisallow: /a\n\n# more\nUser-agent: a # too\nDisallow: /b\n",
-            "User-agent: a\nDisallow: /a\n# more\n# too\nDisallow: /b\n",
-        ),
-        (
-            "User-agent: a\nDisallow: /a\n\nUser-agent: b\nDisallow: /b\n\n# more\nUser-agent: a\nCrawl-delay: 5\nDisallow: /c",
-            "User-agent: a\nDisallow: /a\n# more\nCrawl-delay: 5\nDisallow: /c\n\nUser-agent: b\nDisallow: /b\n\n",
-        ),
-        ("User-agent: a\nUser-agent: A\nDisallow: /a\n", "User-agent: a\nDisallow: /a\n"),
-        ("User-agent: *\nKeep out\nDisallow: /a\n", "User-agent: *\n# Keep out\nDisallow: /a\n"),
-        ("User-agent: *\nDisallow: /a#b\n", "User-agent: *\nDisallow: /a #b\n"),
-        ("User-agent: Googlebot/2.1\nDisallow: /a\n", "User-agent: Googlebot\nDisallow: /a\n"),
-        ("User-agent: a\nUser-agent:\nDisallow: /a\n", "User-agent: a\nDisallow: /a\n"),
+        ("U: a\nU: A\nD: /a\n", "U: a\nD: /a\n"),
+        ("U: *\nKeep out\nD: /a\n", "U: *\n# Keep out\nD: /a\n"),
+        ("U: *\nD: /a#b\n", "U: *\nD: /a #b\n"),
+        ("U: Googlebot/2.1\nD: /a\n", "U: Googlebot\nD: /a\n"),
+        ("U: a\nUser-agent:\nD: /a\n", "U: a\nD: /a\n"),
     ] {
+        let (file, want) = (&*written_out(file), &*written_out(want));
         assert_eq!(fixed(file, Safety::Safe), want, "{file:?}");
         assert_eq!(fixed(want, Safety::Safe), want, "{file:?}");
     }
@@ -121,61 +100,53 @@ fn files_are_corrected_line_by_line() {
 #[test]
 fn unsafe_fixes_are_made_where_they_are_wanted() {
     for (file, want) in [
-        ("User-agent: *\nDisallow: p\n", "User-agent: *\nDisallow: /p\n"),
-        ("Disallow: /p\nDisallow: /b\n", "User-agent: *\nDisallow: /p\nDisallow: /b\n"),
-        (
-            "User-agent: *\r\nDisallow: /p /b\r\nDisallow: /b c\r\n",
-            "User-agent: *\r\nDisallow: /p\r\nDisallow: /b\r\nDisallow: /b%20c\r\n",
-        ),
-        ("User-agent: *\nAllow: /p\nDisallow: /p\n", "User-agent: *\nAllow: /p\n"),
-        ("User-agent:\nDisallow: /p\n", "User-agent: *\nDisallow: /p\n"),
-        ("User-agent:\u{a0}*\nDisallow: /p\n", "User-agent:*\nDisallow: /p\n"),
-        ("User-agent: *\nDisallow /p:b\n", "User-agent: *\nDisallow: /p:b\n"),
-        ("User-agent: *\nDisallow: /*.pdf$*\n", "User-agent: *\nDisallow: /*.pdf$\n"),
-        ("User-agent: *\nDisallow: /*.pdf$/\n", "User-agent: *\nDisallow: /*.pdf$\n"),
-        ("User-agent: *\nDisallow: /*.php$?a=1\n", "User-agent: *\nDisallow: /*.php$\n"),
+        ("U: *\nD: p\n", "U: *\nD: /p\n"),
+        ("D: /p\nD: /b\n", "U: *\nD: /p\nD: /b\n"),
+        ("U: *\r\nD: /p /b\r\nD: /b c\r\n", "U: *\r\nD: /p\r\nD: /b\r\nD: /b%20c\r\n"),
+        ("U: *\nA: /p\nD: /p\n", "U: *\nA: /p\n"),
+        ("User-agent:\nD: /p\n", "U: *\nD: /p\n"),
+        ("User-agent:\u{a0}*\nD: /p\n", "User-agent:*\nD: /p\n"),
+        ("U: *\nDisallow /p:b\n", "U: *\nD: /p:b\n"),
+        ("U: *\nD: /*.pdf$*\n", "U: *\nD: /*.pdf$\n"),
+        ("U: *\nD: /*.pdf$/\n", "U: *\nD: /*.pdf$\n"),
+        ("U: *\nD: /*.php$?a=1\n", "U: *\nD: /*.php$\n"),
         // `$` may be a folder with this name, or the beginning of a name.
-        ("User-agent: *\nDisallow: /$/a\n", "User-agent: *\nDisallow: /$/a\n"),
-        ("User-agent: *\nDisallow: /$metadata\n", "User-agent: *\nDisallow: /%24metadata\n"),
-        ("User-agent: *\nDisallow: /p$b$\n", "User-agent: *\nDisallow: /p%24b$\n"),
+        ("U: *\nD: /$/a\n", "U: *\nD: /$/a\n"),
+        ("U: *\nD: /$metadata\n", "U: *\nD: /%24metadata\n"),
+        ("U: *\nD: /p$b$\n", "U: *\nD: /p%24b$\n"),
+        ("U: bingbot\nCrawl-delay: 5\nU: b\nD: /p\n", "U: bingbot\nU: b\nCrawl-delay: 5\nD: /p\n"),
         (
-            "User-agent: bingbot\nCrawl-delay: 5\nUser-agent: b\nDisallow: /p\n",
-            "User-agent: bingbot\nUser-agent: b\nCrawl-delay: 5\nDisallow: /p\n",
+            "U: *\nD: /p/\nSitemap: https://a.test/p/s.xml\nSitemap: /t.xml\n",
+            "U: *\nD: /p/\nA: /p/s.xml\nSitemap: https://a.test/p/s.xml\nSitemap: https://a.test/t.xml\n",
         ),
         (
-            "User-agent: *\nDisallow: /p/\nSitemap: https://a.test/p/s.xml\nSitemap: /t.xml\n",
-            "User-agent: *\nDisallow: /p/\nAllow: /p/s.xml\nSitemap: https://a.test/p/s.xml\nSitemap: https://a.test/t.xml\n",
+            "U: *\nContent-Usage: /a/ train-ai: no, search=YES\nContent-Signal: ai-train=n\nD: /p\n",
+            "U: *\nContent-Usage: /a/ train-ai=n, search=y\nContent-Signal: ai-train=no\nD: /p\n",
         ),
         (
-            "User-agent: *\nContent-Usage: /a/ train-ai: no, search=YES\nContent-Signal: ai-train=n\nDisallow: /p\n",
-            "User-agent: *\nContent-Usage: /a/ train-ai=n, search=y\nContent-Signal: ai-train=no\nDisallow: /p\n",
+            "U: *\nContent-Signal: search=1, use: Reference\nD: /p\n",
+            "U: *\nContent-Signal: search=yes, use=reference\nD: /p\n",
         ),
+        ("U: *\nContent-Signal: use=yes\nD: /p\n", "U: *\nContent-Signal: use=yes\nD: /p\n"),
+        ("U: b\nCrawl-delay: 10 sec\nA: /\n", "U: b\nCrawl-delay: 10\nA: /\n"),
+        ("U: b\nRequest-rate: 2/1m\nA: /\n", "U: b\nCrawl-delay: 30\nA: /\n"),
+        ("U: *\nD: .pdf$\n", "U: *\nD: /*.pdf$\n"),
+        ("U: *\nD: ^/foo.*$\n", "U: *\nD: /foo\n"),
+        ("U: *\nD: \\windows\\\n", "U: *\nD: /windows/\n"),
+        ("U: *\nD: www.shop.example/old/\n", "U: *\nD: /old/\n"),
+        ("U: *\nD: /cart, /b,/c\n", "U: *\nD: /cart\nD: /b\nD: /c\n"),
+        ("U: *\nD: /*.a$ /*.b$\n", "U: *\nD: /*.a$\nD: /*.b$\n"),
+        ("U: *\nD: \"/c\", '/b' /p\n", "U: *\nD: /c\nD: /b\nD: /p\n"),
+        ("U: *\nD: \u{201e}/p\u{e9}\u{201c}\n", "U: *\nD: /p%C3%A9\n"),
+        ("U: *\nD: \u{feff}/p\n", "U: *\nD: /p\n"),
+        ("U: *\nD: \u{200b}\nD: /p\n", "U: *\nD: \nD: /p\n"),
+        ("U: *\nD: /p/\u{200b}\u{e9}\n", "U: *\nD: /p/%C3%A9\n"),
         (
-            "User-agent: *\nContent-Signal: search=1, use: Reference\nDisallow: /p\n",
-            "User-agent: *\nContent-Signal: search=yes, use=reference\nDisallow: /p\n",
-        ),
-        (
-            "User-agent: *\nContent-Signal: use=yes\nDisallow: /p\n",
-            "User-agent: *\nContent-Signal: use=yes\nDisallow: /p\n",
-        ),
-        ("User-agent: b\nCrawl-delay: 10 sec\nAllow: /\n", "User-agent: b\nCrawl-delay: 10\nAllow: /\n"),
-        ("User-agent: b\nRequest-rate: 2/1m\nAllow: /\n", "User-agent: b\nCrawl-delay: 30\nAllow: /\n"),
-        ("User-agent: *\nDisallow: .pdf$\n", "User-agent: *\nDisallow: /*.pdf$\n"),
-        ("User-agent: *\nDisallow: ^/foo.*$\n", "User-agent: *\nDisallow: /foo\n"),
-        ("User-agent: *\nDisallow: \\windows\\\n", "User-agent: *\nDisallow: /windows/\n"),
-        ("User-agent: *\nDisallow: www.shop.example/old/\n", "User-agent: *\nDisallow: /old/\n"),
-        ("User-agent: *\nDisallow: /cart, /b,/c\n", "User-agent: *\nDisallow: /cart\nDisallow: /b\nDisallow: /c\n"),
-        ("User-agent: *\nDisallow: /*.a$ /*.b$\n", "User-agent: *\nDisallow: /*.a$\nDisallow: /*.b$\n"),
-        ("User-agent: *\nDisallow: \"/c\", '/b' /p\n", "User-agent: *\nDisallow: /c\nDisallow: /b\nDisallow: /p\n"),
-        ("User-agent: *\nDisallow: \u{201e}/p\u{e9}\u{201c}\n", "User-agent: *\nDisallow: /p%C3%A9\n"),
-        ("User-agent: *\nDisallow: \u{feff}/p\n", "User-agent: *\nDisallow: /p\n"),
-        ("User-agent: *\nDisallow: \u{200b}\nDisallow: /p\n", "User-agent: *\nDisallow: \nDisallow: /p\n"),
-        ("User-agent: *\nDisallow: /p/\u{200b}\u{e9}\n", "User-agent: *\nDisallow: /p/%C3%A9\n"),
-        (
-            "Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: /www.shop.example/cart\n",
-            "Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: /cart\n",
+            "Sitemap: https://shop.example/s.xml\nU: *\nD: /www.shop.example/cart\n",
+            "Sitemap: https://shop.example/s.xml\nU: *\nD: /cart\n",
         ),
     ] {
+        let (file, want) = (&*written_out(file), written_out(want));
         assert_eq!(fixed(file, Safety::Unsafe), want, "{file:?}");
     }
     let wide: Vec<u8> =
@@ -186,32 +157,10 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
 
 #[test]
 fn what_can_be_meant_in_two_ways_is_left() {
-    let values = [
-        ".x",
-        "?sort=",
-        "&page=",
-        "page=2",
-        "pdf$",
-        "all",
-        "none",
-        "shop.example/old/",
-        "www.shop.example",
-        "^/(a|b)",
-        "C:\\inetpub\\",
-        "/a/ for staff",
-        "/a and /b",
-        "/a /b c",
-        "/a, b",
-        "/a,/",
-        "a/, b/",
-        "ftp://shop.example/a",
-        "https://shop.example/",
-        "/a\u{a0}b",
-        "/shop.example/a",
-        "/a/:id",
-        "/?b=9",
-    ];
-    for value in values {
+    let values = ".x | ?sort= | &page= | page=2 | pdf$ | all | none | shop.example/old/ | www.shop.example | \
+        ^/(a|b) | C:\\inetpub\\ | /a/ for staff | /a and /b | /a /b c | /a, b | /a,/ | a/, b/ | \
+        ftp://shop.example/a | https://shop.example/ | /a\u{a0}b | /shop.example/a | /a/:id | /?b=9";
+    for value in values.split(" | ") {
         let file = format!("User-agent: *\nDisallow: {value}\n");
         assert!(!safeties(file.as_bytes(), &Options::new()).is_empty(), "{value}");
         assert_eq!(fixed(&file, Safety::Unsafe), file);
@@ -286,8 +235,7 @@ fn no_fix_opens_a_site_that_may_have_lost_its_rules() {
     }
 }
 
-/// A byte order mark in the middle of a file hides a user-agent line, so that the rules after it
-/// belong to the group above it.
+/// A byte order mark inside a file hides a user-agent line: its rules join the group above.
 #[test]
 fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
     for mark in ["\u{feff}", "\u{feff}\u{feff}", "\u{200b}", "\u{a0}"] {

@@ -32,7 +32,6 @@ impl Case {
         values.iter().fold(self, |case, value| case.found(file.replace("{}", value), places))
     }
 
-    /// Checks the messages of the lint's findings in a file.
     #[track_caller]
     fn says(self, file: impl AsRef<[u8]>, said: &[&str]) -> Self {
         self.same(messages, file.as_ref(), said)
@@ -44,6 +43,15 @@ impl Case {
         self.same(helps, file.as_ref(), helped)
     }
 
+    /// Checks the path that the help names for each `VALUE → PATH`, with `~` between them.
+    #[track_caller]
+    fn writes(self, cases: &str) -> Self {
+        cases.split('~').fold(self, |case, words| {
+            let (value, path) = words.split_once(" → ").expect("an arrow");
+            case.helps(format!("Allow: {value}"), &[&format!("write \"{path}\"")])
+        })
+    }
+
     #[track_caller]
     fn same(self, ask: fn(&str, &[u8]) -> Vec<String>, file: &[u8], want: &[&str]) -> Self {
         assert_eq!(ask(self.0, file), want, "{}: {}: \"{}\"", self.0, self.1, file.escape_ascii());
@@ -51,12 +59,15 @@ impl Case {
     }
 }
 
+pub(super) fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
 /// Returns the places of one lint's findings in a file, as `line:column`.
 pub(super) fn found(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| format!("{}:{}", finding.line, finding.column)).collect()
 }
 
-/// Returns the messages of one lint's findings in a file.
 pub(super) fn messages(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| finding.message.to_owned()).collect()
 }

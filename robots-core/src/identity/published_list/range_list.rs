@@ -229,18 +229,14 @@ mod tests {
 
     #[test]
     fn a_prefix_that_holds_a_large_part_of_the_internet_is_refused() {
-        for (text, is_list) in [
-            ("8.0.0.0/8", true),
-            ("8.0.0.0/7", false),
-            ("0.0.0.0/0", false),
-            ("::ffff:0:0/96", false),
-            ("2001:4000::/19", true),
-            ("2001:4000::/18", false),
-            ("::/0", false),
-        ] {
-            assert_eq!(RangeList::parse(text.as_bytes()).is_ok(), is_list, "{text}");
-            if !is_list {
-                assert_eq!(kind(format!("9.9.9.9\n{text}\n")), DocumentErrorKind::TooWide);
+        for (texts, is_list) in
+            [("8.0.0.0/8 2001:4000::/19", true), ("8.0.0.0/7 0.0.0.0/0 ::ffff:0:0/96 2001:4000::/18 ::/0", false)]
+        {
+            for text in texts.split(' ') {
+                assert_eq!(RangeList::parse(text.as_bytes()).is_ok(), is_list, "{text}");
+                if !is_list {
+                    assert_eq!(kind(format!("9.9.9.9\n{text}\n")), DocumentErrorKind::TooWide);
+                }
             }
         }
     }

@@ -252,8 +252,7 @@ mod tests {
         }
         assert!(is_usable(&TEST_KEY));
         assert!(is_usable(&octets(&format!("eb{f}7f"))));
-        // With this key, a signature that is all zeros except for one byte would be valid for any
-        // message.
+        // With this key, a signature of zeros except one byte would be valid for any message.
         let mut forged = [0; 64];
         forged[0] = 1;
         let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));

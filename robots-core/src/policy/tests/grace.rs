@@ -50,8 +50,7 @@ fn rules_in_grace_are_counted_once_each() {
         ("", "User-agent: a\nUser-agent: b\nUser-agent: *\nDisallow: /a\nDisallow: /*.pdf\n", 2),
         ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 1),
         ("User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 0),
-        // A crawler is added to a group: in the first case to an existing group, in the second to a
-        // new group instead of `*`.
+        // A crawler is added to a group: to an existing one, then to a new one in place of `*`.
         ("User-agent: a\nDisallow: /a\n", "User-agent: a\nUser-agent: b\nDisallow: /a\n", 1),
         ("User-agent: *\nDisallow: /a\n", "User-agent: b\nDisallow: /a\n", 0),
         // Rules without an effect have no grace period.
@@ -81,8 +80,7 @@ fn grace_ends_at_its_very_end() {
     let alone = Grace::new(length, start);
     assert_eq!(at(&alone, start + length - tick), Reason::Grace);
     assert_eq!(at(&alone, start + length), Reason::Disallowed);
-    // If an earlier version disallows the same path, the grace period ends when that version's
-    // grace period ends.
+    // If an earlier version disallows the path, the grace ends when that of the version ends.
     let mut with_earlier = Grace::new(length, start + length / 2);
     with_earlier.add(start, old.into());
     assert_eq!(at(&with_earlier, start + length - tick), Reason::Grace);

@@ -46,9 +46,8 @@ fn by_default_only_what_a_name_is_granted_is_taken_from_impostors() {
 
 #[test]
 fn impostors_are_tagged_or_refused_whatever_the_file_says() {
-    for (impostors, mode, action) in
-        [(Impostors::Tag, Mode::Tag, Action::Tag), (Impostors::Refuse, Mode::Refuse, Action::Refuse)]
-    {
+    let cases = [(Impostors::Tag, Mode::Tag, Action::Tag), (Impostors::Refuse, Mode::Refuse, Action::Refuse)];
+    for (impostors, mode, action) in cases {
         // With the rules and this override alone, no request is tagged or refused.
         let lenient = || Override::pattern("/private/", Mode::Observe).expect("a pattern");
         let without = Policy::builder().mode(mode).with_override(lenient()).build();
@@ -58,10 +57,8 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
             assert_eq!(decide(&policy, REFUTED_CLAIM, GOOGLEBOT, target), impostor, "{target}");
             assert_eq!(decide(&policy, REFUTED_CLAIM, UNKNOWN, target), impostor, "{target}");
             // No group applies to AdsBot-Google.
-            assert_eq!(
-                decide(&policy, REFUTED_CLAIM, "AdsBot-Google (+http://www.google.com/adsbot.html)", target),
-                impostor
-            );
+            let found = decide(&policy, REFUTED_CLAIM, "AdsBot-Google (+http://www.google.com/adsbot.html)", target);
+            assert_eq!(found, impostor);
             // A browser does not claim to be a crawler.
             assert_eq!(decide(&policy, REFUTED_CLAIM, FIREFOX, target), NO_GROUP);
             for identity in ALL.into_iter().filter(|identity| *identity != REFUTED_CLAIM) {
@@ -72,8 +69,7 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
         for target in ["/robots.txt", "/.well-known/x"] {
             assert_eq!(decide(&policy, REFUTED_CLAIM, GOOGLEBOT, target), EXEMPT);
         }
-        // [`Mode::Refuse`] is stricter for disallowed requests than [`Impostors::Tag`], so it
-        // decides.
+        // [`Mode::Refuse`] is stricter for them than [`Impostors::Tag`], so it decides.
         let refusing = refusing().impostors(impostors).build();
         assert_eq!(decide(&refusing, REFUTED_CLAIM, GOOGLEBOT, "/private/x").0, Action::Refuse);
     }

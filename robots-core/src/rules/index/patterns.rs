@@ -243,14 +243,14 @@ impl MatchBudget {
 
     /// Takes the cost of comparing this many bytes from the budget. Returns `false` if the budget
     /// was not enough.
-    pub(super) const fn take(&mut self, octets: usize) -> bool {
+    pub(in crate::rules) const fn take(&mut self, octets: usize) -> bool {
         let enough = self.left >= octets;
         self.left = self.left.saturating_sub(octets);
         enough
     }
 
     /// Reports whether the budget is used up.
-    pub(super) const fn is_spent(&self) -> bool {
+    pub(in crate::rules) const fn is_spent(&self) -> bool {
         self.left == 0
     }
 }

@@ -36,8 +36,7 @@ impl Numbers {
     }
 }
 
-/// Returns the access of the longest pattern that matches. If patterns are equally long, allow
-/// takes precedence.
+/// Returns the access of the longest pattern that matches; if equally long, allow wins.
 fn compared(rules: &[(Access, PathPattern)], path: &[u8]) -> Access {
     let matching = rules.iter().filter(|(_, pattern)| pattern.matches(path));
     let best = matching.max_by_key(|(access, pattern)| (pattern.priority(), *access == Access::Allow));
@@ -49,8 +48,7 @@ fn the_index_finds_what_comparing_every_pattern_finds() {
     let numbers = &mut Numbers(1);
     for size in [1, 2, 7, 30, 200, 1000] {
         for _ in 0..4 {
-            // The file has two groups for one token, so that both merged and separate groups are
-            // searched.
+            // The file has two groups for one token, so merged and separate groups are searched.
             let mut file = String::new();
             let (mut rules, mut second) = (Vec::new(), Vec::new());
             for (token, of_group) in [("a", &mut rules), ("a\nUser-agent: b", &mut second)] {

@@ -1,5 +1,4 @@
-//! Damaged files must not cause a panic, exceed the limits, or make a crawler appear to ignore
-//! robots.txt.
+//! Damaged files cause no panic, exceed no limit, or make a crawler appear to ignore robots.txt.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +9,6 @@ use proptest::prelude::*;
 use super::super::day::{Damage, encoded, parse};
 use super::*;
 
-/// Returns the path of the file for a day of the week.
 fn file(state: &Path, day: Second) -> PathBuf {
     let mut files: Vec<PathBuf> =
         fs::read_dir(state.join("board/shop")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -51,8 +49,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     next.write(START + 7 * DAY).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));
     assert!(!accuses(&said_at_the_end(state)));
-    // The other days are not affected, except for requests that a fetch on the lost day could
-    // excuse.
+    // The other days are unaffected, except for requests that a fetch of that day could excuse.
     fs::write(&path, &text).unwrap();
     assert_eq!(said_at_the_end(state), week());
     fs::remove_file(&path).unwrap();
@@ -94,7 +91,6 @@ proptest! {
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
     }
 
-    /// Parses well-formed lines with arbitrary numbers and names.
     #[test]
     fn lines_of_any_numbers_are_read_and_accuse_no_crawler(
         lines in prop::collection::vec((0..6_u8, any::<u64>(), any::<u64>(), ".{0,40}"), 0..30)

@@ -1,5 +1,4 @@
-//! Hourly rows are folded into daily rows, and old days are deleted. No count may be lost or
-//! doubled, whenever the process is killed.
+//! Hours are folded into days, and old days deleted. A kill loses or doubles no count.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +37,6 @@ fn counts(board: &SiteBoard) -> Vec<String> {
     all
 }
 
-/// Returns all files in a folder and its subfolders.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -83,8 +81,7 @@ fn hours_become_days_and_every_count_stays() {
     }
 }
 
-/// The process is killed before a file is written, during a write, between two files, and before
-/// `mark_folded` is called.
+/// The process is killed before, during and between writes, and before `mark_folded`.
 #[test]
 fn a_kill_at_any_step_loses_and_doubles_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -128,7 +125,6 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
     assert_eq!(late(&summed(&next)), 18);
 }
 
-/// An ending process must write its counts, and leave old files to the next process.
 #[test]
 fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
     let folder = tempfile::tempdir().unwrap();

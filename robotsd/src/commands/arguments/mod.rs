@@ -21,7 +21,7 @@ const VERSION_CONTROL: &str = ".git";
 // Limits which files a command reads, for commands that read files from strangers. A symbolic link
 // among such files may point to a secret of this machine, and an error message would show a line of
 // it. A URL may point into the machine's network.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
     /// Read only files in this folder: no link that leads out of it, nothing in its .git, and no
     /// URL

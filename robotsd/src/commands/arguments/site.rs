@@ -14,6 +14,7 @@ use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{FileKind, Finding};
 use tower_robots::internals::ListCopy;
 use tower_robots::internals::Remembered;
+use tower_robots::layer::Signals;
 use tower_robots::live::{Enforcement, LiveRobots, StateDir, VersionHash, VersionHashPrefix};
 use tower_robots::rules::{Reading, RobotsTxt};
 use tower_robots::source::Directory;
@@ -253,6 +254,11 @@ impl SelectedSite {
             }
             _ => Ok(Some(hosts)),
         }
+    }
+
+    /// Returns the fields that the config adds to responses; `None` without a config.
+    pub(in crate::commands) fn signals(&self) -> Option<&Signals> {
+        self.configured.as_ref().map(|configured| &configured.site.signals)
     }
 
     /// Returns a client for URLs on the command line.

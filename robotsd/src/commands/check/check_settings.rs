@@ -13,7 +13,7 @@ use tower_robots::check::{Lint, Severity};
 
 use super::live::answer_lint;
 use crate::commands::arguments::WithinArgs;
-use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, tables, words};
+use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, schema_of, tables, words};
 use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
 use crate::names::did_you_mean;
@@ -30,8 +30,11 @@ const MAX_FOLDERS: usize = 1_000;
 
 tables! {
     RawCheckFile {
+        /// Codes of the lints to check; all if the list is empty.
         select: Vec<Spanned<String>>,
+        /// Codes of the lints to turn off.
         ignore: Vec<Spanned<String>>,
+        /// Lowest severity that fails the check.
         deny: Option<Deny>,
     }
 }
@@ -53,15 +56,20 @@ impl Document for RawCheckFile {
 
 /// Settings for the files of one folder; empty by default.
 #[derive(Debug, Default)]
-pub(super) struct CheckFile {
+pub(in crate::commands) struct CheckFile {
     select: Vec<&'static str>,
     ignore: Vec<&'static str>,
     pub(super) deny: Option<Deny>,
 }
 
 impl CheckFile {
+    /// Returns the JSON schema of such files.
+    pub(in crate::commands) fn schema() -> String {
+        schema_of::<RawCheckFile>(NAME)
+    }
+
     /// Returns the settings for a file, or for standard input under the name of a file.
-    pub(super) fn find(
+    pub(in crate::commands) fn find(
         source: &InputSource,
         stdin_filename: Option<&Path>,
         within: &WithinArgs,
@@ -106,7 +114,12 @@ impl CheckFile {
 
     /// Returns `settings` without the lints that the settings file turns off. The options `select`
     /// and `ignore` take precedence over the keys of the file.
-    pub(super) fn settings(&self, settings: &EvaluatorSettings, select: &[&str], ignore: &[&str]) -> EvaluatorSettings {
+    pub(in crate::commands) fn settings(
+        &self,
+        settings: &EvaluatorSettings,
+        select: &[&str],
+        ignore: &[&str],
+    ) -> EvaluatorSettings {
         let select = if select.is_empty() { &*self.select } else { select };
         let ignore = if ignore.is_empty() { &*self.ignore } else { ignore };
         let mut settings = settings.clone();
@@ -173,6 +186,7 @@ fn shown(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::test_cases::check_cases;
 
     fn error(text: &str) -> String {
         CheckFile::parse(Path::new("robots-check.toml"), text).expect_err("an error").to_string()
@@ -180,30 +194,7 @@ mod tests {
 
     #[test]
     fn errors_say_where_and_what_would_be_right() {
-        for (text, want) in [
-            (
-                "select = [\"secret-path\"]\nignroe = []\n",
-                "robots-check.toml:2:1: the file has no key \"ignroe\"; did you mean \"ignore\"?",
-            ),
-            (
-                "ignore = [\"secret-path\", \"duplicate-rules\"]\n",
-                "robots-check.toml:1:26: no lint has the code \"duplicate-rules\"; did you mean \"duplicate-rule\"?",
-            ),
-            (
-                "ignore = [\"answer-tls\"]",
-                "robots-check.toml:1:11: the lint \"answer-tls\" checks answers of servers, but these settings apply only to files; remove \
-                 this code, and use `--ignore` if you check a URL",
-            ),
-            (
-                "select = [\"x\"]",
-                "robots-check.toml:1:11: no lint has the code \"x\"; `robotsd check --explain` lists all codes",
-            ),
-        ] {
-            assert_eq!(error(text), want, "{text}");
-        }
-        for text in ["deny = \"warning\"", "select = \"secret-path\"", "[check]\nselect = []", "select = ["] {
-            assert!(error(text).starts_with("robots-check.toml:1:"), "{}", error(text));
-        }
+        check_cases("check_settings_mistakes.txt", |text| error(text) + "\n");
     }
 
     #[test]

@@ -2,17 +2,17 @@
 //! robots.txt or to the answer that a server gave for the robots.txt.
 
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use askama::Template;
 use serde::Serialize;
-use tower_robots::agent::{Category, Crawler, Obeys};
+use tower_robots::check::{CrawlerKind, FrontPageAccess};
 use tower_robots::rules::Access;
 
 use crate::commands::output::filters;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::fetch::CrawlerAccess;
-use crate::render::printable;
-use crate::word_enum::word_enum;
+use crate::render::{FindingFormat, printable};
 
 /// Maximum number of crawlers shown by name: of those that may fetch the page, and of those that
 /// may not.
@@ -22,45 +22,11 @@ const NAMES: (usize, usize) = (6, 12);
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct FrontPage {
-    rows: Vec<FrontPageRow>,
+    rows: Vec<FrontPageAccess>,
     /// Whether rules determine the access. Otherwise, a response without rules determines it, such
     /// as a 404.
     #[serde(skip)]
     has_rules: bool,
-}
-
-/// Access of one crawler to the front page.
-#[derive(Debug, Serialize)]
-struct FrontPageRow {
-    crawler: String,
-    kind: CrawlerKind,
-    access: Access,
-    /// Line of the deciding rule, if there is one.
-    line: Option<usize>,
-    /// Whether the crawler ignores robots.txt.
-    ignores_robots: bool,
-}
-
-word_enum! {
-    /// Kinds of crawlers that site owners ask about most.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-    #[serde(rename_all = "kebab-case")]
-    enum CrawlerKind {
-        SearchEngine = "search engines",
-        AiSearch = "AI search",
-        AiTraining = "AI training",
-    }
-}
-
-impl CrawlerKind {
-    fn of(crawler: &Crawler) -> Option<Self> {
-        match crawler.category {
-            _ if crawler.is_index_engine => Some(Self::SearchEngine),
-            Category::AiSearch => Some(Self::AiSearch),
-            Category::AiTraining => Some(Self::AiTraining),
-            _ => None,
-        }
-    }
 }
 
 impl FrontPage {
@@ -70,62 +36,50 @@ impl FrontPage {
         if evaluator.is_other_file() {
             return Self::default();
         }
-        let path = evaluator.path(b"/");
-        let decide = |crawler: &Crawler| {
-            let (_, agents) = evaluator.resolve(&crawler.name);
-            let agent = agents.first();
-            let verdict = evaluator.rules.select(agent.tokens(), agent.fallback()).verdict(&path);
-            let line = verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(|rule| rule.line());
-            (verdict.access(), line)
-        };
-        Self { rows: rows(settings, decide), has_rules: true }
+        Self { rows: FrontPageAccess::by_rules(&evaluator.rules, &settings.registry), has_rules: true }
     }
 
     /// Determines the access from a response without rules. A body that crawlers cannot decode
     /// contains no rules, too.
     pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
         let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
-        Self { rows: rows(settings, |_| (access, None)), has_rules: false }
+        Self { rows: FrontPageAccess::without_rules(&settings.registry, access), has_rules: false }
     }
 
-    /// Reports whether the access of crawlers is unknown.
-    pub(super) const fn is_unknown(&self) -> bool {
-        self.rows.is_empty()
+    /// Writes the access, as text or Markdown. Writes nothing if it is unknown, or in other formats.
+    /// `name` is the URL of the page, or says which file determines the access.
+    pub(super) fn write(&self, out: &mut impl Write, format: FindingFormat, name: &str) -> io::Result<()> {
+        match format {
+            _ if self.rows.is_empty() => Ok(()),
+            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { name, page: self }),
+            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { name, page: self }),
+            FindingFormat::Json | FindingFormat::Concise | FindingFormat::Github | FindingFormat::Sarif => Ok(()),
+        }
     }
-}
-
-fn rows(settings: &EvaluatorSettings, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<FrontPageRow> {
-    let row = |crawler: &Crawler| {
-        let kind = CrawlerKind::of(crawler)?;
-        let ((access, line), ignores_robots) = (decide(crawler), crawler.obeys_robots == Obeys::No);
-        Some(FrontPageRow { crawler: crawler.name.to_owned(), kind, access, line, ignores_robots })
-    };
-    settings.registry.crawlers().filter_map(row).collect()
 }
 
 /// Text that lists the crawlers that may fetch the front page, and those that may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page.txt", whitespace = "preserve")]
-pub(super) struct FrontPageText<'a> {
-    /// Name of the page: its URL, or that of a file.
-    pub(super) name: &'a str,
-    pub(super) page: &'a FrontPage,
+struct FrontPageText<'a> {
+    name: &'a str,
+    page: &'a FrontPage,
 }
 
 /// Markdown table of the crawlers that may fetch the front page, and of those that may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page_markdown.txt", whitespace = "preserve")]
-pub(super) struct FrontPageMarkdown<'a> {
-    pub(super) name: &'a str,
-    pub(super) page: &'a FrontPage,
+struct FrontPageMarkdown<'a> {
+    name: &'a str,
+    page: &'a FrontPage,
 }
 
 /// Lists the crawlers of a kind that may fetch the page, and those that may not.
 fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
     let side = |access, shown| {
-        let is_meant = |row: &&FrontPageRow| row.kind == kind && row.access == access;
+        let is_meant = |row: &&FrontPageAccess| row.kind == kind && row.access == access;
         let rows: Vec<_> = page.rows.iter().filter(is_meant).collect();
-        let name = |row: &&FrontPageRow| {
+        let name = |row: &&FrontPageAccess| {
             let mut name = printable(&row.crawler);
             if let (Some(line), Access::Disallow) = (row.line, access) {
                 let _ = write!(name, " (line {line})");

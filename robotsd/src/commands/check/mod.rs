@@ -26,12 +26,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tower_robots::check::{Lint, Severity};
+use tower_robots::internals::first_few;
 use tower_robots::rules::Reading;
 use walkdir::WalkDir;
 
-use self::check_settings::{CheckFile, Deny, is_chosen};
+use self::check_settings::{Deny, is_chosen};
 use self::fixing::FixRun;
-use self::front_page::{FrontPage, FrontPageMarkdown, FrontPageText};
+use self::front_page::FrontPage;
 use self::live::LiveCheck;
 use self::summary::{CheckSummary, FindingGroups, ShownNotes};
 use super::arguments::site::{RobotsFile, SelectedSite, missing_hint};
@@ -43,6 +44,7 @@ use crate::pages::OwnHosts;
 use crate::render::{self, Checked, FindingFormat, SarifLog, printable, printable_path, stderr, stdout, styled_stdout};
 
 pub(crate) use self::check_args::CheckArgs;
+pub(in crate::commands) use self::check_settings::CheckFile;
 pub(in crate::commands) use self::fixing::{replace, write_difference};
 
 /// Maximum number of findings per lint that `--verbose` shows: more than any file written by a
@@ -144,6 +146,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
                     site.hosts().and_then(|(_, hosts)| OwnHosts::of(hosts).sitemap_elsewhere(evaluator.robots()));
                 elsewhere.iter().for_each(|text| complain(&format_args!("{}: {text}", printable(&name))));
                 output.checked(out, Checked { name: &name, robots: evaluator.robots(), report: &report })?;
+                output.usage(out, &name, &evaluator)?;
                 output.front_page(out, &name, &evaluator)?;
             }
             Err(error) => output.unread("robots.txt", &error),
@@ -257,20 +260,38 @@ impl CheckOutput<'_> {
             return render::findings(&mut stderr(), FindingFormat::Concise, &mut self.sarif, checked);
         }
         self.checked(out, checked)?;
+        self.usage(out, name, &evaluator)?;
         self.front_page(out, name, &evaluator)
+    }
+
+    /// Writes what the file says about the use of the content, if this is the only file.
+    fn usage(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
+        let usage = usage_line(evaluator).filter(|_| self.is_only_file && self.form == FindingFormat::Text);
+        usage.map_or(Ok(()), |line| writeln!(out, "{}: {line}\n", printable(name)))
     }
 
     /// Writes who may fetch the front page, if this is the only file.
     fn front_page(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
-        let page = &FrontPage::by_rules(evaluator, self.settings);
-        let name = &*format!("according to {}", printable(name));
-        match self.form {
-            _ if !self.is_only_file || page.is_unknown() => Ok(()),
-            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { name, page }),
-            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { name, page }),
-            _ => Ok(()),
+        if !self.is_only_file {
+            return Ok(());
         }
+        let page = FrontPage::by_rules(evaluator, self.settings);
+        page.write(out, self.form, &format!("according to {}", printable(name)))
     }
+}
+
+/// Describes the lines of a file about the use of its content; `None` if there are none.
+fn usage_line(evaluator: &Evaluator) -> Option<String> {
+    let rules = &evaluator.rules;
+    let front_page = evaluator.path(b"/");
+    let usage = rules.has_usage().then(|| match rules.unanimous_usage(&front_page) {
+        Some(preferences) => format!("usage preferences of all crawlers for the front page: {preferences}"),
+        None => "usage preferences: crawlers differ, or none is known for the front page".to_owned(),
+    });
+    let licenses: BTreeSet<_> = rules.licenses().map(printable).collect();
+    let licenses = (!licenses.is_empty()).then(|| format!("licences: {}", first_few(licenses.into_iter(), 3)));
+    let parts: Vec<_> = usage.into_iter().chain(licenses).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn is_denied(summary: &CheckSummary, args: &CheckArgs) -> bool {

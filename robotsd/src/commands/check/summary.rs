@@ -8,7 +8,7 @@ use askama::Template;
 use tower_robots::check::{Finding, Report, Safety, Severity};
 
 use crate::commands::output::filters;
-use crate::render::{self, AnswerFinding, Checked, finding_line, plural, printable};
+use crate::render::{self, Checked, FoundProblem, finding_line, plural, printable};
 
 /// Maximum number of files in the table.
 const LISTED: usize = 100;
@@ -54,10 +54,10 @@ impl CheckSummary {
 
     /// Adds the findings about the answers of a URL. `is_counted` is true if the URL is also
     /// counted as a checked file, or as one that could not be read.
-    pub(super) fn add_answers(&mut self, name: &str, findings: &[AnswerFinding], is_counted: bool) {
+    pub(super) fn add_answers(&mut self, name: &str, findings: &[FoundProblem], is_counted: bool) {
         self.files += usize::from(!is_counted);
-        let found = AnswerFinding::count(findings);
-        self.add_row(format!("{} answers", printable(name)), found, findings.first().map(|first| (first.code, 1)));
+        let first = findings.first().and_then(|first| Some((first.code?, 1)));
+        self.add_row(format!("{} answers", printable(name)), FoundProblem::count(findings), first);
     }
 
     fn add_row(&mut self, name: String, found: [usize; 3], most_frequent: Option<(&'static str, usize)>) {

@@ -52,7 +52,7 @@ pub(crate) struct DiffArgs {
     /// "category:ai-training:/"; the path may be a pattern, and * stands for crawlers that neither
     /// file names; may be repeated
     #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = forbidden_change)]
-    forbid: Vec<ForbiddenChange>,
+    forbid: Vec<Guard>,
 
     #[command(flatten)]
     lists: PageListArgs,
@@ -82,44 +82,31 @@ struct DiffJson<'d> {
     pages: &'d ListLosses,
 }
 
-/// The value of `--forbid`: crawlers, and the paths on which nothing may change for them.
-#[derive(Clone, Debug)]
-struct ForbiddenChange {
-    /// A name, or a selection such as `category:ai-training`.
-    crawlers: String,
-    pattern: String,
-}
-
-fn forbidden_change(text: &str) -> Result<ForbiddenChange, String> {
+/// Parses the value of `--forbid`: crawlers, and the paths on which nothing may change for them. The
+/// crawler of the guard may be a selection, such as `category:ai-training`.
+fn forbidden_change(text: &str) -> Result<Guard, String> {
     let missing = || "write crawler, colon and path, such as \"Googlebot:/products/\"".to_owned();
     let key = ["category:", "operator:"].into_iter().find(|key| text.starts_with(key)).unwrap_or_default();
     let colon = key.len() + text[key.len()..].find(':').ok_or_else(missing)?;
-    let (crawlers, pattern) = (text[..colon].trim().to_owned(), text[colon + 1..].trim());
-    if crawlers.is_empty() {
-        return Err(missing());
-    }
+    let (crawlers, pattern) = (&text[..colon], text[colon + 1..].trim());
     if pattern.starts_with('*') {
-        return Ok(ForbiddenChange { crawlers, pattern: pattern.to_owned() });
+        return Guard::new(crawlers, pattern).ok_or_else(missing);
     }
     // If the pattern is a URL, only its path is used, because the host is that of the compared
     // files.
     let url = TargetUrl::parse(pattern.as_bytes())?;
-    let pattern = String::from_utf8_lossy(url.path()).into_owned();
-    if pattern.starts_with('/') { Ok(ForbiddenChange { crawlers, pattern }) } else { Err(missing()) }
+    Guard::new(crawlers, &String::from_utf8_lossy(url.path())).ok_or_else(missing)
 }
 
-impl ForbiddenChange {
-    /// Returns a guard for each of the crawlers.
-    fn guards(&self, registry: &Registry) -> Result<Vec<Guard>, String> {
-        let Self { crawlers, pattern } = self;
-        let names = Selector::names(crawlers, registry)
-            .map_err(|error| format!("--forbid {:?}: {error}", format!("{crawlers}:{pattern}")))?;
-        Ok(names.iter().filter_map(|name| Guard::parse(&format!("{name}:{pattern}"))).collect())
-    }
+/// Returns a guard for each of the crawlers that a value of `--forbid` selects.
+fn guards_of(forbidden: &Guard, registry: &Registry) -> Result<Vec<Guard>, String> {
+    let names = Selector::names(&forbidden.crawler, registry)
+        .map_err(|error| format!("--forbid {:?}: {error}", forbidden.to_string()))?;
+    Ok(names.into_iter().filter_map(|name| Guard::new(name, &forbidden.pattern)).collect())
 }
 
 fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
-    let any = Guard::parse(&format!("*:{}", &guard.pattern)).map_or_else(String::new, |guard| guard.to_string());
+    let any = Guard::new("*", &guard.pattern).map_or_else(String::new, |guard| guard.to_string());
     let hint = unknown.hint().map_or_else(String::new, |hint| format!("{hint} "));
     let (guard, fault) = (guard.to_string(), unknown.fault());
     format!("--forbid {guard:?}: {fault}: {hint}Write {any:?} for the crawlers that no group names")
@@ -179,7 +166,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     let mut guards = Vec::new();
     for forbidden in &args.forbid {
-        guards.extend(forbidden.guards(&site.settings.registry).map_err(io::Error::other)?);
+        guards.extend(guards_of(forbidden, &site.settings.registry).map_err(io::Error::other)?);
     }
     // A `--forbid` for an unknown crawler would never fail.
     for guard in &guards {

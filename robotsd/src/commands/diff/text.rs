@@ -135,9 +135,18 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
         let crawlers = diff.delays.iter().map(|delay| &*delay.crawlers);
         totals.push(format!("the delay changed for {crawlers}", crawlers = whom(crawlers)));
     }
-    for (state, addresses) in [("no longer named", &diff.sitemaps_removed), ("named now", &diff.sitemaps_added)] {
+    if !diff.usage.is_empty() {
+        let crawlers = diff.usage.iter().map(|usage| &*usage.crawlers);
+        totals.push(format!("usage preferences changed for {}", whom(crawlers)));
+    }
+    for (what, addresses) in [
+        ("sitemaps no longer named", &diff.sitemaps_removed),
+        ("sitemaps named now", &diff.sitemaps_added),
+        ("licences no longer named", &diff.licenses_removed),
+        ("licences named now", &diff.licenses_added),
+    ] {
         let list = first_few(addresses.iter().map(|address| style(address)), SHOWN);
-        totals.extend((!addresses.is_empty()).then(|| format!("sitemaps {state}: {list}")));
+        totals.extend((!addresses.is_empty()).then(|| format!("{what}: {list}")));
     }
     if diff.is_empty() {
         let none = if totals.is_empty() { "nothing changes for any crawler" } else { "no rule changed" };

@@ -4,10 +4,12 @@
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
+use http::Method;
+use http::header::{HeaderName, LINK};
 use tower_robots::agent::{Agent, Class, Identity, NamedAs, Obeys};
 use tower_robots::policy::{Action, HumanEvidence, RateMode, Reason};
 use tower_robots::rules::{
-    Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Trace, Verdict,
+    Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Usage, Verdict,
 };
 
 use crate::commands::agents::AgentSummary;
@@ -15,6 +17,7 @@ use crate::commands::arguments::site::SelectedSite;
 use crate::commands::claim::CheckedClaim;
 use crate::evaluator::{Evaluator, KnownSender};
 use crate::names::quoted_list;
+use crate::refusal::ExpectedRefusal;
 use crate::render::printable;
 use crate::target_url::TargetUrl;
 
@@ -135,6 +138,21 @@ impl ExplainedRequest<'_> {
         }
     }
 
+    /// Returns the fields that the config adds to the response, as `name: value`. A refusal only
+    /// gets the links to licences.
+    pub(super) fn fields(&self) -> Vec<String> {
+        let Self { explanation, requester, site, .. } = self;
+        let Some(signals) = site.signals().filter(|_| explanation.action.is_some()) else { return Vec::new() };
+        let evaluator = explanation.evaluator;
+        let of = (&evaluator.rules, &evaluator.settings.policy);
+        let method = Method::from_bytes(self.method.as_bytes()).unwrap_or_default();
+        let found = signals.fields_of(of, self.path, &method, requester.agents());
+        let fields = found.filter(|_| !evaluator.is_off).map(|found| Box::new(found).for_proxy()).unwrap_or_default();
+        let is_sent = |name: &HeaderName| explanation.action != Some(Action::Refuse) || *name == LINK;
+        let fields = fields.iter().filter(|(name, _)| is_sent(name));
+        fields.map(|(name, value)| format!("{name}: {}", printable(value.as_bytes()))).collect()
+    }
+
     /// Returns the site and its hosts, if the host of the URL is not one of them.
     pub(super) fn other_site(&self) -> Option<(&str, String)> {
         let (name, hosts) = self.site.hosts()?;
@@ -159,6 +177,8 @@ pub(super) struct Explanation<'e> {
     /// come too early.
     pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
+    /// The answer that the request gets; `None` if it is not refused.
+    pub(super) refusal: Option<ExpectedRefusal>,
     /// Product tokens that the crawler or agent obeys.
     tokens: Vec<ProductToken>,
     /// Whether the group for `*` applies if no other group does.
@@ -202,6 +222,8 @@ impl<'e> Explanation<'e> {
                 (decision.verdict, decision.reason, Some(decision.action), Some(agent), tokens, fallback)
             }
         };
+        let refused = agent.as_ref().filter(|_| action == Some(Action::Refuse));
+        let refusal = refused.map(|agent| evaluator.refusal(agent, sender, path));
         let form = if agent.is_some() { path.form() } else { PathForm::Standard };
         Self {
             evaluator,
@@ -213,6 +235,7 @@ impl<'e> Explanation<'e> {
             grace_end,
             rate_limit,
             agent,
+            refusal,
             tokens,
             fallback,
         }
@@ -246,6 +269,22 @@ impl<'e> Explanation<'e> {
     pub(super) fn obeys_crawl_delay(&self) -> Obeys {
         let crawler = self.agent.as_ref().and_then(Agent::registered);
         crawler.map_or(Obeys::Unknown, |crawler| crawler.obeys_crawl_delay)
+    }
+
+    /// Returns the usage preferences that the file states for the agent and this path.
+    pub(super) fn usage(&self, path: &RequestPath<'_>) -> Option<Usage> {
+        self.selection_for_use().usage(path)
+    }
+
+    /// Returns the licences that the file names for the agent.
+    pub(super) fn licenses(&self) -> &'e [Box<str>] {
+        self.selection_for_use().licenses()
+    }
+
+    /// Returns the groups whose usage lines and licences apply. Those for `*` apply to every agent
+    /// that no group names.
+    fn selection_for_use(&self) -> Selection<'e> {
+        self.evaluator.rules.select(&self.tokens, Fallback::Star)
     }
 
     /// Returns every rule that matches, in every form of the path.

@@ -24,7 +24,7 @@ use crate::evaluator::Evaluator;
 use crate::exit::{FAILED, complain};
 use crate::render::{printable, stdout};
 use crate::selector::Selector;
-use crate::target_url::TargetUrl;
+use crate::target_url::{TargetUrl, listed};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
@@ -310,16 +310,12 @@ fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> 
             let message = format!("<stdin>:{number}: the list is not text in UTF-8: save it as UTF-8");
             return Err(io::Error::other(message));
         }
-        let text = line.strip_prefix(b"\xEF\xBB\xBF").filter(|_| number == 1).unwrap_or(&line).trim_ascii();
-        // A URL contains no space, so `#` behind a space begins a comment.
-        let comment = memchr::memmem::find(text, b" #").unwrap_or(text.len());
-        let text = text[..comment].trim_ascii_end();
-        // A path begins with a slash, so a line that begins with `#` is a comment.
-        if text.is_empty() || text.starts_with(b"#") {
+        let text = line.strip_prefix(b"\xEF\xBB\xBF").filter(|_| number == 1).unwrap_or(&line);
+        let Some(target) = listed(text) else {
             continue;
-        }
+        };
         has_urls = true;
-        match TargetUrl::parse(text) {
+        match TargetUrl::parse(target) {
             Ok(url) => answer(out, url)?,
             Err(error) => {
                 rejected += 1;

@@ -14,6 +14,7 @@ use super::explanation::{ExplainedRequest, Explanation};
 use crate::commands::agents::AgentSummary;
 use crate::commands::claim::CheckedClaim;
 use crate::date::rfc3339;
+use crate::refusal::ExpectedRefusal;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
@@ -102,6 +103,15 @@ struct ExplanationJson<'a> {
     /// Minimum delay between the agent's requests, according to the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay: Option<ExplainedDelay>,
+    /// Usage preferences of the file for the agent and the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<ExplainedUsage>,
+    /// URLs of the licences for the agent.
+    #[serde(skip_serializing_if = "<[Box<str>]>::is_empty")]
+    licenses: &'a [Box<str>],
+    /// Fields that the config adds to the response.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<String>,
     reason: Reason,
     action: Option<Action>,
     /// Time until which the request is at most observed, because the rule is new.
@@ -110,6 +120,10 @@ struct ExplanationJson<'a> {
     /// Number of rules in the file that are only observed until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
+    /// Status of the answer to a refused request, and the number of the case that decides about it.
+    /// The status is `null` if an upstream of the case answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<Value>,
     /// Result of checking the claim, if an address was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
@@ -128,6 +142,12 @@ struct ExplainedDelay {
     seconds: f64,
     /// Whether the agent's operator documents that the agent obeys a crawl delay.
     obeys: Obeys,
+}
+
+#[derive(Serialize)]
+struct ExplainedUsage {
+    line: usize,
+    preferences: String,
 }
 
 #[derive(Serialize)]
@@ -166,10 +186,18 @@ pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> 
             seconds: delay.interval().as_secs_f64(),
             obeys: explanation.obeys_crawl_delay(),
         }),
+        usage: explanation
+            .usage(request.path)
+            .map(|usage| ExplainedUsage { line: usage.line, preferences: usage.preferences.to_string() }),
+        licenses: explanation.licenses(),
+        fields: request.fields(),
         reason: explanation.reason,
         action: explanation.action,
         grace_end: explanation.grace_end.map(rfc3339),
         grace_rules: explanation.grace_rules(),
+        refusal: explanation.refusal.map(
+            |ExpectedRefusal { status, case }| json!({ "status": status.map(|status| status.as_u16()), "case": case }),
+        ),
         identity: request.sender.claim.as_ref(),
     };
     write_json(out, &json)

@@ -14,6 +14,7 @@ use tower_robots::rules::{Access, Fallback, FormTrace, Group, Line, PathForm, Pr
 
 use super::explanation::{ExplainedRequest, Requester};
 use crate::date::rfc3339;
+use crate::refusal::ExpectedRefusal;
 use crate::render::{printable, young_rules};
 
 /// Maximum number of matching rules, and of path forms, that are shown.
@@ -50,6 +51,15 @@ impl ExplainedRequest<'_> {
         let (policy, identity) = (&explanation.evaluator.settings.policy, sender.known().identity);
         let agent = explanation.agent.as_ref()?;
         policy.override_for(agent, identity, rule, explanation.reason, SystemTime::now()).map(ToString::to_string)
+    }
+
+    /// Describes the answer to a refused request, and the case of the config that decides about it.
+    fn answer(&self) -> Option<String> {
+        let ExpectedRefusal { status, case } = self.explanation.refusal?;
+        let answer =
+            status.map_or_else(|| "the response of its upstream".to_owned(), |status| status.as_str().to_owned());
+        let by = case.map(|case| format!(" (case {case} of [[site.refusal.case]])"));
+        Some(answer + &by.unwrap_or_default())
     }
 
     /// Describes the rules that are in the same grace period as the deciding rule.

@@ -244,7 +244,6 @@ mod tests {
         }
     }
 
-    /// The lines that were read before the error are counted.
     #[test]
     fn an_input_with_an_error_does_not_keep_it_and_the_others_from_being_read() {
         for inputs in [vec![input("a\n"), Err(io::Error::other("gone")), input("a\n")], vec![Ok(Box::new(Cut(false)))]]

@@ -24,7 +24,7 @@ use super::redaction::ReportPrivacy;
 use super::rule_paths::{DecidingRule, Effect};
 use super::selection::{LogSelection, RequestedHosts};
 use super::source;
-use super::tally::{Hours, LogPeriod, RequestTally};
+use super::tally::{Hours, LogPeriod, RefusalTally, RequestTally};
 use crate::board::{LogBoard, Second, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
@@ -262,7 +262,16 @@ impl JudgedEntry {
             Some(Effect::Disallowed) | None => {}
         }
         match decision.as_ref().map(Decision::would) {
-            Some(UnderRefuse::Refuse) => tally.would_refuse = tally.disallowed,
+            Some(UnderRefuse::Refuse) => {
+                tally.would_refuse = tally.disallowed;
+                let at = decision.as_ref().map_or(0, |decision| decision.agent);
+                if let (Some(evaluator), Some(agents)) = (plan.evaluators.last(), header.agents.last())
+                    && let Some(agent) = agents.agents.get(at)
+                {
+                    let answer = evaluator.refusal(agent, sender, &path);
+                    tally.refusals = RefusalTally::of(answer.status, tally.would_refuse);
+                }
+            }
             Some(UnderRefuse::Tag) => tally.would_tag = tally.disallowed,
             _ => {}
         }

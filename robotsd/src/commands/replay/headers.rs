@@ -165,7 +165,7 @@ pub(super) enum RequestJudgement {
 impl JudgedAgents {
     pub(super) fn identify(evaluator: &Evaluator, field: &[u8]) -> Self {
         let agents = evaluator.agents(field);
-        let is_judged = agents.iter().any(|agent| evaluator.has_group_for(agent));
+        let is_judged = agents.iter().any(|agent| evaluator.settings.policy.has_group(&evaluator.rules, agent));
         Self { agents, is_judged }
     }
 

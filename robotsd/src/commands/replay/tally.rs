@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
+use std::ops::{Add, AddAssign};
 
 use foldhash::fast::RandomState;
+use http::StatusCode;
 use serde::Serialize;
+
+use crate::refusal::REFUSAL_STATUSES;
 
 /// Numbers of requests by judgement. A report has these numbers for each crawler, for each kind of
 /// sender and for each hour.
@@ -34,9 +38,48 @@ pub(super) struct RequestTally {
     pub(super) would_refuse: u64,
     #[serde(skip)]
     pub(super) would_tag: u64,
+    /// The requests in `would_refuse`, by the status of the answer.
+    #[serde(skip)]
+    pub(super) refusals: RefusalTally,
     /// Requests that the server answered with a page.
     #[serde(skip)]
     pub(super) pages: u64,
+}
+
+/// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last number counts the
+/// requests that an upstream would answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
+
+impl RefusalTally {
+    /// Returns the tally of `count` refusals with this status; `None` if an upstream answers.
+    pub(super) fn of(status: Option<StatusCode>, count: u64) -> Self {
+        let mut tally = Self::default();
+        let at = REFUSAL_STATUSES.iter().position(|known| Some(*known) == status);
+        tally.0[at.unwrap_or(REFUSAL_STATUSES.len())] = count;
+        tally
+    }
+
+    /// Returns the numbers that are above zero, with the status or "upstream".
+    pub(super) fn counts(&self) -> impl Iterator<Item = (String, u64)> {
+        let labels = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).chain(["upstream".to_owned()]);
+        labels.zip(self.0).filter(|(_, count)| *count > 0)
+    }
+}
+
+impl Add for RefusalTally {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl AddAssign for RefusalTally {
+    fn add_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
+    }
 }
 
 /// Times of the first and the last request, in seconds since 1970.

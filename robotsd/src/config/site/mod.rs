@@ -7,6 +7,7 @@ mod hooks;
 mod modes;
 mod policy;
 mod refusal;
+mod signals;
 mod source;
 
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ use std::time::{Duration, SystemTime};
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check::Options;
+use tower_robots::layer::Signals;
 use tower_robots::live::WhenMissing;
 use tower_robots::policy::{Mode, Policy};
 use tower_robots::source::HostMap;
@@ -26,9 +28,10 @@ use self::backend::{RawBackend, RawUpstream};
 use self::modes::RawModes;
 use self::policy::{RawEnforcement, RawRate};
 use self::refusal::RawRefusal;
+use self::signals::{RawField, RawSignals};
 use self::source::{OnMissing, SourceKind};
 use super::{Faults, Placed, tables};
-use crate::refusal::RefusalPage;
+use crate::refusal::SiteRefusals;
 use crate::render::is_shown_whole;
 use crate::webhooks::{HookScope, HookSettings};
 
@@ -39,7 +42,8 @@ pub(super) use self::gate::{RawGate, resolve as resolve_gate};
 pub(super) use self::hooks::{HookUse, RawHeader, RawHook, resolve as resolve_hooks};
 pub(super) use self::modes::end;
 pub(crate) use self::policy::{OfAllSites, RawAgents, RawCheck, RawExempt};
-pub(super) use self::refusal::resolve as resolve_refusal;
+pub(super) use self::refusal::{RawCase, resolve as resolve_refusal};
+pub(super) use self::signals::{unseen, varying};
 pub(super) use self::source::RawRobots;
 pub(crate) use self::source::{Remote, RobotsSource};
 
@@ -56,6 +60,9 @@ tables! {
         rate: RawRate,
         modes: RawModes,
         refusal: RawRefusal,
+        signals: RawSignals,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        field: Vec<Spanned<RawField>>,
     }
 }
 
@@ -88,8 +95,10 @@ pub(crate) struct SiteConfig {
     /// Options for checking the robots.txt, without those that depend on a registry: see
     /// [`SiteConfig::checks`].
     pub(crate) check: Options,
-    /// Response to refused requests; `None` for the default response of `RobotsLayer`.
-    pub(crate) refusal: Option<Arc<RefusalPage>>,
+    /// Responses to refused requests; `None` for the default response of `RobotsLayer`.
+    pub(crate) refusal: Option<Arc<SiteRefusals>>,
+    /// Fields that responses get.
+    pub(crate) signals: Signals,
     /// Serialized form of the values that policy, checks and gate are derived from. Equal strings
     /// mean equal settings.
     pub(crate) terms: String,
@@ -198,7 +207,9 @@ pub(super) fn resolve(
         dotfiles: site.dotfiles.as_ref(),
     };
     let backend = faults.keep(backend::resolve(&written, all.listeners, span, folder));
-    backend::faulty(written.upstreams.unwrap_or_default(), all.listeners, all.own_proxy, folder, faults);
+    let of_cases = site.refusal.case.iter().filter_map(|case| case.get_ref().upstream.clone());
+    let servers: Vec<_> = written.upstreams.unwrap_or_default().iter().cloned().chain(of_cases).collect();
+    backend::faulty(&servers, all.listeners, all.own_proxy, folder, faults);
     // If the backend has a problem, the robots.txt is resolved only if its source does not depend
     // on the backend.
     let is_named = site.robots.path.is_some() || site.robots.text.is_some();
@@ -214,6 +225,7 @@ pub(super) fn resolve(
     let terms = OfAllSites { mode: site.enforcement.mode.unwrap_or(all.mode), ..all };
     let policy = policy::resolve(&terms, &site.enforcement, &site.rate, &site.modes, faults);
     let check = faults.keep(policy::checks(all.check, all.exempt));
+    let signals = signals::resolve(site, faults);
     let gate_basis = faults.keep(GateBasis::resolve(all.gate, &site.robots, folder));
     Some(SiteConfig {
         name: site.name.get_ref().clone(),
@@ -237,6 +249,7 @@ pub(super) fn resolve(
         check: check.unwrap_or_default(),
         // The refusal page is read later, and only for valid sites.
         refusal: None,
+        signals: signals.unwrap_or_default(),
         // Serialization fails only if a path is not UTF-8.
         terms: serde_json::to_string(&(terms, &site.enforcement, &site.rate, &site.modes)).unwrap_or_default(),
     })

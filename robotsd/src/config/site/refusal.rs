@@ -1,16 +1,25 @@
 //! The settings of a site's response to refused requests. The template is read together with the
 //! config. An error in the template is an error of the config.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use http::StatusCode;
-use http::header::HeaderValue;
+use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, SET_COOKIE, WWW_AUTHENTICATE};
+use http::{HeaderMap, StatusCode};
 use toml::Spanned;
+use tower_robots::agent::Category;
+use tower_robots::internals::{RefusalCase, RefusalTable};
 
-use crate::config::{ConfigError, Fault, Placed, tables};
+use crate::config::{ConfigError, Fault, Placed, bound, tables, words};
 use crate::files;
-use crate::refusal::{Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, Template, TemplateFormat};
+use crate::refusal::{
+    CaseAnswer, CaseServer, Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, SiteRefusals, Template,
+    TemplateFormat,
+};
+use crate::selector::Selector;
+use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings};
 
 tables! {
     /// The response to refused requests.
@@ -19,44 +28,256 @@ tables! {
         status: Option<Spanned<u16>>,
         language: Option<Spanned<String>>,
         contact: Option<Spanned<String>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        case: Vec<Spanned<RawCase>>,
+    }
+
+    /// Another response for some refused requests.
+    RawCase {
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        crawlers: Vec<Spanned<String>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        identity: Vec<Spanned<SenderIdentity>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<Spanned<String>>,
+        status: Option<Spanned<u16>>,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        fields: BTreeMap<String, Spanned<String>>,
+        file: Option<Spanned<PathBuf>>,
+        language: Option<Spanned<String>>,
+        upstream: Option<Spanned<String>>,
+        max_connections: Option<Spanned<NonZeroUsize>> => bound(CONNECTIONS, "\"max_connections\" is {}: write a number from 1 to 10000"),
     }
 }
 
-/// Resolves a site's response to refused requests. `None` if the site uses the default response.
+words! {
+    /// The result of checking the sender of a request, with the words of the log.
+    SenderIdentity {
+        #[default]
+        Claimed = "claimed",
+        Verified = "verified",
+        Refuted = "refuted",
+        Undecided = "undecided",
+        Unverifiable = "unverifiable",
+        Unclaimed = "unclaimed",
+    }
+}
+
+/// Allowed and default number of connections to the server of a case.
+const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
+const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
+
+/// Maximum number of cases of a site, and of fields of a case.
+const MAX_CASES: usize = 64;
+const MAX_FIELDS: usize = 16;
+
+/// Fields that a case cannot set.
+const NOT_ALLOWED: [&str; 24] = [
+    // Fields of the connection and of its framing (RFC 9110, section 7.6.1, and their
+    // predecessors).
+    "connection",
+    "content-length",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    // Fields that robotsd sets itself.
+    "content-encoding",
+    "content-language",
+    "content-range",
+    "content-type",
+    "date",
+    "server",
+    "vary",
+    "x-content-type-options",
+    "x-request-id",
+    // Fields that caches prefer to `Cache-Control: no-store`, so that people would get the refusal.
+    "age",
+    "edge-control",
+    "expires",
+    "surrogate-control",
+    "x-accel-expires",
+];
+
+/// Resolves a site's responses to refused requests. `None` if the site uses the default response.
 ///
-/// The position of an error in the template is in the template itself. `in_config` adds the
-/// position in the config to any other error.
+/// The position of an error in a template is in the template itself. `in_config` adds the position
+/// in the config to any other error.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     folder: &Path,
     in_config: impl Fn(Fault) -> ConfigError,
-) -> Result<Option<Arc<RefusalPage>>, ConfigError> {
-    let status = raw.status.as_ref().map_or(Ok(StatusCode::FORBIDDEN), status).map_err(&in_config)?;
-    let language = raw.language.as_ref().map(language).transpose().map_err(&in_config)?;
-    if let (None, Some(unused)) = (&raw.file, raw.language.as_ref().or(raw.contact.as_ref())) {
+) -> Result<Option<Arc<SiteRefusals>>, ConfigError> {
+    let has_file = raw.file.is_some() || raw.case.iter().any(|case| case.get_ref().file.is_some());
+    if let (false, Some(unused)) = (has_file, raw.language.as_ref().or(raw.contact.as_ref())) {
         return Err(in_config(unused.fault(
             "\"language\" and \"contact\" have an effect only with \"file\", because they are for a template",
         )));
     }
-    let Some(file) = &raw.file else {
-        let page = RefusalPage { status, file: None, template: None, language: None, contact: None };
-        return Ok((status != StatusCode::FORBIDDEN).then(|| Arc::new(page)));
+    if let Some(further) = raw.case.get(MAX_CASES) {
+        return Err(in_config(further.fault(format!("only {MAX_CASES} cases are allowed: remove this one"))));
+    }
+    let written = PageKeys {
+        status: raw.status.as_ref(),
+        file: raw.file.as_ref(),
+        language: raw.language.as_ref(),
+        contact: raw.contact.as_ref(),
     };
-    let place = folder.join(file.get_ref());
-    let extension = place.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let Some(format) = TemplateFormat::of_extension(extension) else {
-        let message = format!(
-            "{file:?} is not a template: its name must end in .html or .txt",
-            file = file.get_ref().display().to_string()
-        );
-        return Err(in_config(file.fault(message)));
+    let page = written.resolve(folder, &in_config)?;
+    if page.status == StatusCode::UNAUTHORIZED
+        && let Some(status) = &raw.status
+    {
+        let message = "401 requires a challenge: write it in a [[site.refusal.case]] with \"fields\"";
+        return Err(in_config(status.fault(message)));
+    }
+    let cases = raw.case.iter().map(|case| resolve_case(case, written, folder, &in_config));
+    let cases = RefusalTable(cases.collect::<Result<Vec<_>, _>>()?);
+    let is_default = page.file.is_none() && page.status == StatusCode::FORBIDDEN && cases.0.is_empty();
+    Ok((!is_default).then(|| Arc::new(SiteRefusals { page, cases })))
+}
+
+/// The keys of a page. A case inherits the keys that it does not set.
+#[derive(Clone, Copy)]
+struct PageKeys<'r> {
+    status: Option<&'r Spanned<u16>>,
+    file: Option<&'r Spanned<PathBuf>>,
+    language: Option<&'r Spanned<String>>,
+    contact: Option<&'r Spanned<String>>,
+}
+
+impl PageKeys<'_> {
+    fn resolve(self, folder: &Path, in_config: &impl Fn(Fault) -> ConfigError) -> Result<RefusalPage, ConfigError> {
+        let status = self.status.map_or(Ok(StatusCode::FORBIDDEN), status).map_err(in_config)?;
+        let language = self.language.map(language).transpose().map_err(in_config)?;
+        let Some(file) = self.file else {
+            return Ok(RefusalPage { status, file: None, template: None, language: None, contact: None });
+        };
+        let place = folder.join(file.get_ref());
+        let extension = place.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let Some(format) = TemplateFormat::of_extension(extension) else {
+            let message = format!(
+                "{:?} is not a template: its name must end in .html or .txt",
+                file.get_ref().display().to_string()
+            );
+            return Err(in_config(file.fault(message)));
+        };
+        let page = read(&place).map_err(|error| in_config(file.fault(format!("{}: {error}", place.display()))))?;
+        let contact = if self.contact.is_some() { Contact::Given } else { Contact::Missing };
+        let template = Template::parse(&page, format, contact)
+            .map_err(|error| Fault::new(error.span, error.message).at(&place, &page))?;
+        let contact = self.contact.map(|contact| contact.get_ref().clone());
+        Ok(RefusalPage { status, file: Some(place), template: Some(template), language, contact })
+    }
+}
+
+/// Resolves a case: the requests that it covers, and their answer.
+fn resolve_case(
+    written: &Spanned<RawCase>,
+    site: PageKeys<'_>,
+    folder: &Path,
+    in_config: &impl Fn(Fault) -> ConfigError,
+) -> Result<(RefusalCase, CaseAnswer), ConfigError> {
+    let case = written.get_ref();
+    let covered = covered(case).map_err(in_config)?;
+    let fields = fields(case).map_err(in_config)?;
+    let server = server(case, folder).map_err(in_config)?;
+    let keys = PageKeys {
+        status: case.status.as_ref().or(site.status),
+        file: case.file.as_ref().or(site.file),
+        language: case.language.as_ref().or(site.language),
+        contact: site.contact,
     };
-    let page = read(&place).map_err(|error| in_config(file.fault(format!("{}: {error}", place.display()))))?;
-    let contact = if raw.contact.is_some() { Contact::Given } else { Contact::Missing };
-    let template = Template::parse(&page, format, contact)
-        .map_err(|error| Fault::new(error.span, error.message).at(&place, &page))?;
-    let contact = raw.contact.as_ref().map(|contact| contact.get_ref().clone());
-    Ok(Some(Arc::new(RefusalPage { status, file: Some(place), template: Some(template), language, contact })))
+    if let (None, Some(language)) = (keys.file, &case.language) {
+        return Err(in_config(language.fault("\"language\" requires \"file\", because the default page has its own")));
+    }
+    let page = keys.resolve(folder, in_config)?;
+    if page.status == StatusCode::UNAUTHORIZED && !fields.contains_key(WWW_AUTHENTICATE) {
+        let message = "401 requires a challenge: write fields = { WWW-Authenticate = \"License\" }, or another status";
+        let span = case.status.as_ref().map_or_else(|| written.span(), Spanned::span);
+        return Err(in_config(Fault::new(span, message)));
+    }
+    Ok((covered, CaseAnswer { page, fields, server }))
+}
+
+/// Resolves the requests that a case covers.
+fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
+    let mut covered = RefusalCase::default();
+    for crawlers in &case.crawlers {
+        let selector: Selector = crawlers.get_ref().parse().map_err(|error: String| crawlers.fault(error))?;
+        covered = match selector {
+            Selector::Agent(name) => covered.agent(&name).map_err(|error| crawlers.fault(error.to_string()))?,
+            Selector::Category(Category::UserFetch) => {
+                let message = "fetchers that act for a person are covered only by name: write their names, such as \"ChatGPT-User\"";
+                return Err(crawlers.fault(message));
+            }
+            Selector::Category(category) => covered.category(category),
+            Selector::Operator(operator) => covered.operator(&operator),
+            Selector::Index => covered.index_engines(),
+        };
+    }
+    for path in &case.paths {
+        covered = covered.path(path.get_ref()).map_err(|error| path.fault(error.to_string()))?;
+    }
+    Ok(case.identity.iter().fold(covered, |covered, identity| covered.identity(identity.get_ref().as_str())))
+}
+
+/// Resolves the fields of a case.
+fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
+    let mut fields = HeaderMap::new();
+    if let Some(further) = case.fields.values().nth(MAX_FIELDS) {
+        return Err(further.fault(format!("only {MAX_FIELDS} fields are allowed: remove this one")));
+    }
+    for (written, value) in &case.fields {
+        let wrong =
+            || value.fault(format!("{written:?} is not a valid field name: write one such as \"crawler-price\""));
+        let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| wrong())?;
+        // Some servers treat `_` as `-`.
+        let dashed = name.as_str().replace('_', "-");
+        if dashed == CACHE_CONTROL.as_str() || dashed.ends_with("-cache-control") {
+            return Err(value
+                .fault("robotsd sets Cache-Control: no-store, so that people never get a refusal: remove this field"));
+        }
+        if dashed == SET_COOKIE.as_str() {
+            return Err(value.fault("a refusal cannot set a cookie: remove this field"));
+        }
+        if NOT_ALLOWED.contains(&&*dashed) || dashed.starts_with("grpc-") {
+            return Err(value.fault(format!("{written:?} is set by robotsd or by the connection: remove it")));
+        }
+        let parsed = HeaderValue::from_str(value.get_ref()).ok().filter(|value| !value.is_empty());
+        let Some(parsed) = parsed else {
+            let message = format!("{:?} is not a field value: write text without line breaks", value.get_ref());
+            return Err(value.fault(message));
+        };
+        if fields.insert(name, parsed).is_some() {
+            return Err(
+                value.fault(format!("{written:?} is written twice: write both values in one field, with a comma"))
+            );
+        }
+    }
+    Ok(fields)
+}
+
+/// Resolves the server of a case. The caller reports an invalid URL together with the upstreams of
+/// the site.
+fn server(case: &RawCase, folder: &Path) -> Result<Option<CaseServer>, Fault> {
+    let Some(url) = &case.upstream else {
+        let unused = case.max_connections.as_ref();
+        let unused = unused.map(|unused| unused.fault("\"max_connections\" requires \"upstream\""));
+        return unused.map_or(Ok(None), Err);
+    };
+    let Ok(endpoint) = Endpoint::parse(url.get_ref(), folder) else { return Ok(None) };
+    let max_connections = case.max_connections.as_ref().map_or(DEFAULT_CONNECTIONS, |limit| *limit.get_ref());
+    let origins = OriginsSettings {
+        endpoints: vec![endpoint],
+        versions: HttpVersions::Http1,
+        health: HealthPolicy::default(),
+        tls: TlsSettings::default(),
+    };
+    Ok(Some(CaseServer { origins, max_connections }))
 }
 
 fn status(status: &Spanned<u16>) -> Result<StatusCode, Fault> {

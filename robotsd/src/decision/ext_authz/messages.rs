@@ -112,6 +112,7 @@ messages! {
     OkResponse {
         headers: Vec<HeaderOption> = "2" (message, repeated),
         headers_to_remove: Vec<String> = "5" (string, repeated),
+        response_headers_to_add: Vec<HeaderOption> = "6" (message, repeated),
     }
 
     HeaderOption {
@@ -135,12 +136,24 @@ messages! {
     }
 }
 
+/// Adds a header next to existing ones (`APPEND_IF_EXISTS_OR_ADD`).
+const APPEND_OR_ADD: i32 = 0;
+
+/// Adds a header unless it already exists (`ADD_IF_ABSENT`).
+const ADD_IF_ABSENT: i32 = 1;
+
 /// Sets a header whether or not it already exists (`OVERWRITE_IF_EXISTS_OR_ADD`).
 const OVERWRITE_OR_ADD: i32 = 2;
 
 /// Returns the answer that lets the request pass. The answer sets the verdict field if the request
 /// is tagged; otherwise it removes a verdict field that the client sent.
-pub(crate) fn allowed(tag: Option<HeaderValue>, metadata: Option<Metadata>) -> CheckResponse {
+///
+/// `fields` are for the response. Envoy adds them to every response, whatever its status.
+pub(crate) fn allowed(
+    tag: Option<HeaderValue>,
+    fields: &[(HeaderName, HeaderValue)],
+    metadata: Option<Metadata>,
+) -> CheckResponse {
     // A header that is set must not be in the list of removed headers, because Envoy removes
     // headers last.
     let mut removed = vec!["robots_verdict".to_owned()];
@@ -154,7 +167,11 @@ pub(crate) fn allowed(tag: Option<HeaderValue>, metadata: Option<Metadata>) -> C
     CheckResponse {
         status: Some(RpcStatus { code: 0 }),
         denied_response: None,
-        ok_response: Some(OkResponse { headers, headers_to_remove: removed }),
+        ok_response: Some(OkResponse {
+            headers,
+            headers_to_remove: removed,
+            response_headers_to_add: fields.iter().map(response_header).collect(),
+        }),
         dynamic_metadata: metadata,
     }
 }
@@ -217,6 +234,14 @@ fn headers(fields: &HeaderMap) -> Vec<HeaderOption> {
 fn header(name: &HeaderName, value: &[u8]) -> HeaderOption {
     let (key, value) = (name.as_str().to_owned().into(), Bytes::copy_from_slice(value));
     HeaderOption { header: Some(HeaderEntry { key, value, raw_value: Bytes::new() }), append_action: OVERWRITE_OR_ADD }
+}
+
+/// Returns a field for the response. Fields that a crawler reads as a list are added next to those
+/// of the upstream; any other field of the upstream is left alone.
+fn response_header((name, value): &(HeaderName, HeaderValue)) -> HeaderOption {
+    let is_list = matches!(name.as_str(), "link" | "vary" | "x-robots-tag");
+    let append_action = if is_list { APPEND_OR_ADD } else { ADD_IF_ABSENT };
+    HeaderOption { append_action, ..header(name, value.as_bytes()) }
 }
 
 /// A question that was parsed from a message.

@@ -220,8 +220,7 @@ mod tests {
     #[tokio::test]
     async fn a_stream_that_waits_for_its_turn_moves_with_its_connection() {
         assert!(moves(true, Duration::from_secs(600)).await);
-        // In these two cases, the stream is stalled: no write has to wait for the socket, or the
-        // stream has waited for too long.
+        // The stream is stalled if no write waits for the socket, or if it waits too long.
         assert!(!moves(false, Duration::from_secs(600)).await);
         assert!(!moves(true, Duration::ZERO).await);
     }

@@ -185,24 +185,9 @@ mod tests {
         for host in ["a", "a.", "a_b.test:80", "127.0.0.1:0", "[::1]", "[::1]:8080", "h.test:"] {
             assert!(is_valid(host.as_bytes()), "{host}");
         }
-        for host in [
-            "",
-            ":80",
-            "h.test/x",
-            "a@h.test",
-            "h.test:99999",
-            "h.test:80a",
-            "a,b",
-            "h.test?x",
-            "h.test#x",
-            "a b",
-            "::1",
-            "[::1",
-            "[x]",
-            "[::1]x",
-            "h\\.test",
-            "h%2e.test",
-        ] {
+        let hosts = ":80~h.test/x~a@h.test~h.test:99999~h.test:80a~a,b~h.test?x~h.test#x~a b~::1~[::1~[x]~\
+            [::1]x~h\\.test~h%2e.test";
+        for host in hosts.split('~').chain([""]) {
             assert!(!is_valid(host.as_bytes()), "{host}");
         }
     }

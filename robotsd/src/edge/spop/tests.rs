@@ -143,8 +143,7 @@ async fn greeted(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdg
     (client, edge)
 }
 
-/// Starts an edge that answers only as many questions as there are permits. `/quick` needs no
-/// permit.
+/// Starts an edge that answers as many questions as there are permits. `/quick` needs no permit.
 async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
     let messages = SpopMessages {
         request: |arguments| {
@@ -298,8 +297,7 @@ async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
     client.send(&question).await;
     edge.begin_shutdown();
     for _ in 0..1000 {
-        // While a question waits, the next one arrives. Sending fails once the edge has closed the
-        // connection.
+        // While a question waits, the next one arrives. Sending fails once it is closed.
         client.try_send(&question).await;
         tokio::task::yield_now().await;
         permits.add_permits(1);
@@ -313,8 +311,7 @@ async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
     panic!("the connection goes on");
 }
 
-/// The bytes of a SPOP connection are an invalid request on a listener without SPOP, or after an
-/// HTTP request.
+/// SPOP is an invalid request on a listener without SPOP, or after an HTTP request.
 #[tokio::test]
 async fn a_connection_of_http_stays_one() {
     let (mut client, _) = edge(EdgeLimits::default()).await;

@@ -17,8 +17,7 @@ async fn a_silent_connection_is_closed() {
 
 #[tokio::test]
 async fn a_head_that_does_not_end_is_closed() {
-    // The deadline for heads also applies while the first bytes can still belong to either
-    // protocol.
+    // The deadline for heads applies while the first bytes may belong to either protocol.
     for begun in ["GET / HTTP/1.1\r\nHost: h\r\nX: ", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let limits = brief(|limits| (limits.first_byte, limits.header_read) = (HOUR, MOMENT));
         let edge = ServedEdge::start(limits, service_fn(mirror));

@@ -1,5 +1,4 @@
-//! Tests of HTTP/2 frames that carry no part of a message: few of them are accepted, and a flood is
-//! not.
+//! HTTP/2 frames that carry no part of a message: few of them are accepted, and a flood is not.
 
 use h2::Reason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,8 +15,7 @@ const PRIORITY: u8 = 2;
 pub(super) const PING: u8 = 6;
 pub(super) const WINDOW_UPDATE: u8 = 8;
 
-/// Builds the head of a request with the method `GET` (2) or `POST` (3), the scheme `http` and the
-/// host `h.test`.
+/// The head of a request with the method `GET` (2) or `POST` (3), `http` and the host `h.test`.
 pub(super) fn request(method: u8, path: &str, flags: u8, stream: u32) -> Vec<u8> {
     let length = u8::try_from(path.len()).unwrap();
     let fields = [&[0x80 | method, 0x86, 4, length], path.as_bytes(), &[1, 6], b"h.test"].concat();
@@ -100,7 +98,8 @@ async fn a_flood_of_any_frame_is_closed() {
         edge.reports(ConnectionErrorKind::Flood).await;
         let messages = edge.messages().join("\n");
         assert!(messages.starts_with("flood 127.0.0.1:"), "{messages}");
-        assert!(messages.contains(&format!("the client sent more {name} frames than its requests need")), "{messages}");
+        let want = format!("the client sent more {name} frames than its requests need");
+        assert!(messages.contains(&want), "{messages}");
     }
 }
 
@@ -163,8 +162,7 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
             if received.flags & END_STREAM != 0 {
                 break;
             }
-            // The client updates both windows for each KiB that it reads, and measures the round
-            // trip with a PING.
+            // The client updates both windows for each KiB, and measures with a PING.
             let mut back = frame(PING, 0, 0, &[0; 8]);
             for at in (0..received.payload.len()).step_by(1024) {
                 let piece = u32::try_from((received.payload.len() - at).min(1024)).unwrap();
@@ -187,8 +185,7 @@ async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
     for _ in 0..20 {
         let mut batch = Vec::new();
         for _ in 0..100 {
-            // For each request, the client sends a priority and a larger window, as browsers used
-            // to do.
+            // For each request, the client sends a priority and a larger window, as browsers did.
             batch.extend(head(2, END_STREAM, stream));
             batch.extend(frame(PRIORITY, 0, stream, &[0, 0, 0, 0, 9]));
             batch.extend(window(stream, 1 << 20));

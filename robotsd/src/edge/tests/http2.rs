@@ -1,5 +1,4 @@
-//! Tests of HTTP/2 streams: interim responses, framing, early ends, and clients that have silently
-//! disconnected.
+//! HTTP/2 streams: interim responses, framing, early ends, and silent clients.
 
 use std::future::poll_fn;
 
@@ -11,7 +10,6 @@ use super::*;
 use crate::http_common::frames;
 use crate::http_common::test_peer::frame;
 
-/// Returns the next interim response.
 async fn next_interim(response: &mut ResponseFuture) -> (u16, HeaderMap) {
     let head = soon(poll_fn(|cx| response.poll_informational(cx))).await.unwrap().unwrap();
     (head.status().as_u16(), head.headers().clone())
@@ -123,8 +121,7 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
         let error = client.ask(get(&format!("http://h.test{path}"))).await.unwrap_err();
         assert!(error.is_reset(), "{path}: {error}");
     }
-    // The edge refuses this request, but does not end the connection. The answer to HEAD has no
-    // body.
+    // This request is refused, and does not end the connection. The answer to HEAD has no body.
     let refused = client.ask(get("http://h.test/200/3/abc").method("HEAD").header("host", "evil")).await.unwrap();
     assert_eq!((refused.status().as_u16(), refused.body().len()), (400, 0));
     assert!(!refused.headers().contains_key("connection"));
@@ -151,8 +148,7 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
     assert!(soon(gone).await.is_err());
 }
 
-/// The first client does not answer a PING, so its connection ends. The second one does, so its
-/// connection stays open.
+/// The first client does not answer a PING, so its connection ends. That of the second stays open.
 #[tokio::test]
 async fn a_client_that_does_not_answer_has_gone() {
     // The head is sent together with the preface; otherwise its deadline could pass.

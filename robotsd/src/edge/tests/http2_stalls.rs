@@ -1,5 +1,4 @@
-//! Tests of HTTP/2 streams that stall or are reset: refusals, responses, uploads, and silent
-//! clients.
+//! Tests of HTTP/2 streams that stall or end: refusals, responses, uploads, and silent clients.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,8 +14,7 @@ fn no_window() -> Vec<u8> {
     frame(frames::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])
 }
 
-/// Reads frames until one of this kind arrives on a stream. The connection must not end before
-/// that.
+/// Reads frames until one of this kind arrives on a stream. The connection must not end before.
 pub(super) async fn until(client: &mut Raw, kind: u8, stream: u32) {
     loop {
         let received = soon(client.frame()).await.expect("an open connection");
@@ -85,8 +83,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
     assert!(begun.load(Ordering::Relaxed) >= 200);
 }
 
-/// Starts an edge that mirrors every request, except that it does not read the bodies of requests
-/// for `/stuck`.
+/// Starts an edge that mirrors requests, but does not read bodies for `/stuck`.
 fn stuck() -> ServedEdge {
     let service = service_fn(|request: Request<RequestBody>| async move {
         if request.uri().path() == "/stuck" {
@@ -125,8 +122,7 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
     until(&mut client, DATA, 3).await;
 }
 
-/// The PING waits behind bytes that the client has not read yet, for longer than the answer to a
-/// PING may take.
+/// The PING waits behind unread bytes, longer than its answer may take.
 #[tokio::test]
 async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));

@@ -1,5 +1,4 @@
-//! Tests of interim responses. They must be sent without waiting for the final response, on every
-//! path to the client.
+//! Tests of interim responses. They never wait for the final response, on any path.
 
 use http::HeaderMap;
 
@@ -13,8 +12,7 @@ pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     }
 }
 
-/// Sends two interim responses, and then the body of the request. If the path is `/large`, the
-/// final response is large.
+/// Sends two interim responses, and then the body of the request. `/large` has a large one.
 async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     hint(&request, 103, "</a>");
     hint(&request, 102, "</b>");
@@ -52,8 +50,7 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         let mut client = edge.sent(request).await;
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
-    // The requests are sent one after another, and then all at once. The connection is handed over
-    // to hyper in between.
+    // The requests are sent one after another, and then all at once. In between, hyper takes over.
     let mut client = edge.client().await;
     for (request, body) in REQUESTS {
         client.send(request).await;
@@ -111,8 +108,7 @@ async fn an_expectation_is_met_among_them() {
     assert_eq!((last.status(), &*last.body), (200, "ok"));
 }
 
-/// The client does not read a large response. Meanwhile, the second response and its interim
-/// responses wait behind it.
+/// The client does not read a large response. The second response waits behind it.
 #[tokio::test]
 async fn responses_that_a_client_reads_late_keep_their_order() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));

@@ -22,11 +22,9 @@ enum Idling {
     KeptAfterUpload,
     /// An HTTP/2 connection before its first request.
     Preface,
-    /// A request head that is never completed.
     Head,
     /// An HTTP/2 connection that has served a request, and then received one byte of a frame.
     PartialFrame,
-    /// A field section whose last frame has not begun.
     PartialFields,
     /// A field section of whose last frame only the header has arrived.
     PartialPayload,
@@ -116,8 +114,7 @@ async fn idle_connections_of_every_kind_give_way() {
         let mut kept = edge.client().await;
         assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         edge.reports(ConnectionErrorKind::Recycled).await;
-        // No more connections than necessary were closed. The connections that became idle last are
-        // still open.
+        // No more connections than necessary were closed. The last idle ones are open.
         idle_ones[0].rest().await;
         for _ in 1..PLACES / 2 {
             assert_eq!(edge.ask(GET).await.status(), 200, "{idling:?}");

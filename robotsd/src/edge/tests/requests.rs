@@ -1,5 +1,4 @@
-//! Tests of requests as the service behind the edge receives them, and of responses as the client
-//! receives them.
+//! Requests as the service behind the edge gets them, and responses as the client does.
 
 use super::*;
 
@@ -23,8 +22,7 @@ async fn arriving_fields_are_end_to_end_and_ours() {
     assert_eq!(names(&seen.body), OURS);
 }
 
-/// Each request is sent in three ways: on the fast path, through hyper (because of `TE`, which is
-/// hop-by-hop), and over HTTP/2.
+/// Each request is sent in three ways: on the fast path, through hyper (by `TE`), and over HTTP/2.
 #[tokio::test]
 async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_at_all() {
     let trusted = || Arc::new(Trusted { networks: vec!["127.0.0.0/8".parse().unwrap()], agent_header: None });
@@ -35,17 +33,15 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
         ("true-client-ip", "192.0.2.1"),
         ("true_client_ip", "6.6.6.6"),
     ];
-    for (trusted, kept, connection) in
-        [(Arc::default(), &[][..], "own"), (trusted(), &["cf-connecting-ip", "true-client-ip"], "shared")]
-    {
+    let cases = [(Arc::default(), &[][..], "own"), (trusted(), &["cf-connecting-ip", "true-client-ip"], "shared")];
+    for (trusted, kept, connection) in cases {
         let listener_settings = ListenerSettings { trusted, ..ListenerSettings::default() };
         let edge = ServedEdge::start_behind(listener_settings, EdgeLimits::default(), service_fn(mirror));
         let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let mut seen = Vec::new();
         for more in ["", "TE: trailers\r\n"] {
             let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}{more}\r\n")).await;
-            // A connection of a trusted proxy has no number, because it carries requests of many
-            // clients.
+            // A connection of a trusted proxy has no number, because it carries requests of many.
             assert_eq!(answer.field("x-connection"), Some(connection));
             seen.push(answer.body);
         }

@@ -89,12 +89,10 @@ const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
 async fn where_another_process_accepts_connections_close_behind_an_answer_that_says_so() {
     let mut edge = ServedEdge::start(brief(|limits| limits.drain = HOUR), service_fn(mirror));
     let mut clients = Vec::new();
-    // There is one connection each: on the fast path, with hyper, without any bytes so far, and
-    // from an HTTP/1.0 client.
+    // One connection each: on the fast path, with hyper, without bytes, and of HTTP/1.0.
     let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
-    for (first, connection, last) in
-        [(GET, None, GET), (post, None, GET), ("", None, GET), (OLD, Some("keep-alive"), OLD)]
-    {
+    let cases = [(GET, None, GET), (post, None, GET), ("", None, GET), (OLD, Some("keep-alive"), OLD)];
+    for (first, connection, last) in cases {
         let mut client = edge.client().await;
         if !first.is_empty() {
             assert_eq!(client.ask(first).await.field("connection"), connection);
@@ -121,8 +119,7 @@ async fn where_another_process_accepts_idle_connections_close_in_the_end() {
     assert_eq!(kept.ask(GET).await.status(), 200);
     edge.edge.set_successor();
     edge.begin_shutdown();
-    // The clock is paused, because nothing more is sent, and the deadlines should take no real
-    // time.
+    // The clock is paused, because nothing is sent, and the deadlines should take no real time.
     tokio::time::pause();
     assert_eq!(kept.rest().await, "");
     soon(edge.served).await.unwrap();

@@ -435,8 +435,7 @@ mod tests {
         ]);
         assert_eq!(chosen(&certificates, Some("b.test")), 2);
         assert_eq!(chosen(&certificates, Some("x.c.test")), 3);
-        // The client supports no signature of the certificates with this name. The first of them is
-        // chosen nevertheless.
+        // The client supports no signature of these certificates. The first is chosen nevertheless.
         assert_eq!(chosen(&certificates, Some("d.test")), 5);
     }
 

@@ -42,7 +42,6 @@ const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
 
 impl TestAuthority {
-    /// Writes a certificate for these names and its key into two files.
     fn write(&self, file: &str, names: &[&str]) -> PairPaths {
         self.write_with(file, names, &KeyPair::generate().unwrap(), |_| {})
     }
@@ -72,8 +71,7 @@ impl TestAuthority {
         Arc::new(config)
     }
 
-    /// Creates a client with these TLS versions and the algorithms of this provider. It trusts this
-    /// authority.
+    /// Creates a client with these TLS versions and this provider. Trusts this authority.
     fn client_of(&self, provider: CryptoProvider, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
         let config = ClientConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions).unwrap();
         config.with_root_certificates(self.roots()).with_no_client_auth()
@@ -93,7 +91,6 @@ fn live(pairs: &[&PairPaths]) -> LiveCertificates {
     LiveCertificates::new(pairs.iter().map(read).collect()).unwrap()
 }
 
-/// Starts an edge with TLS on a listener.
 fn secure_on(listener: TcpListener, certificates: LiveCertificates, limits: EdgeLimits) -> ServedEdge {
     let tls = Some(TlsAcceptor::new(certificates, limits.handshakes, limits.tls_handshake));
     let settings = ListenerSettings { tls, ..ListenerSettings::default() };
@@ -138,16 +135,14 @@ fn secure(limits: EdgeLimits) -> (TestAuthority, ServedEdge) {
     (authority, edge)
 }
 
-/// Size of an answer that fits both into the buffer of a TLS session and into an HTTP/2 client's
-/// initial window.
+/// Size of an answer that fits into a TLS buffer and an HTTP/2 client's initial window.
 const TAIL: usize = 60_000;
 
 fn get(host: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
 
-/// The answer depends on the request: its scheme, a body that is larger than all buffers, or a
-/// WebSocket whose other end echoes.
+/// The answer depends on the request: its scheme, a body above all buffers, or an echo.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     if let Some(response) = echo(&request, b"hello") {
         return Ok(response);
@@ -198,8 +193,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
             assert_eq!((answer.status(), &*answer.body), (200, "https"), "{alpn:?}");
         }
     }
-    // The client sends no preface, a part of it, or a preface with another end (RFC 9113, section
-    // 3.4).
+    // No preface, a part of it, or one with another end (RFC 9113, section 3.4).
     let edge = secure_with(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
     for octets in [
         &get("a.test")[..],
@@ -218,10 +212,8 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         let goaway = "\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
         assert_eq!(answer, goaway, "{octets:?}");
     }
-    assert_eq!(
-        edge.reports(ConnectionErrorKind::Protocol).await,
-        "TLS negotiated HTTP/2, but the client did not send the HTTP/2 preface"
-    );
+    let want = "TLS negotiated HTTP/2, but the client did not send the HTTP/2 preface";
+    assert_eq!(edge.reports(ConnectionErrorKind::Protocol).await, want);
     let nothing_in_common = edge.connect(&authority.client(&[b"acme-tls/1"]), "a.test").await;
     assert!(nothing_in_common.is_err());
     edge.reports(ConnectionErrorKind::Handshake).await;

@@ -101,8 +101,7 @@ impl Dice {
                 Write::Accept(site, Accept { id, hash: format!("sha256:{:x}", self.roll(1 << 40)), stamp }, expected)
             }
         };
-        // Some revs are large, as after a store was restored. None is larger than 2^53, the limit
-        // up to which Lua numbers are exact.
+        // Some revs are large, as after a store was restored. None exceeds 2^53, Lua's limit.
         let floor = match self.roll(40) {
             0 => 1 << 40,
             1..10 => rev,
@@ -114,7 +113,6 @@ impl Dice {
     }
 }
 
-/// Damages the same field in both documents.
 fn damage(dice: &mut Dice, real: &mut RealStore, played: &mut PlayedStore) {
     let Some(document) = &played.0 else { return };
     let entries = document.marks.keys().map(|name| format!("off:{name}"));

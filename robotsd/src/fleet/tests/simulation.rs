@@ -24,16 +24,14 @@ use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
 
-/// Number of simulated schedules, each with [`LENGTH`] steps. An ordinary test run uses a twentieth
-/// of them.
+/// Number of simulated schedules, each with [`LENGTH`] steps. A usual run has a twentieth of them.
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
 
 /// Maximum time until an off switch in the store takes effect on every replica that reads it.
 const EVERYWHERE: Duration = Duration::from_secs(2);
 
-/// Number of earlier states of the store that are kept, so that a step can reset the store to one
-/// of them.
+/// Number of earlier states of the store , so that a step can reset the store to one of them.
 const REMEMBERED: usize = 12;
 
 struct Replica {
@@ -102,7 +100,6 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.number
     }
 
-    /// Sends these writes of a replica to the store.
     fn send(&mut self, at: usize, writes: impl IntoIterator<Item = Write>) {
         for write in writes {
             let tag = self.next().to_string();
@@ -229,8 +226,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         seen.write_back
     }
 
-    /// Lets a replica read the store and write lost entries back, without another step in between.
-    /// Returns whether no entry was lost.
+    /// Lets a replica read the store and write lost entries back. Returns whether none was.
     fn read(&mut self, at: usize) -> Result<bool, String> {
         let read = self.store.0.clone();
         let lost = self.see(at, read.as_ref());
@@ -283,7 +279,6 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Damages one field of the document.
     fn damage(&mut self, number: usize) {
         let Some(document) = &self.store.0 else { return };
         let entries = document.marks.keys().map(|name| format!("off:{name}"));
@@ -294,7 +289,6 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.store.damage(&fields[number % fields.len()], b"\xff");
     }
 
-    /// Repairs a damaged document through a replica.
     fn repair(&mut self, at: usize) -> Result<(), String> {
         let Some(document) = self.store.0.clone().filter(|document| !document.damaged.is_empty()) else {
             return Ok(());
@@ -316,8 +310,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Returns the replicas that `status` reports as synced: their state is current, and their
-    /// digest equals that of the document.
+    /// Returns the replicas that `status` reports as synced: current, with the document's digest.
     fn synced(&self) -> Vec<&Replica> {
         let digest = self.store.0.as_ref().map(Document::digest);
         let is_equal =
@@ -326,8 +319,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         current.filter(is_equal).collect()
     }
 
-    /// Lets all replicas with the store's epoch read until nothing changes any more, and checks
-    /// that they agree.
+    /// Lets replicas of the store's epoch read until nothing changes; they must agree.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..self.replicas.len() + 2 {
             for at in 0..self.replicas.len() {

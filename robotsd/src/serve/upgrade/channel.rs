@@ -142,8 +142,7 @@ mod tests {
         assert!(matches!(theirs.receive().unwrap().unwrap(), (UpgradeMessage::Start, None)));
         theirs.send(&UpgradeMessage::failed(&"\"é".repeat(MAX_PACKET_BYTES)), None).unwrap();
         assert!(matches!(ours.receive().unwrap().unwrap(), (UpgradeMessage::Failed { .. }, None)));
-        // The last message of a process must be received even if the process ended without reading
-        // ours.
+        // The last message of a process is received even if it ended without reading ours.
         ours.send(&UpgradeMessage::Take, None).unwrap();
         let serves = || UpgradeMessage::Serves { summary: "1 site".to_owned() };
         theirs.send(&serves(), None).unwrap();

@@ -1,5 +1,4 @@
-//! Tests of invalid responses from an HTTP/2 server. Some end only their own stream; others make h2
-//! end the connection.
+//! Tests of invalid responses from an HTTP/2 server. Some end their stream, others the connection.
 
 use super::http2::upstream_to;
 use super::http2_frames::STATUS;
@@ -38,14 +37,12 @@ struct Outcome {
     status: u16,
     is_whole: bool,
     is_sound_whole: bool,
-    /// Whether the client reset the stream of the invalid response, and whether it ended the
-    /// connection.
+    /// Whether the client reset the stream of the invalid response, or ended the connection.
     is_reset: bool,
     is_given_up: bool,
 }
 
-/// Makes a server send `octets` as a response, while a valid response on the same connection is
-/// half sent.
+/// Sends `octets` as a response, while a valid response on the same connection is half sent.
 async fn beside(octets: Vec<u8>) -> Outcome {
     let (seen, mut came) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {

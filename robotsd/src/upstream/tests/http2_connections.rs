@@ -1,5 +1,4 @@
-//! Tests of HTTP/2 connections that several clients share: how one client or one response affects
-//! the others.
+//! HTTP/2 connections that several clients share: how one affects the others.
 
 use std::collections::HashMap;
 
@@ -42,8 +41,7 @@ async fn clients_that_cancel_end_no_stream_of_others() {
         HEADERS => {
             [frame(HEADERS, END_HEADERS, received.stream, &[0x88]), frame(DATA, 0, received.stream, b"some")].concat()
         }
-        // After a stream was reset, the server sends data that could have been on its way: on this
-        // stream, and on the very first one.
+        // After a reset, the server sends late data: on this stream, and on the very first one.
         RST_STREAM => {
             cancelled.fetch_add(1, Ordering::SeqCst);
             [frame(DATA, 0, received.stream, b"late"), frame(DATA, 0, 1, b"more")].concat()
@@ -121,8 +119,7 @@ const BAD_PATH: (&str, u8) = ("/index.html", 0x85);
 /// The one-byte encoding of `:method: POST`.
 const POST: u8 = 0x83;
 
-/// The requests that arrived at a server: the number of the connection, and whether the request is
-/// a POST.
+/// The requests that arrived at a server: the number of the connection, and whether it is a POST.
 type Came = Mutex<Vec<(usize, bool)>>;
 
 /// Starts a server that answers `BAD_PATH` with [`injected`], and every other GET or HEAD normally.
@@ -256,8 +253,7 @@ async fn a_request_is_sent_at_most_twice() {
             }
             (requests, _) = (requests + 1, seen.fetch_add(1, Ordering::SeqCst));
             if requests == 1 {
-                // Both frames are sent at once. So a request that waits for the first frame is sent
-                // after the second has arrived.
+                // Both frames are sent at once. So a request that waits for one comes after both.
                 let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
                 peer.send([frame(SETTINGS, 0, 0, &[]), answer].concat()).await;
             }
@@ -308,8 +304,7 @@ async fn a_server_that_sends_nothing_gets_one_ping() {
         Vec::new()
     });
     let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
-    // Requests are sent one after another, so that all use the same connection as long as it
-    // accepts requests.
+    // Requests are sent one after another, so that all use the same connection.
     let held = asking(&upstream, "GET");
     for _ in 0..4 {
         assert_eq!(status(&upstream, "GET").await, 504);

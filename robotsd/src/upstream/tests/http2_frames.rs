@@ -1,5 +1,4 @@
-//! Tests of frames that an HTTP/2 server must not send. An HTTP/1.1 client must never take them for
-//! another response.
+//! Tests of frames that an HTTP/2 server must not send. No client takes them for a response.
 
 use super::http2::upstream_to;
 use super::*;
@@ -50,8 +49,7 @@ async fn a_good_response_is_one() {
     assert_eq!(through(unmodified).await, (304, Some(String::new())));
 }
 
-/// Further heads are tested in `http2_bad_streams`, with their effects on the stream and the
-/// connection.
+/// Further heads are tested in `http2_bad_streams`, with effects on stream and connection.
 #[tokio::test]
 async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
     let switch = [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat();

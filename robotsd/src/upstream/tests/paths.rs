@@ -47,8 +47,7 @@ const AT_ONCE: usize = 128;
 /// end a conversation that should end otherwise.
 const ATTEMPTS: usize = 5;
 
-/// Compares the two paths for each case. `compared` returns the outcomes if they differ, and
-/// otherwise `None`.
+/// Compares the two paths for each case. `compared` returns them if they differ.
 async fn compare<C, F>(cases: impl IntoIterator<Item = C>, mut compared: impl FnMut(C) -> F)
 where
     F: Future<Output = Option<String>> + Send + 'static,
@@ -67,8 +66,7 @@ where
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Starts an origin that answers every request with the request's own head and the length of its
-/// body.
+/// Starts an origin that answers every request with its head and its body's length.
 fn mirror() -> SocketAddr {
     accepting(|_, socket| async move {
         let mut peer = Raw::new(socket);
@@ -102,8 +100,7 @@ fn front() -> SocketAddr {
     proxy_with(limits, ListenerSettings::default(), upstream([mirror()], patient()))
 }
 
-/// Sends bytes down one of the paths, and then one more request, which ends the connection. Returns
-/// everything that was received.
+/// Sends bytes down one path, and a last request. Returns everything that was received.
 async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     let mut client = Raw::connect(front).await;
     let warming = match way {
@@ -112,8 +109,7 @@ async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     };
     assert_eq!(client.ask(warming).await.status(), 200);
     client.try_send(octets).await;
-    // The bytes must arrive separately from the next request, because together they would be
-    // another case.
+    // The bytes must arrive separately from the next request, or it would be another case.
     settled().await;
     client.try_send("GET /last HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n").await;
     let rest = client.rest().await;
@@ -142,119 +138,48 @@ fn masked(text: &str) -> String {
     masked + rest
 }
 
-/// Returns heads of requests: valid ones, nearly valid ones, and ones that are crafted to be
-/// misread.
+/// Returns the parts of a list with `~` between them.
+fn pieces(list: &'static [u8]) -> Vec<&'static [u8]> {
+    list.split(|octet| *octet == b'~').collect()
+}
+
+/// Returns heads of requests: valid ones, nearly valid ones, and ones crafted to be misread.
 fn requests() -> BTreeSet<Vec<u8>> {
     let long = [&b"X-Long: "[..], &[b'l'; 7000]].concat();
     let target = [&b"/"[..], &[b't'; 7000]].concat();
-    let lines: &[&[u8]] = &[
-        b"GET / HTTP/1.1",
-        b"GET /a%2Fb/../c?d=\\e HTTP/1.1",
-        b"HEAD /a HTTP/1.1",
-        b"GET  / HTTP/1.1",
-        b"GET / HTTP/1.1 ",
-        b"GET / HTTP/1.0",
-        b"GET / http/1.1",
-        b"GET / HTTP/1.2",
-        b"GET / HTTP/2.0",
-        b"GET /",
-        b"GET /a b HTTP/1.1",
-        b"GET /\x7f HTTP/1.1",
-        b"GET /\\a HTTP/1.1",
-        b"GET /\xc3\xa9 HTTP/1.1",
-        b"GET /\xff HTTP/1.1",
-        b"GET /q?x=caf\xe9 HTTP/1.1",
-        b"HEAD /caf\xe9/\xc3\xa9?\xff HTTP/1.1",
-        b"GET /<a>`b`\"{c}|^?<d>`\"{e}|^ HTTP/1.1",
-        b"GET /\\<\xff HTTP/1.1",
-        b"GET /\x7f<\xff HTTP/1.1",
-        b"GET /<\x01\xff HTTP/1.1",
-        b"GET /<#\xff> HTTP/1.1",
-        b"GET /< HTTP/1.0",
-        b"POST /\xff HTTP/1.1",
-        b"GET http://h.test/\xff HTTP/1.1",
-        b"GET /a#b HTTP/1.1",
-        b"GET //h.test/a HTTP/1.1",
-        b"GET ?a HTTP/1.1",
-        b"GET * HTTP/1.1",
-        b"GET h.test:80 HTTP/1.1",
-        b"GET http://h.test/a HTTP/1.1",
-        b"GET http://user@h.test/a HTTP/1.1",
-        b"GET HTTP://other.test?q HTTP/1.1",
-        b"GET http:///a HTTP/1.1",
-        b"get / HTTP/1.1",
-        b"GET\t/ HTTP/1.1",
-        b"\r\n\r\nGET / HTTP/1.1",
-        b"\nGET / HTTP/1.1",
-        b" GET / HTTP/1.1",
-        b"POST / HTTP/1.1",
-        b"OPTIONS * HTTP/1.1",
-        b"TRACE / HTTP/1.1",
-        b"CONNECT h.test:80 HTTP/1.1",
-        b"\0GET / HTTP/1.1",
-    ];
-    let hosts: &[&[u8]] = &[
-        b"Host: h.test",
-        b"Host: h.test",
-        b"Host: h.test",
-        b"hOsT:h.test\t ",
-        b"Host: h.test:8080",
-        b"Host: ",
-        b"Host: a@h.test",
-        b"Host: h.test, i.test",
-        b"Host : h.test",
-        b"Host: h.test\r\nHost: h.test",
-        b"Host: h.test\r\n i.test",
-        b"Host: [::1]:80",
-        b"Host: h\xe9.test",
-        b"X-None: 1",
-    ];
-    let fields: &[&[u8]] = &[
-        b"Accept: */*",
-        b"X-A: 1\r\nx-a: 2\r\nX-a:",
-        b"X-B: \xff\x80",
-        b"X-C: a\tb",
-        b"X-C: a\0b",
-        b"X-D: a\rb",
-        b"X-E: a\nX-F: b",
-        b"X-G: a\r\n folded",
-        b"X H: 1",
-        b": nameless",
-        b"nothing",
-        b"X-I\x80: 1",
-        b"Connection: keep-alive",
-        b"Connection: Keep-Alive\r\nConnection: keep-alive",
-        b"Connection: close",
-        b"Connection: close, X-A",
-        b"Connection: keep-alive, Robots-Verdict, Accept, Host",
-        b"Connection: ",
-        b"Content-Length: 0",
-        b"Content-Length: 3",
-        b"Content-Length: +3",
-        b"Content-Length: 3, 3",
-        b"Content-Length: 3\r\nContent-Length: 4",
-        b"Content_Length: 3",
-        b"Content-Length: 99999999999999999999999",
-        b"Transfer-Encoding: chunked",
-        b"Transfer-Encoding: gzip, chunked",
-        b"Transfer_Encoding: chunked",
-        b"Transfer-Encoding:\x0bchunked",
-        b"Expect: 100-continue",
-        b"Expect: a miracle",
-        b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\nConnection: Upgrade, HTTP2-Settings",
-        b"Upgrade: websocket",
-        b"TE: trailers, deflate",
-        b"Trailer: X-A",
-        b"Keep-Alive: timeout=1",
-        b"Proxy-Connection: close",
-        b"Robots-Verdict: forged",
-        b"robots_verdict: forged",
-        b"X-Forwarded-For: 192.0.2.1\r\nX_Real_IP: 192.0.2.1\r\nForwarded: for=192.0.2.1",
-        b"X-Request-Id: forged",
-        b"Cookie: a=1\r\nCookie: b=2",
-        b"User-Agent: a\r\nUser-Agent: b",
-        &long,
-    ];
+    let lines = pieces(
+        b"GET / HTTP/1.1~GET /a%2Fb/../c?d=\\e HTTP/1.1~HEAD /a HTTP/1.1~GET  / HTTP/1.1~\
+        GET / HTTP/1.1 ~GET / HTTP/1.0~GET / http/1.1~GET / HTTP/1.2~GET / HTTP/2.0~GET /~GET /a b HTTP/1.1~\
+        GET /\x7f HTTP/1.1~GET /\\a HTTP/1.1~GET /\xc3\xa9 HTTP/1.1~GET /\xff HTTP/1.1~\
+        GET /q?x=caf\xe9 HTTP/1.1~HEAD /caf\xe9/\xc3\xa9?\xff HTTP/1.1~GET /<a>`b`\"{c}|^?<d>`\"{e}|^ HTTP/1.1~\
+        GET /\\<\xff HTTP/1.1~GET /\x7f<\xff HTTP/1.1~GET /<\x01\xff HTTP/1.1~GET /<#\xff> HTTP/1.1~\
+        GET /< HTTP/1.0~POST /\xff HTTP/1.1~GET http://h.test/\xff HTTP/1.1~GET /a#b HTTP/1.1~\
+        GET //h.test/a HTTP/1.1~GET ?a HTTP/1.1~GET * HTTP/1.1~GET h.test:80 HTTP/1.1~\
+        GET http://h.test/a HTTP/1.1~GET http://user@h.test/a HTTP/1.1~GET HTTP://other.test?q HTTP/1.1~\
+        GET http:///a HTTP/1.1~get / HTTP/1.1~GET\t/ HTTP/1.1~\r\n\r\nGET / HTTP/1.1~\
+        \nGET / HTTP/1.1~ GET / HTTP/1.1~POST / HTTP/1.1~OPTIONS * HTTP/1.1~TRACE / HTTP/1.1~\
+        CONNECT h.test:80 HTTP/1.1~\0GET / HTTP/1.1",
+    );
+    let hosts = pieces(
+        b"Host: h.test~Host: h.test~Host: h.test~hOsT:h.test\t ~Host: h.test:8080~Host: ~\
+        Host: a@h.test~Host: h.test, i.test~Host : h.test~Host: h.test\r\nHost: h.test~Host: h.test\r\n i.test~\
+        Host: [::1]:80~Host: h\xe9.test~X-None: 1",
+    );
+    let mut fields = pieces(
+        b"Accept: */*~X-A: 1\r\nx-a: 2\r\nX-a:~X-B: \xff\x80~X-C: a\tb~X-C: a\0b~X-D: a\rb~\
+        X-E: a\nX-F: b~X-G: a\r\n folded~X H: 1~: nameless~nothing~X-I\x80: 1~Connection: keep-alive~\
+        Connection: Keep-Alive\r\nConnection: keep-alive~Connection: close~Connection: close, X-A~\
+        Connection: keep-alive, Robots-Verdict, Accept, Host~Connection: ~Content-Length: 0~Content-Length: 3~\
+        Content-Length: +3~Content-Length: 3, 3~Content-Length: 3\r\nContent-Length: 4~Content_Length: 3~\
+        Content-Length: 99999999999999999999999~Transfer-Encoding: chunked~Transfer-Encoding: gzip, chunked~\
+        Transfer_Encoding: chunked~Transfer-Encoding:\x0bchunked~Expect: 100-continue~Expect: a miracle~\
+        Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\nConnection: Upgrade, HTTP2-Settings~\
+        Upgrade: websocket~TE: trailers, deflate~Trailer: X-A~Keep-Alive: timeout=1~Proxy-Connection: close~\
+        Robots-Verdict: forged~robots_verdict: forged~\
+        X-Forwarded-For: 192.0.2.1\r\nX_Real_IP: 192.0.2.1\r\nForwarded: for=192.0.2.1~X-Request-Id: forged~\
+        Cookie: a=1\r\nCookie: b=2~User-Agent: a\r\nUser-Agent: b",
+    );
+    fields.push(&long);
     let behind: &[&[u8]] = &[
         b"",
         b"",
@@ -289,11 +214,11 @@ fn requests() -> BTreeSet<Vec<u8>> {
     }
     let mut dice = Dice(9112);
     while all.len() < 400 {
-        let mut rest = vec![dice.pick(hosts)];
+        let mut rest = vec![dice.pick(&hosts)];
         for _ in 0..dice.roll(4) {
-            rest.insert(dice.roll(rest.len() + 1), dice.pick(fields));
+            rest.insert(dice.roll(rest.len() + 1), dice.pick(&fields));
         }
-        let line = if dice.roll(3) == 0 { dice.pick(lines) } else { right.0 };
+        let line = if dice.roll(3) == 0 { dice.pick(&lines) } else { right.0 };
         let mut request = head(line, &rest, dice.pick(behind));
         if dice.roll(12) == 0 {
             request.retain(|octet| *octet != b'\r');
@@ -301,15 +226,14 @@ fn requests() -> BTreeSet<Vec<u8>> {
         all.insert(request);
     }
     // Targets with arbitrary bytes.
-    let pieces: &[&[u8]] =
-        &[b"/", b"?", b"#", b"%", b"%e9", b"<", b">", b"`", b"\"", b"\\", b"\xc3\xa9", b"a", b"..", b"{"];
+    let parts = pieces(b"/~?~#~%~%e9~<~>~`~\"~\\~\xc3\xa9~a~..~{");
     while all.len() < 700 {
         let mut line = b"GET /".to_vec();
         for _ in 0..dice.roll(8) {
             match dice.roll(3) {
                 0 => line.push(dice.roll(256) as u8),
                 1 => line.push(0x21 + dice.roll(0x5E) as u8),
-                _ => line.extend_from_slice(dice.pick(pieces)),
+                _ => line.extend_from_slice(dice.pick(&parts)),
             }
         }
         line.extend_from_slice(b" HTTP/1.1");
@@ -328,8 +252,7 @@ fn with_target_escaped(request: &[u8]) -> Vec<u8> {
     [&parts.join(&b' ')[..], &request[line..]].concat()
 }
 
-/// Reports whether the last message is the rejection of a request, and not the answer to an earlier
-/// request.
+/// Whether the last message rejects a request, and does not answer an earlier one.
 fn is_refused(heard: &[String]) -> bool {
     heard.get(1).is_some_and(|message| message.starts_with("[\"400 "))
 }
@@ -374,8 +297,7 @@ async fn the_preface_of_http_2_comes_first_or_not_at_all() {
     }
 }
 
-/// Returns what the client receives of a response, and whether the upstream connection is used
-/// again.
+/// What the client receives of a response, and whether the upstream connection is used again.
 async fn outcome(way: Way, method: &'static str, answer: &'static [u8], then_closes: bool) -> String {
     let origin = Origin::start(move |number, mut peer| async move {
         if number == 0 {

@@ -1,5 +1,4 @@
-//! Tests of requests as an upstream receives them: target, framing, bodies, and clients that
-//! disconnect.
+//! Requests as an upstream receives them: target, framing, bodies, and clients that disconnect.
 
 use super::*;
 

@@ -43,8 +43,7 @@ struct Seen {
     server_names: parking_lot::Mutex<Vec<String>>,
 }
 
-/// Starts a server that answers every request with `answer`. `then` determines what happens to the
-/// connection after the answer.
+/// Starts a server that answers every request with `answer`. `then` is the connection's fate.
 fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr, &'static Seen) {
     let seen = shared::<Seen>();
     let address = accepting(move |number, socket| {
@@ -92,8 +91,7 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
     assert_eq!(statuses(&upstream, ["GET", "POST", "GET", "POST"]).await, [200; 4], "{events:?}");
     assert_eq!(seen.connections.load(Ordering::SeqCst), 1);
     assert_eq!(*seen.server_names.lock(), ["localhost"]);
-    // The upstream is configured by address, so no server name is sent, and the certificate must
-    // contain the address.
+    // The upstream is configured by address, so the certificate must contain the address.
     let (address, seen) = serve(authority.server("127.0.0.1", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://{address}"), &authority, None);
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");

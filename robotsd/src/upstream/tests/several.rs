@@ -8,8 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// An origin that can be stopped, and started again at the same address. It answers every request
-/// with its name.
+/// An origin that can be stopped, and started again at the same address. It answers with its name.
 struct Mortal {
     address: SocketAddr,
     name: &'static str,
@@ -131,8 +130,7 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
     const CLIENTS: usize = 16;
-    // Opens as many connections to each server as this test uses at the same time, so that later
-    // requests find idle ones.
+    // Opens as many connections to each server as this test uses at a time.
     let mut lease = Vec::new();
     for _ in 0..2 * CLIENTS {
         lease.push(soon(upstream.forward(request("GET", "/"))).await);
@@ -199,8 +197,7 @@ async fn a_request_is_sent_again_to_another_server() {
     let (dying, delivered) = dying("");
     let other = Mortal::alive("b");
     let upstream = upstream([dying.address, other.address], patient());
-    // The third request is sent to the first server, which closes the connection. The request is
-    // then repeated at the other server.
+    // The third request is sent to the first server, which closes, and repeated at the other.
     for name in ["ok", "b", "b"] {
         assert_eq!(answer(&upstream, "GET").await, (200, name.to_owned()));
     }
@@ -257,8 +254,7 @@ async fn the_next_address_is_tried() {
     let origin = Origin::saying(OK);
     let both = upstream([closed, origin.address], patient());
     for _ in 0..2 {
-        // The body is not read, so the connection does not become idle, and the second request
-        // cannot use it.
+        // The body is not read, so the connection is busy, and the second request cannot use it.
         assert_eq!(soon(both.forward(request("POST", "/"))).await.status(), 200);
     }
     let nowhere = upstream([closed], patient());

@@ -1,5 +1,4 @@
-//! Tests of clients that do not read their responses, and of the requests that then get a
-//! connection.
+//! Clients that do not read their responses, and of the requests that then get a connection.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,14 +11,12 @@ use super::usage::ClientKey;
 use super::*;
 use crate::http_common::test_peer::frame;
 
-/// Size of a body that fits into the buffer for reading ahead, in bytes. The read that completes
-/// the head does not read all of it.
+/// Size of a body that fits into the read-ahead buffer, but not into the head's read.
 const SMALL: usize = 40 * 1024;
 /// Size of a body that is larger than all buffers together, in bytes.
 const LARGE: usize = 16 * 1024 * 1024;
 
-/// Starts an origin with three paths: `/small`, `/chunked` (of the same size), and `/large`. It
-/// answers other paths with a few bytes.
+/// An origin with `/small`, `/chunked` (of its size), `/large`, and few bytes elsewhere.
 fn origin() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {
@@ -98,8 +95,7 @@ async fn from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
 impl Greedy {
     async fn connect(address: SocketAddr, from: Ipv4Addr) -> Self {
         let mut peer = Raw::new(self::from(from, address).await);
-        // Sets SETTINGS_INITIAL_WINDOW_SIZE to 0, and makes the connection's window nearly as large
-        // as possible.
+        // Sets SETTINGS_INITIAL_WINDOW_SIZE to 0, and enlarges the connection's window.
         let window = frame(8, 0, 0, &0x7f00_0000_u32.to_be_bytes());
         let hello = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]), &window];
         peer.send(hello.concat()).await;
@@ -198,8 +194,7 @@ async fn small_answers_free_their_connections_though_no_client_reads() {
             for _ in 0..3 {
                 let mut greedy = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
                 greedy.ask_often(path).await;
-                // The heads of a hundred answers have arrived, from eight connections to the
-                // origin.
+                // The heads of a hundred answers have arrived from eight connections to the origin.
                 greedy.until(|greedy| greedy.heads == 100).await;
                 clients.push(greedy);
             }
@@ -253,8 +248,7 @@ async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
         scene.opens(8).await;
         is_served(scene.address, 50).await;
     };
-    // Responses to HTTP/1.0 requests are written by hyper, and those to HTTP/1.1 requests by the
-    // fast path.
+    // Responses to HTTP/1.0 requests come from hyper, HTTP/1.1 ones from the fast path.
     tokio::join!(of_version("1.0"), of_version("1.1"));
 }
 
@@ -430,8 +424,7 @@ async fn a_stream_is_passed_on_as_it_comes() {
     client.ask(1, "/").await;
     client.until(|client| client.heads == 1).await;
     for event in 1..=5 {
-        // Some events arrive before the client can receive them, and others while the client waits
-        // for them.
+        // Some events arrive before the client can receive them, others while it waits for them.
         if event % 2 == 0 {
             client.grant(1, 10).await;
             client.until(|client| client.octets == event * 5).await;

@@ -1,5 +1,4 @@
-//! Tests of trailers if one side uses HTTP/1.1. They are dropped (RFC 9110, section 6.5.1), and no
-//! `Trailer` field announces them.
+//! Tests of trailers if one side uses HTTP/1.1. They are dropped (RFC 9110, section 6.5.1).
 
 use super::http2::{Http2Origin, answer};
 use super::*;

@@ -1,5 +1,4 @@
-//! Tests `robotsd check https://example.com`, and URLs instead of files, against servers that
-//! respond in every way.
+//! `robotsd check https://example.com`, and URLs instead of files, with every kind of response.
 
 mod cases;
 mod formats;
@@ -9,10 +8,6 @@ mod specification;
 mod table;
 mod tls;
 mod urls;
-
-use std::net::SocketAddr;
-use std::process::Command;
-use std::thread;
 
 use self::cases::{CASES, Case};
 use self::table::{Row, Table};
@@ -30,7 +25,6 @@ const SHORT_TIMEOUT: &str = "--timeout=3s";
 /// The JSON output of a check.
 struct Checked {
     output: Ended,
-    /// The findings, with their codes.
     findings: Vec<Value>,
     /// The responses; `None` if the argument does not name a robots.txt.
     answers: Option<Value>,
@@ -114,13 +108,8 @@ fn every_answer_is_read_as_the_table_says() {
         let rows = running.into_iter().map(|case| case.join().unwrap());
         let row = |(case, checked): (&Case, Checked)| {
             let says = case.says;
-            assert_eq!(
-                checked.codes().join(" "),
-                case.codes,
-                "{says}: {:?} {}",
-                checked.findings.first(),
-                checked.stderr()
-            );
+            let found = checked.codes().join(" ");
+            assert_eq!(found, case.codes, "{says}: {:?} {}", checked.findings.first(), checked.stderr());
             assert_eq!((checked.crawlers(), checked.exit()), case.outcome, "{says}");
             Row::of(says, &checked)
         };

@@ -1,5 +1,4 @@
-//! Tests the names of a site: with and without TLS, with and without `www.`, in other scripts, and
-//! addresses.
+//! Names of a site: with and without TLS and `www.`, in other scripts, and addresses.
 
 use super::cases::{ALLOW_ALL, GO_BY_RULES, RULES};
 use super::tls::Authority;
@@ -10,7 +9,6 @@ fn rules(_: &Asked) -> Vec<u8> {
     response("200 OK", &["Content-Type: text/plain"], RULES)
 }
 
-/// Returns the requested host.
 fn host(asked: &Asked) -> String {
     asked.field("host").unwrap()
 }

@@ -9,8 +9,7 @@ fn sitemap(site: &str, urls: usize) -> String {
     format!("<?xml version=\"1.0\"?>\n<urlset>{urls}</urlset>")
 }
 
-/// Returns the findings about a site whose robots.txt has these lines, and the sitemaps that are
-/// shown.
+/// Returns the findings about a site whose robots.txt has these lines, and the shown sitemaps.
 fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
     let server = Origin::answering(move |asked| {
         let text = match asked.target.as_str() {
@@ -22,8 +21,7 @@ fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) 
                 return response("200 OK", &["Content-Type: application/xml"], gzip(sitemap(URL, 4)));
             }
             "/huge.xml" => {
-                // The sitemap is compressed in parts, because compressing it as a whole would
-                // exceed the client's timeout.
+                // The sitemap is compressed in parts, as it would take too long as a whole.
                 let huge = [gzip("<urlset>"), gzip([b' '; 1 << 20]).repeat(50)].concat();
                 return response("200 OK", &["Content-Encoding: gzip"], huge);
             }
@@ -78,7 +76,6 @@ fn good_sitemaps_of_every_kind_are_counted() {
     assert_eq!(found(lines, &[]), (vec![], vec![]), "without --sitemap none is fetched");
 }
 
-/// The host of a sitemap is known without fetching the sitemap.
 #[test]
 fn a_sitemap_elsewhere_is_found_without_fetching_it() {
     let line = "Sitemap: https://www.shop.example/sitemap.xml\nSitemap: https://www.shop.example/sitemap.xml";

@@ -109,8 +109,7 @@ fn the_specification_of_origins_row_by_row() {
     }
 }
 
-/// Returns the host and port of a URL. The URL has no user information, and its host is not an IPv6
-/// address.
+/// Returns the host and port of a URL. The URL has no user information, and no IPv6 address.
 fn host_and_port(url: &str) -> (String, u16) {
     let authority = url.split('/').nth(2).unwrap();
     let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));

@@ -1,7 +1,5 @@
 //! Generates the table of the page `answers` from the checks of the cases.
 
-use std::path::PathBuf;
-
 use super::Checked;
 use crate::harness::*;
 

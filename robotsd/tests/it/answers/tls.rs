@@ -34,7 +34,6 @@ impl Authority {
         format!("--cacert={}", self.folder.at("authority.pem").display())
     }
 
-    /// The settings of a server for these names.
     pub(super) fn server(&self, names: &[&str]) -> ServerConfig {
         self.config(Kind::Valid, names)
     }

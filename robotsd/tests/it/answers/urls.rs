@@ -1,7 +1,5 @@
 //! Tests URLs instead of files, for commands that take a robots.txt.
 
-use std::process::Command;
-
 use super::cases::brotli;
 use super::{TIMEOUT, URL, down, rule};
 use crate::harness::*;

@@ -1,10 +1,5 @@
-//! Tests the requests that nginx forwards without asking robotsd. They must all be from browsers,
-//! and none from crawlers.
+//! nginx forwards some requests without asking: all from browsers, none from crawlers.
 
-use std::net::TcpStream;
-use std::process::Command;
-
-use serde_json::Value;
 use tower_robots::agent::{Class, Recognizer, Registry};
 use tower_robots::rules::RobotsTxt;
 
@@ -36,8 +31,7 @@ pub(super) fn of_a_newer_nginx(text: String) -> String {
     text.replace("(?!1\\.22\\.)", "")
 }
 
-/// An nginx whose responses contain the result of the map in `config/beside` for the request's
-/// `User-Agent`.
+/// An nginx whose responses contain the result of the map in `config/beside` for the `User-Agent`.
 struct Maps {
     _nginx: Daemon,
     client: Kept,
@@ -71,8 +65,7 @@ impl Maps {
     }
 }
 
-/// Groups whose names are words in browsers' headers, because a site's file may contain such
-/// groups.
+/// Groups whose names are words in browsers' headers, because a file may contain such groups.
 const HOSTILE: &str = "User-agent: Mozilla\nUser-agent: Chrome\nUser-agent: Safari\nUser-agent: Gecko\nUser-agent: Linux\n\
                        User-agent: Android\nUser-agent: Edg\nUser-agent: GSA\nUser-agent: Mobile\nUser-agent: K\nDisallow: /\n";
 
@@ -130,8 +123,7 @@ fn robotsd_is_asked_about_crawlers_signatures_and_visitors_from_elsewhere() {
     ] {
         let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
         assert_eq!(stage.ask("GET", target.as_bytes(), &fields, "").status, 200, "{target}");
-        // When the line of this next question is in the log, the lines of the earlier ones are,
-        // too.
+        // When the line of the next question is in the log, the lines of the earlier ones are, too.
         let next = format!("/after{target}");
         assert_eq!(stage.ask("GET", next.as_bytes(), &[("User-Agent", GPTBOT.as_bytes())], "").status, 200);
         wait_until("the lines of both", || asked(&next) == 1 && asked(target) >= usize::from(is_asked));

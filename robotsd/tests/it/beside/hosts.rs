@@ -1,8 +1,6 @@
 //! Sends hosts and URLs that a client can choose through real servers. None may bypass a rule, and
 //! none may prevent a browser from getting its page.
 
-use std::time::Duration;
-
 use super::super::decision_hosts;
 use super::server::{SERVERS, Stage};
 use super::with_each;
@@ -50,8 +48,7 @@ fn fault(stage: &Stage, head: &str) -> Option<String> {
     if is_wrong(GPTBOT, &serves_the_page) {
         return Some(format!("a crawler gets the page: {head:?}"));
     }
-    // A server's own refusal usually has status 400. For https without TLS, Envoy responds with 403
-    // and its own text.
+    // A server's own refusal usually has status 400. Without TLS, Envoy responds with 403.
     let is_own = |answer: &Answer| head.contains("HTTPS://") && answer.field("vary").is_none();
     is_wrong(FIREFOX, &|answer| answer.status == 403 && !is_own(answer))
         .then(|| format!("a browser is refused: {head:?}"))

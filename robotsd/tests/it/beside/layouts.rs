@@ -4,12 +4,7 @@
 //! The same request is sent to both forms. The file `layouts.diff` contains both, so they differ
 //! only by the lines that it marks.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::process::Command;
 
 use super::super::daemon::{Daemon, find};
 use super::browsers::of_a_newer_nginx;
@@ -17,8 +12,7 @@ use super::scene::REFUSED;
 use super::server::{LAYOUTS, Stage};
 use crate::harness::*;
 
-/// Text that every script contains. No response may contain it, because PHP must run the script
-/// instead of sending it.
+/// Text that every script contains. PHP must run the script, so no response contains it.
 const SOURCE: [&str; 2] = ["<?php", "the-password-of-the-database"];
 
 const FASTCGI: &str = "
@@ -261,8 +255,7 @@ fn a_crawler_is_refused_in_every_location_and_gets_no_source() {
     }
 }
 
-/// A location that does not name its own continuation must not use that of another location,
-/// because that one would serve its files.
+/// A location without a continuation must not use, and serve, that of another.
 #[test]
 fn a_location_without_its_continuation_serves_nothing() {
     let without_next = |text: String| {
@@ -313,13 +306,11 @@ fn a_server_without_its_line_serves_nothing() {
 #[test]
 fn limits_of_a_site_are_those_of_its_own_location() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
-    // The fourth request is the first one above the rate limit of the location, although the server
-    // has another limit.
+    // The fourth request is above the location's rate limit, although the server has another limit.
     let login = Request { site: "wordpress", target: "/wp-login.php", fields: "X-Limited: yes\r\n", ..GET };
     let statuses = [0; 5].map(|_| layouts.same(&login).status);
     assert_eq!(statuses, [200, 200, 200, 503, 503]);
-    // Size limits: that of the server, that of a location, and a body that is larger than both and
-    // gets the server's error page.
+    // Size limits: of the server, of a location, and a body above both, for the error page.
     let [two, nine] = [2, 9].map(|mebibytes| "x".repeat(mebibytes << 20));
     let post = Request { method: "POST", body: &two, ..GET };
     for (site, target, status) in [
@@ -409,8 +400,7 @@ fn over_http_2_it_is_the_same() {
             assert_eq!(plain, asked, "{site} {target} {more:?}");
         };
         targets.iter().for_each(|target| same(target, &[]));
-        // The server reads this body. If it did not, the connection might end before the response
-        // is read, with or without robotsd.
+        // The server reads this body. Otherwise, the connection might end too early.
         form_target.into_iter().for_each(|target| same(target, &["-d", "a=form"]));
         wait_until("a refusal", || {
             let refusal = ask("asked", socket, site, &to_be_refused(targets[1]), GPTBOT, &[]);
@@ -491,8 +481,7 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     );
     fs::write(folder.join("php-fpm.conf"), config).unwrap();
     let mut command = Command::new(program);
-    // If the test runs as root, PHP must, too. Otherwise, the two lines about a user have no
-    // effect.
+    // If the test runs as root, PHP must, too. Otherwise, the lines about a user have no effect.
     command
         .args(["--allow-to-run-as-root", "--nodaemonize", "--no-php-ini", "--fpm-config"])
         .arg(folder.join("php-fpm.conf"));
@@ -512,8 +501,7 @@ fn without_source(request: &Request<'_>, answer: &str) {
     }
 }
 
-/// Returns a response in a form that is comparable: without the time, and with the same names in
-/// both forms.
+/// Returns a response in a form that is comparable: without time, with the same names.
 fn comparable(answer: &[u8]) -> String {
     let answer = String::from_utf8(answer.to_vec()).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an end of the head");

@@ -15,8 +15,6 @@ mod table;
 mod vhosts;
 
 use std::fmt::Write;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 use super::programs::present;
 use crate::harness::*;
@@ -69,6 +67,46 @@ fn a_status_of_the_site_for_refusals_is_passed_on() {
             Some(stage.ask("GET", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], "")).filter(|it| it.status != 200)
         });
         assert_eq!(refusal.status, expected, "{}: {refusal:?}", server.name);
+    });
+}
+
+/// The handbook documents this behaviour for each server. nginx would answer 500 if `auth_request`
+/// got 402, so robotsd answers 403 there. nginx then fetches the refusal itself.
+#[test]
+fn the_status_and_the_fields_of_a_case_are_passed_on() {
+    const CASES: &str = "
+[[site.refusal.case]]
+paths  = [\"/drafts/401\"]
+status = 401
+fields = { WWW-Authenticate = 'License error=\"invalid_request\"', Link = '</l.xml>; rel=\"license\"' }
+[[site.refusal.case]]
+paths  = [\"/drafts/402\"]
+status = 402
+fields = { crawler-price = \"USD 0.01\" }
+";
+    with_each(|server, program| {
+        let stage = Stage::set(server, program, CASES, &|text| text);
+        let ask = |target: &str| {
+            wait_for("a refusal", || {
+                let answer = stage.ask("GET", target.as_bytes(), &[("User-Agent", GPTBOT.as_bytes())], "");
+                Some(answer).filter(|answer| answer.status != 200)
+            })
+        };
+        let is_plain = server.name == "ingress-nginx";
+        for (target, status, fields) in [
+            (
+                "/drafts/401",
+                401,
+                &[("www-authenticate", "License error=\"invalid_request\""), ("link", "</l.xml>; rel=\"license\"")][..],
+            ),
+            ("/drafts/402", 402, &[("crawler-price", "USD 0.01")]),
+        ] {
+            let answer = ask(target);
+            assert_eq!(answer.status, if is_plain { 403 } else { status }, "{}: {answer:?}", server.name);
+            for (name, value) in fields {
+                assert_eq!(answer.field(name), Some(*value).filter(|_| !is_plain), "{}: {answer:?}", server.name);
+            }
+        }
     });
 }
 

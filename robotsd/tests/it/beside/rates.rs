@@ -1,8 +1,4 @@
-//! Runs three robotsd processes with one store, each behind a real nginx. A crawler's rate must be
-//! the same as with one process.
-
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+//! Three processes with one store, each behind a real nginx, allow the rate of one.
 
 use super::super::shared_rate::counted;
 use super::super::shared_rate::server::{StoreServer, any_store};
@@ -45,8 +41,7 @@ fn three_nginx_allow_the_rate_of_one() {
                         429 => {}
                         status => panic!("{status}: {}", stage.log()),
                     }
-                    // This is several times the allowed rate: with six clients, one request every 3
-                    // ms.
+                    // This is several times the allowed rate: six clients, one request every 3 ms.
                     std::thread::sleep(Duration::from_millis(20));
                 }
             });

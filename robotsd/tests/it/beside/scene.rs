@@ -159,8 +159,7 @@ fn many_fields(stage: &mut Stage) -> String {
     ask(stage, b"/drafts/x", &fields)
 }
 
-/// A field named in `Connection` is only for the next hop. A client could use this to hide its
-/// agent (RFC 9110, section 7.6.1).
+/// A field named in `Connection` is only for the next hop. Agents could hide so (RFC 9110, 7.6.1).
 fn agent_named_in_connection(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test\r\nUser-Agent: {GPTBOT}\r\nConnection: close, User-Agent\r\n\r\n");
     let answer = stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes());
@@ -182,8 +181,7 @@ fn two_agents(stage: &mut Stage, agents: [&str; 2]) -> String {
     with_agents(&stage.ask("GET", b"/drafts/x", &fields, ""))
 }
 
-/// Returns the outcome of a forwarded request, and whether the request that the site received names
-/// the crawler.
+/// The outcome of a forwarded request, and whether the site's request names the crawler.
 fn with_agents(answer: &Answer) -> String {
     match of(answer) {
         goes_on if goes_on == "goes on" && !answer.body.contains("GPTBot") => {

@@ -1,11 +1,5 @@
 //! Runs a server with its files from `config/beside`, in front of a site and next to robotsd.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
-
 use super::super::daemon::{Daemon, find, free_ports};
 use super::site;
 use crate::harness::*;
@@ -20,8 +14,7 @@ pub(super) struct Server {
     files: &'static [&'static str],
 }
 
-/// How to run the server in the folder with the files. `CONFIG` stands for its config, `FOLDER` for
-/// the absolute path of the folder.
+/// How to run the server in its folder: `CONFIG` is its config, `FOLDER` that folder.
 struct Program {
     /// Where the program is: in `PATH`, or at a path in the folder that `ROBOTSD_BESIDE_BIN` names.
     place: Place,
@@ -63,8 +56,7 @@ const TRAEFIK: Program = Program {
     check: "version",
 };
 
-/// The file does not contain the address for clients. Varnish looks for a relative folder in its
-/// system folders.
+/// The file does not contain the address for clients. Varnish looks in its system folders.
 const VARNISH: Program = Program {
     place: Place::Path("varnishd"),
     version: "-V",
@@ -180,8 +172,7 @@ impl Stage {
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
         let (robotsd, robotsd_folder) = beside(config, adapt);
         let site = site::start().address;
-        // A free port may be taken by another program before the server uses it. In that case,
-        // other ports are tried.
+        // A free port may be taken before it is used. Then others are tried.
         for _ in 0..10 {
             let folder = folder(&[]);
             let [front, helper] = free_ports(2)[..] else { unreachable!() };
@@ -217,8 +208,7 @@ impl Stage {
             assert!(checked.code == Some(0), "{}: {}", server.name, checked.error);
             let mut process = Daemon::logging(&mut with(server.program.arguments), &folder);
             let address = ([127, 0, 0, 1], front).into();
-            // Any response of the server itself is sufficient. It may first have to find the
-            // servers behind it.
+            // Any response is sufficient: it may first have to find its servers.
             let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
             if process
                 .comes_to(|| try_send(address, request).is_some_and(|octets| Answer::parse(&octets).status == 200))
@@ -290,8 +280,7 @@ impl Stage {
     }
 }
 
-/// Sets the timeouts in a server's file to a minute, and makes the server ask robotsd whatever its
-/// health checks find.
+/// Sets the timeouts in a server's file to a minute, and ignores its health checks.
 fn patient(text: String) -> String {
     let times = [
         ("250ms", "60s"),
@@ -326,8 +315,7 @@ fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], bo
     request
 }
 
-/// Starts robotsd next to another proxy. Its config refuses disallowed requests, and `more` is
-/// appended to it.
+/// Starts robotsd next to another proxy. It refuses disallowed requests; `more` is appended.
 fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
     let mut config = adapt(std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
     for (shipped, here) in [

@@ -10,8 +10,7 @@ use crate::harness::*;
 const OUTCOMES: &str = "robotsd/tests/it/beside/outcomes.md";
 const PAGE: &str = "docs/src/reference/decision-protocol.md";
 const HEAD: &str = "| scene |";
-/// A server that replaces refusals by its own pages. It is therefore not in the table of the
-/// handbook.
+/// A server that replaces refusals by its own pages. It is not in the table of the handbook.
 const APART: &str = "ingress-nginx";
 
 /// The recorded outcomes.
@@ -24,8 +23,7 @@ impl Table {
         Self { text: std::fs::read_to_string(project(OUTCOMES)).expect("the outcomes are there") }
     }
 
-    /// Returns the recorded outcomes for a server, one per scene. Returns none if the outcomes are
-    /// being written.
+    /// Returns the recorded outcomes for a server, one per scene. None if they are being written.
     pub(super) fn column(&self, server: &str) -> Vec<String> {
         if is_written() {
             return Vec::new();
@@ -65,8 +63,7 @@ impl Table {
         assert!(page.contains(&said), "the page does not say: {said}");
     }
 
-    /// Returns the table for the handbook: the scenes whose outcomes differ between servers, except
-    /// [`APART`].
+    /// Returns the table for the handbook: scenes whose outcomes differ, except [`APART`].
     fn of_the_page(&self) -> String {
         let mut table = String::new();
         for (number, mut row) in self.rows().into_iter().enumerate() {

@@ -1,5 +1,4 @@
-//! Adds the files of `config/beside/nginx` to existing sites with their own login, error pages and
-//! cache.
+//! Adds the files of `config/beside/nginx` to sites with login, error pages and cache.
 
 use super::super::daemon::find;
 use super::server::{Stage, VHOSTS};
@@ -29,8 +28,7 @@ fn is_refusal(answer: &Answer) -> bool {
         && answer.field("cache-control") == Some("no-store")
 }
 
-/// Waits until the request is refused. After a timeout, nginx asks robotsd again only after a
-/// moment; a real error does not go away.
+/// Waits until the request is refused. After a timeout, nginx pauses; errors stay.
 fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
     wait_for(&format!("a refusal of {host}{target}"), || {
         Some(get(stage, host, target, GPTBOT, fields)).filter(is_refusal)
@@ -48,8 +46,7 @@ fn the_sites_login_and_error_pages_are_kept() {
     assert_eq!(get(&stage, "site.test", "/open", GPTBOT, "").status, 401);
     let answer = get(&stage, "site.test", "/drafts/x", FIREFOX, &alice);
     assert!(answer.status == 200 && answer.body.contains("X-User: alice"), "{answer:?}");
-    // The upstream must receive the original target, no matter which locations the request went
-    // through.
+    // The upstream must receive the original target, whatever locations it went through.
     assert!(answer.body.starts_with("GET /drafts/x HTTP/"), "{answer:?}");
     let answer = get(&stage, "site.test", "/a//b%2Fc?d=%20", GPTBOT, &alice);
     assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");
@@ -111,8 +108,7 @@ fn cached_pages_are_checked_and_refusals_are_not_cached() {
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
     refused(&stage, "cached.test", "/drafts/x", "");
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
-    // A tagged request may get a different response. It must neither be answered from the cache nor
-    // fill the cache.
+    // A tagged request may get a different response. It neither uses nor fills the cache.
     let tagged = get(&stage, "cached.test", "/drafts/x", GOOGLEBOT, "");
     assert!(tagged.body.contains("Robots-Verdict: disallow;agent=\"Googlebot\""), "{tagged:?}");
     let answer = get(&stage, "cached.test", "/drafts/x", FIREFOX, "");
@@ -133,8 +129,7 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
     assert_eq!(passed(), 2);
 }
 
-/// While robotsd hangs, requests must not wait for it one after the other. Once it is back, nginx
-/// must ask it again.
+/// While robotsd hangs, requests must not queue. Once it is back, nginx must ask it again.
 #[test]
 fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     let Some(program) = crate::programs::present(VHOSTS.find()) else { return };

@@ -1,7 +1,4 @@
-//! Switches enforcement off while a replica is fully loaded, with hanging hooks of every site,
-//! queued notices and a slow store.
-
-use std::time::{Duration, Instant};
+//! Enforcement off under load: hanging hooks of every site, queued notices, a slow store.
 
 use tokio::runtime::Runtime;
 
@@ -12,8 +9,7 @@ use crate::harness::*;
 /// How long the store takes to respond.
 const ANSWER: Duration = Duration::from_millis(200);
 
-/// Time limit of the test. A busy machine may need more than two seconds; a reader that is starved
-/// would need minutes.
+/// Time limit of the test. A busy machine may need seconds, a starved reader minutes.
 const GENEROUS: Duration = Duration::from_secs(60);
 
 fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Origin) -> Replica {
@@ -58,8 +54,7 @@ fn off_is_in_force_everywhere_within_two_seconds_whatever_the_hooks_do() {
         for round in 0..rounds {
             let told = &fleet.replicas[round % 3].running;
             if round % 2 == 1 {
-                // All connections are lost at the same time, as after a restart of the network to
-                // the store.
+                // All connections are lost at the same time, as after a restart of the network.
                 fleet.replicas.iter().for_each(|replica| replica.store.lead_to(store.address()));
             }
             let began = Instant::now();

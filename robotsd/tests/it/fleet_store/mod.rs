@@ -8,8 +8,6 @@ mod damage;
 pub(crate) mod forwarder;
 mod notices;
 
-use std::time::{Duration, Instant};
-
 use tokio::runtime::Runtime;
 
 use self::forwarder::Forwarder;
@@ -38,8 +36,7 @@ struct Replica {
     store: Forwarder,
 }
 
-/// Three replicas that have read a document, and the folder of an operator. No process runs in that
-/// folder.
+/// Three replicas that have read a document, and an operator's folder without a process.
 struct Fleet {
     replicas: Vec<Replica>,
     operator: Folder,
@@ -99,7 +96,6 @@ impl Replica {
         wait_until(state, || self.fleet()["state"] == state);
     }
 
-    /// Waits until a version is pending, and returns its hash.
     fn waiting(&self) -> String {
         let pending =
             || self.site()["pending"]["hash"].as_str().map(|hash| hash.trim_start_matches("sha256:").to_owned());
@@ -130,8 +126,7 @@ impl Fleet {
         self.operator.with_config(arguments)
     }
 
-    /// Creates the document. On a busy machine, the first replica may create it, but respond too
-    /// late.
+    /// Creates the document. On a busy machine, the first replica may create it, but answer late.
     fn init(&self) {
         wait_until("a document", || {
             let init = self.says(&["fleet", "init"]);
@@ -205,11 +200,8 @@ impl Fleet {
         }
         assert_eq!(status.matches(&accept).count(), 1, "{status}");
         let json = self.says(&["status", "--fleet", "--json"]).ends_with(1).json();
-        assert_eq!(
-            json["answers"][1]["answer"]["sites"][0]["pending"]["hash"],
-            format!("sha256:{}", hashes[0]),
-            "{json}"
-        );
+        let want = format!("sha256:{}", hashes[0]);
+        assert_eq!(json["answers"][1]["answer"]["sites"][0]["pending"]["hash"], want, "{json}");
         assert_eq!(json["name"], "shop");
         let own = self.replicas[0].running.command(&["status"]).out;
         assert_has(own, &[&format!("robotsd accept shop {} --fleet", &hashes[0][..16])]);
@@ -262,10 +254,9 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         fleet.reach(&[0]);
         let telling = fleet.switch("off");
         fleet.all(true);
-        assert_has(
-            telling,
-            &["every site is switched off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"],
-        );
+        let parts =
+            ["every site is switched off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"];
+        assert_has(telling, &parts);
         fleet.synced_are(3);
         fleet.replicas.push(Replica::start("web-4", &store, ""));
         fleet.replicas[3].becomes("current");
@@ -308,10 +299,9 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         let own = |words: &[&str]| {
             unfolded(&fleet.replicas[1].running.command(&[&["enforce", "on"][..], words].concat()).out)
         };
-        assert_has(
-            own(&["--site", "shop"]),
-            &["; the fleet has still switched enforcement off for this site: `robotsd fleet status` shows the switch"],
-        );
+        let parts =
+            ["; the fleet has still switched enforcement off for this site: `robotsd fleet status` shows the switch"];
+        assert_has(own(&["--site", "shop"]), &parts);
         assert_has(own(&[]), &["to switch on, run `robotsd enforce on --site SITE --fleet`): \"shop\""]);
         assert_has(fleet.enforce("on").out, &["removed off switches: 0; still off", "shop"]);
         fleet.all(true);
@@ -386,10 +376,8 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         fleet.replicas[0].becomes("stale");
         let page = fleet.replicas[0].running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(page, &["web-1: stale", "web-2: synced, robotsd 0.1.0, as last read"]);
-        assert_has(
-            unfolded(&fleet.replicas[0].running.command(&["status"]).out),
-            &["is stale, 2 of 3 replicas synced, as last read"],
-        );
+        let parts = ["is stale, 2 of 3 replicas synced, as last read"];
+        assert_has(unfolded(&fleet.replicas[0].running.command(&["status"]).out), &parts);
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
         let unknown = message(&new.running.wait_for_message(
@@ -421,10 +409,8 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         store.signal("STOP");
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(
-            unfolded(&said),
-            &["the change is not in the store yet: ", "NOT REACHED", "2 reached directly, 1 not"],
-        );
+        let parts = ["the change is not in the store yet: ", "NOT REACHED", "2 reached directly, 1 not"];
+        assert_has(unfolded(&said), &parts);
         assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
         // The state of the other replicas must be reported, too.
         let gone = fleet.replicas[2].running.admin().to_string();
@@ -433,8 +419,7 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         store.signal("CONT");
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.reach(&[0, 1, 2]);
-        // What the store did not accept must be written later without a command, and lifted
-        // together with the rest.
+        // What the store did not accept is written later by itself, and lifted with the rest.
         fleet.all(true);
         fleet.synced_are(3);
         assert_has(fleet.switch("on"), &[" of 3 replicas synced"]);
@@ -461,8 +446,7 @@ fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
         assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["were written back to the store"]);
         fleet.synced();
         fleet.all(true);
-        // Without an off switch, nothing is written back, and the document must be reported as
-        // missing.
+        // Without an off switch, nothing is written back, and the document is reported as missing.
         fleet.switch("on");
         store.send("FLUSHALL");
         fleet.replicas[1].becomes("went-back");
@@ -480,8 +464,7 @@ fn no_accept_of_an_older_copy_is_taken() {
         let first = fleet.accept("User-agent: *\nDisallow: /\n");
         fleet.serves(&first);
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
-        // The command waits three seconds for the replicas, which may be too short on a busy
-        // machine.
+        // It waits three seconds for the replicas, which may be too short on a busy machine.
         assert_has(fleet.says(&["rollback", "shop", "--fleet"]).out, &["the fleet accepts version"]);
         let live = wait_for("the version before", || {
             let live = fleet.replicas[0].site()["hash"].as_str().unwrap().to_owned();
@@ -493,10 +476,8 @@ fn no_accept_of_an_older_copy_is_taken() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("went-back"));
         fleet.stay_off();
         fleet.serves(&live);
-        assert_has(
-            fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2),
-            &["another replica has changed the entry in the store"],
-        );
+        let parts = ["another replica has changed the entry in the store"];
+        assert_has(fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2), &parts);
         fleet.says(&["fleet", "restore"]).succeeded();
         fleet.synced();
         fleet.serves(&live);
@@ -550,8 +531,7 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
         wait_until("the version", || fleet.replicas[..2].iter().all(live));
         let said = fleet.says(&["rollback", "shop", "--fleet"]).ends_with(1).out;
         assert_has(said, &["the fleet accepts version", &gone]);
-        // It must start in the same state as the other replicas. From now on, it is asked at its
-        // new address.
+        // It must start in the same state as the other replicas. It is asked at its new address.
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.reach(&[0, 1, 2]);
         fleet.synced_are(3);
@@ -577,14 +557,12 @@ fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
         let json = fleet.says(&["status", "--fleet", "--json"]).ends_with(1).json();
         assert_has(json["differing"][0].as_str().unwrap(), &[line, &both]);
         let said = fleet.says(&["rollback", "shop", "--fleet"]).failed(2);
-        assert_has(
-            said,
-            &[
-                line,
-                "no replica was rolled back, because it is not clear which version is unwanted: ",
-                "`robotsd accept shop HASH --fleet --config robotsd.toml`",
-            ],
-        );
+        let parts = [
+            line,
+            "no replica was rolled back, because it is not clear which version is unwanted: ",
+            "`robotsd accept shop HASH --fleet --config robotsd.toml`",
+        ];
+        assert_has(said, &parts);
         fleet.serves_on(&hash, 2);
         fleet.accepted(&hash[..12]);
         fleet.serves(&hash);
@@ -604,8 +582,7 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         comes_to(|| fleet.says(&["status", "--fleet"]), 0, &[unasked, "web-2: synced, robotsd 0.1.0"]);
         let json = || fleet.says(&["status", "--fleet", "--json"]);
         comes_to(json, 0, &["fleet.replicas contains no address of this replica"]);
-        // The second replica is asked last. It reports what it has heard of the third one until
-        // now.
+        // The second replica is asked last. It reports what it has heard of the third one so far.
         fleet.replicas[1].store.cut();
         fleet.replicas[1].becomes("stale");
         fleet.replicas[2].folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
@@ -615,8 +592,7 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
     });
 }
 
-/// A machine was cloned together with its config. The other replicas would take the two processes
-/// for one, whatever they serve.
+/// A machine was cloned together with its config. Other replicas take the two for one.
 #[test]
 fn two_processes_with_one_name_are_a_problem_of_both() {
     a_store(async |_, store| {
@@ -708,10 +684,8 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
         fleet.all(false);
         fleet.reach(&[2]);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(
-            unfolded(&said),
-            &["the change is not in the store yet: ", "may not write robotsd:fleet:{shop}:doc"],
-        );
+        let parts = ["the change is not in the store yet: ", "may not write robotsd:fleet:{shop}:doc"];
+        assert_has(unfolded(&said), &parts);
         assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
         // With the permission, it writes its entries back.
         store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
@@ -773,10 +747,8 @@ fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("foreign"));
         fleet.all(false);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(
-            unfolded(&said),
-            &["foreign", "the document in the store belongs to another fleet (its epoch is other)"],
-        );
+        let parts = ["foreign", "the document in the store belongs to another fleet (its epoch is other)"];
+        assert_has(unfolded(&said), &parts);
         fleet.stay_off();
         store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
         fleet.synced();
@@ -813,8 +785,7 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
         let new = Replica::start_with("web-4", &store, "", closed, "");
         assert_eq!(ready(&new).0, 200);
         wait_until("a refusal", || new.running.get("/any", GPTBOT).status == 403);
-        // The fleet has accepted neither the previous file nor one that would pass the gate
-        // anywhere else.
+        // The fleet has accepted neither the previous file nor one that would pass elsewhere.
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);

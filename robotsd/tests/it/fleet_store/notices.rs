@@ -1,10 +1,4 @@
-//! Tests that one replica sends a notification for all replicas. If the store does not respond,
-//! each replica must send it.
-
-use std::fs;
-use std::time::{Duration, Instant};
-
-use serde_json::json;
+//! One replica notifies for all. If the store does not respond, each replica does.
 
 use super::super::shared_rate::server::StoreServer;
 use super::{Fleet, ROBOTS, Replica, a_store};
@@ -16,8 +10,7 @@ const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 /// Slightly more than the time after which a silent replica is missing.
 const SILENT: Duration = Duration::from_secs(17);
 
-/// Starts three replicas with hooks for all events. They log in to the store as the user that the
-/// handbook creates.
+/// Starts three replicas with hooks for all events. Their user is that of the handbook.
 fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
     let notify = format!(
         "[[notify]]\non = [\"waits\", \"enforcement\", \"replica-missing\"]\nurl = \"http://{}/\"\ntimeout = \"30s\"\n",
@@ -118,8 +111,7 @@ fn a_dead_replica_is_reported_once_each_time() {
         let mut fleet = telling(&store, &receiver);
         let mut leaving = Replica::start("web-4", &store, "");
         fleet.synced_are(4);
-        // A replica that ends normally must not be reported as missing, although it is silent for a
-        // longer time than the other one.
+        // A replica that ends normally is not missing, however long it is silent.
         leaving.running.end();
         let (others, last) = fleet.replicas.split_at_mut(2);
         // Each round waits for 15 seconds of silence.
@@ -193,8 +185,7 @@ impl Drop for Killed {
     }
 }
 
-/// The process that replaces another one must have its name and its off switches, and must know
-/// what was reported.
+/// A process that replaces another has its name, its off switches, and what was reported.
 #[test]
 fn a_replica_that_is_upgraded_in_place_stays_itself() {
     a_store(async |_, store| {
@@ -211,8 +202,7 @@ fn a_replica_that_is_upgraded_in_place_stays_itself() {
         assert_ne!(u64::from(after), before);
         fleet.stay_off();
         fleet.synced();
-        // The test lasts longer than a replica may be silent. There must be three replicas
-        // throughout, and none may be missing.
+        // Longer than a replica may be silent, there are three replicas, and none is missing.
         let until = Instant::now() + SILENT;
         while Instant::now() < until {
             let report = fleet.says(&["fleet", "status", "--json"]).json();

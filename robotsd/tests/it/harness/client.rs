@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Timeout for everything that a test waits for. It is long, because a machine may be busy. A test
-/// that passes never waits so long.
+/// Timeout of all waiting, long for busy machines. Passing tests never wait so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An HTTP/1.1 response that was read to its end.

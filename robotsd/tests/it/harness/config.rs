@@ -19,7 +19,6 @@ impl Config {
         Self { keys: String::new(), listener: String::new(), tables: String::new(), files: Vec::new() }
     }
 
-    /// Creates a config with the mode `refuse`.
     pub(crate) fn refusing() -> Self {
         Self::new().keys("mode = \"refuse\"")
     }
@@ -72,7 +71,6 @@ impl Config {
         self.tables("[admin]\nsocket = \"admin.sock\"")
     }
 
-    /// Logs every request.
     pub(crate) fn log_requests(self) -> Self {
         self.tables("[log]\naccess = \"json\"")
     }
@@ -95,7 +93,6 @@ impl Config {
         folder
     }
 
-    /// Creates the folder, and starts the proxy that serves it.
     pub(crate) fn start(&self) -> (Folder, Running) {
         let folder = self.folder();
         let running = folder.start();
@@ -103,7 +100,6 @@ impl Config {
     }
 }
 
-/// Formats the text of the config.
 impl Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keys, listener, tables, files: _ } = self;

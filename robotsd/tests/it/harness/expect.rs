@@ -1,16 +1,13 @@
-//! Assertions about parts of a string or report. If one fails, it prints the whole string or
-//! report.
+//! Assertions about parts of a string or report. If one fails, it prints all of it.
 
 use serde_json::Value;
 
-/// Checks that the text contains each of the parts.
 #[track_caller]
 pub(crate) fn assert_has(text: impl AsRef<str>, parts: &[&str]) {
     let text = text.as_ref();
     parts.iter().for_each(|part| assert!(text.contains(part), "{part:?} is not in\n{text}"));
 }
 
-/// Checks that the text contains none of the parts.
 #[track_caller]
 pub(crate) fn assert_lacks(text: impl AsRef<str>, parts: &[&str]) {
     let text = text.as_ref();
@@ -39,7 +36,6 @@ pub(crate) fn row<'a>(rows: &'a Value, field: &str, value: &str) -> &'a Value {
     rows.as_array().expect("a list").iter().find(|row| row[field] == value).unwrap_or(&Value::Null)
 }
 
-/// Joins wrapped text to one line.
 pub(crate) fn unfolded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

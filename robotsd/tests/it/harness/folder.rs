@@ -14,7 +14,6 @@ use super::process::{Ended, Running, robotsd, run};
 #[derive(Debug)]
 pub(crate) struct Folder(TempDir);
 
-/// Creates a folder with these files.
 pub(crate) fn folder(files: &[(&str, &str)]) -> Folder {
     let folder = Folder(tempfile::tempdir().unwrap());
     for (name, text) in files {
@@ -45,12 +44,10 @@ impl Folder {
         fs::write(path, text).unwrap();
     }
 
-    /// Replaces a file atomically.
     pub(crate) fn replace(&self, name: impl AsRef<Path>, text: impl AsRef<[u8]>) {
         super::process::replace_file(&self.at(name), text);
     }
 
-    /// Replaces the config atomically.
     pub(crate) fn configure(&self, config: impl Display) {
         self.replace("robotsd.toml", config.to_string());
     }
@@ -63,14 +60,12 @@ impl Folder {
         fs::remove_file(self.at(name)).unwrap();
     }
 
-    /// Creates a command that runs in this folder.
     pub(crate) fn robotsd(&self) -> Command {
         let mut command = robotsd();
         command.current_dir(self.path());
         command
     }
 
-    /// Runs robotsd with these arguments.
     pub(crate) fn run(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
         run(self.robotsd().args(arguments))
     }

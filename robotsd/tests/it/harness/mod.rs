@@ -1,5 +1,5 @@
 //! What all tests are built on: robotsd as a process, a config, a folder with a site, a client and
-//! an upstream. Reports and log lines are JSON values.
+//! an upstream. Reports and log lines are JSON values. Also the usual types of `std`.
 
 #[path = "../../../../src/source/evidence/tests/certificate.rs"]
 mod certificate;
@@ -10,6 +10,18 @@ mod folder;
 mod load;
 mod origin;
 mod process;
+
+pub(crate) use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use std::fs;
+pub(crate) use std::io::{BufRead, BufReader, Read, Write};
+pub(crate) use std::net::{SocketAddr, TcpListener, TcpStream};
+pub(crate) use std::os::unix::fs::PermissionsExt;
+pub(crate) use std::path::{Path, PathBuf};
+pub(crate) use std::process::{Command, Stdio};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+pub(crate) use std::sync::{Arc, Mutex};
+pub(crate) use std::thread;
+pub(crate) use std::time::{Duration, Instant, SystemTime};
 
 pub(crate) use serde_json::{Value, json};
 

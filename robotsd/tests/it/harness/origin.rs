@@ -108,8 +108,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Creates an upstream that responds to every request with 200. The body is the head of the
-    /// request.
+    /// Creates an upstream that responds with 200. The body is the head of the request.
     pub(crate) fn start() -> Self {
         Self::answering(|asked| response("200 OK", &[], &asked.head))
     }
@@ -135,8 +134,7 @@ impl Origin {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), Some(tls), (status, text), |shown, _| shown)
     }
 
-    /// Creates an upstream that serves this robots.txt, and responds to all other requests with
-    /// 200.
+    /// Creates an upstream that serves this robots.txt, and 200 for all other requests.
     pub(crate) fn publishing(status: u16, robots: &str) -> Self {
         Self::publishing_on(TcpListener::bind("127.0.0.1:0").unwrap(), status, robots)
     }
@@ -275,8 +273,7 @@ impl Script {
                 Reply::Octets(_) => {}
                 Reply::Last(_) => drop(raw.map(|raw| raw.shutdown(Shutdown::Write))),
                 Reply::Reset(_) => {
-                    // Without this delay, the reset could discard what was sent before the client
-                    // has read it.
+                    // Without this delay, the reset could discard what was sent.
                     std::thread::sleep(Duration::from_millis(50));
                     let _ = raw.map(|raw| socket2::SockRef::from(raw).set_linger(Some(Duration::ZERO)));
                 }
@@ -296,9 +293,8 @@ impl Script {
     }
 }
 
-/// Returns a loopback address for a server that starts later. Its port is below the ports that
-/// Linux assigns for port 0. Until this process ends, a locked file reserves the port, so that no
-/// other test gets it.
+/// Returns a loopback address for a server that starts later. Linux does not assign its port for
+/// port 0. Until this process ends, a locked file reserves the port, so that no other test gets it.
 pub(crate) fn free() -> SocketAddr {
     static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let folder = std::env::temp_dir().join("robotsd-test-ports");

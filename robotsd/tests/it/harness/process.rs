@@ -21,8 +21,7 @@ pub(crate) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +htt
 pub(crate) fn robotsd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
     command.current_dir(project(""));
-    // A config without `[admin]` uses a socket in this folder. Otherwise, it would use the socket
-    // of a real installation.
+    // Configs without `[admin]` use a socket here, not that of a real installation.
     command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
     command.env_remove("ROBOTSD_CONFIG").env_remove("ROBOTSD_ADMIN");
     command
@@ -99,9 +98,8 @@ pub(crate) fn ended(command: &mut Command, input: &[u8]) -> Ended {
     let (done, output) = std::sync::mpsc::channel();
     // The pipes are read while the process runs. Otherwise, a long output would block the process.
     std::thread::spawn(move || done.send(child.wait_with_output()));
-    // Other programs may need long. For example, promtool takes 13 s of processor time for the
-    // shipped rules, which can be two minutes while other tests run. This limit still detects a
-    // command that hangs.
+    // promtool, for example, takes 13 s of processor time for the shipped rules, which can be two
+    // minutes while other tests run. This limit still detects a command that hangs.
     let output = output.recv_timeout(PATIENCE * 5).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
     output.into()
 }
@@ -130,7 +128,6 @@ impl Running {
         Self::spawn(robotsd().args(["serve", "--config"]).arg(config))
     }
 
-    /// Starts a command that is, or becomes, robotsd.
     pub(crate) fn spawn(command: &mut Command) -> Self {
         // This also covers commands that start robotsd through a shell, and callers that do not set
         // the folder.
@@ -159,7 +156,6 @@ impl Running {
         running
     }
 
-    /// Waits for a line of the log that has this event and fits.
     pub(crate) fn wait_for_event(&self, event: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let found = || self.log.lock().unwrap().iter().find(|line| line["event"] == event && fits(line)).cloned();
         wait_for(&format!("the event {event}"), found)
@@ -188,7 +184,6 @@ impl Running {
         self.all(event).iter().filter(|line| fits(line)).count()
     }
 
-    /// Returns the names of all events in the log so far.
     pub(crate) fn event_names(&self) -> std::collections::BTreeSet<String> {
         self.log.lock().unwrap().iter().filter_map(|line| line["event"].as_str().map(str::to_owned)).collect()
     }
@@ -212,7 +207,6 @@ impl Running {
         exchange(self.address, request)
     }
 
-    /// Returns the address of the admin interface.
     pub(crate) fn admin(&self) -> SocketAddr {
         let listening = self.wait_for_message("admin-listening", "http://");
         message(&listening).trim_start_matches("http://").split(' ').next().unwrap().parse().unwrap()
@@ -232,13 +226,11 @@ impl Running {
         file.map(field).unwrap_or_default()
     }
 
-    /// Runs a command for this process.
     pub(crate) fn command(&self, arguments: &[&str]) -> Ended {
         run(robotsd().args(arguments).arg("--admin").arg(self.admin().to_string()))
     }
 
-    /// Runs a command, and returns its report. The command may exit with status 1, for example if a
-    /// version is pending.
+    /// Runs a command, and returns its report. Status 1 is allowed, as for a pending version.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let ended = self.command(&[arguments, &["--json"]].concat());
@@ -270,8 +262,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Stops every thread of the process. The kernel still accepts connections, but nothing is
-    /// answered.
+    /// Stops all threads. The kernel still accepts connections, but nothing is answered.
     pub(crate) fn freeze(&self) {
         stop(self.id());
     }
@@ -310,8 +301,7 @@ pub(crate) fn signal(name: &str, process: u32) -> bool {
     output.status.success()
 }
 
-/// Stops every thread of a process. A thread stops when it next runs, so this waits for all of them
-/// if the system shows their states.
+/// Stops a process, and waits for all of its threads if the system shows their states.
 pub(crate) fn stop(process: u32) {
     signal("STOP", process);
     let is_stopped = |task: fs::DirEntry| {
@@ -329,7 +319,6 @@ pub(crate) fn is_alive(process: u32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
-/// Returns the message of a line of the log.
 pub(crate) fn message(line: &Value) -> &str {
     line["message"].as_str().unwrap()
 }
@@ -354,13 +343,11 @@ pub(crate) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// Waits until a condition is true.
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     wait_for(what, || holds().then_some(()));
 }
 
-/// Replaces a file atomically, as editors and deployments do: writes the new file next to it and
-/// renames it.
+/// Replaces a file atomically, as editors do: writes the new file next to it and renames it.
 pub(crate) fn replace_file(path: &Path, text: impl AsRef<[u8]>) {
     let aside = path.with_extension("new");
     fs::write(&aside, text).unwrap();

@@ -1,9 +1,6 @@
 //! Tests the Kubernetes manifests: the configs in them, their references to each other, and whether
 //! they are valid by published schemas.
 
-use std::path::PathBuf;
-use std::process::Command;
-
 use super::programs::{python_with, skip};
 use crate::harness::*;
 
@@ -25,8 +22,7 @@ fn block(manifest: &str, name: &str) -> String {
     lines.map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(""))).collect()
 }
 
-/// Adapts the config to this machine: its ports are free ones, and its state is in a folder next to
-/// it.
+/// Adapts the config to this machine: its ports are free, and its state is in a folder next to it.
 fn local(config: &str) -> String {
     let ports = ["0.0.0.0:8080", "0.0.0.0:9180", "127.0.0.1:9145", "0.0.0.0:9146"];
     let config = ports.iter().fold(config.to_owned(), |config, port| config.replace(port, "127.0.0.1:0"));
@@ -55,8 +51,7 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
         let expected = ["ConfigMap", "StatefulSet", "Service", "Service", "PodDisruptionBudget", "NetworkPolicy"];
         assert_eq!(kinds, expected, "{name}");
         let pods = documents[1];
-        // Every port that a pod opens must belong to a listener, and every named port must exist in
-        // the pod.
+        // Every port that a pod opens must belong to a listener, and named ports must exist.
         for port in pods.split("containerPort: ").skip(1) {
             let port = port.split([' ', '}', '\n']).next().unwrap();
             assert!(config.contains(&format!("0.0.0.0:{port}\"")), "{name}: no listener has the port {port}");

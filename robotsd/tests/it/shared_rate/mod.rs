@@ -1,11 +1,8 @@
-//! Tests buckets that replicas share, with real stores. The stores work, hang, die, lose data, or
-//! return wrong data.
+//! Buckets that replicas share. Real stores work, hang, die, lose data, or return wrong data.
 
 pub(super) mod nodes;
 mod processes;
 pub(super) mod server;
-
-use std::time::{Duration, Instant};
 
 use robotsd::shared_rate::{
     SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreCount, StoreNodes, StoreSettings, StoreUrl, StoreUsage,
@@ -21,8 +18,7 @@ fn settings(url: &str) -> StoreSettings {
     StoreSettings::new(StoreUrl::new(url).unwrap())
 }
 
-/// Returns settings with which no response of a working store comes too late, however busy the
-/// machine is.
+/// Returns settings with which no response of a working store comes too late, on a busy machine.
 fn patient(store: &StoreServer) -> StoreSettings {
     StoreSettings { deadline: PATIENCE, ..settings(&store.url()) }
 }
@@ -113,7 +109,6 @@ fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
     });
 }
 
-/// A site that only observes does not wait for the store, but all replicas must count its requests.
 #[test]
 fn recorded_requests_are_counted_without_waiting() {
     each_store(async |name, store| {
@@ -137,8 +132,7 @@ fn recorded_requests_are_counted_without_waiting() {
     });
 }
 
-/// Sends requests until the store is used again, or until it is no longer used. None of them may be
-/// denied.
+/// Sends requests until the store is used again, or no longer used. None may be denied.
 async fn until(rate: &SharedRate, what: &str, name: &str, ends: impl Fn(&SharedRate, SharedVerdict) -> bool) {
     let (start, mut slowest) = (Instant::now(), Duration::ZERO);
     loop {
@@ -250,11 +244,8 @@ fn a_store_that_forgets_its_scripts_is_given_them() {
         back(&rate, name).await;
         let report = rate.report();
         let want = (0, 0, StoreUsage::Used);
-        assert_eq!(
-            (report.counts.of(StoreCount::Failed), report.counts.of(StoreCount::Outages), report.usage),
-            want,
-            "{name}: {report:?}"
-        );
+        let found = (report.counts.of(StoreCount::Failed), report.counts.of(StoreCount::Outages), report.usage);
+        assert_eq!(found, want, "{name}: {report:?}");
     });
 }
 
@@ -274,8 +265,7 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 
 #[tokio::test]
 async fn an_invalid_response_denies_nothing() {
-    // The first responses on a connection are about the client's name. The later ones are not
-    // results of the script.
+    // The first responses on a connection are about the name. The later ones are not of the script.
     let answers: [(&[u8], bool); 8] = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
         (b":9999999999999\r\n", false),
@@ -313,8 +303,7 @@ fn move_clock(store: &StoreServer, numbers: usize, seconds: u64) {
     assert_eq!(store.send(&format!("SET {key} \"{moved}\" EX 1000")), "+OK");
 }
 
-/// Creates a bucket, which is the only one in the store. A replica has taken this many requests
-/// from it.
+/// Creates a bucket, the only one in the store. A replica has taken this many requests from it.
 async fn spent(store: &StoreServer, name: &str, bucket: SharedBucket, requests: u32) {
     store.send("FLUSHALL");
     let rate = replica(patient(store));
@@ -337,8 +326,7 @@ async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedV
 #[test]
 fn a_store_whose_clock_goes_back_denies_nobody() {
     each_store(async |name, store| {
-        // One bucket is empty, and one has a single request left, which a wrong clock could take
-        // away.
+        // One bucket is empty, and one has one request left, which a wrong clock could take away.
         for requests in [20, 19] {
             spent(&store, name, slow(), requests).await;
             move_clock(&store, usize::MAX, SLOW.as_secs() * 2 / 3);
@@ -393,8 +381,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
     });
 }
 
-/// With a local bucket, a client never waits longer than one interval. The same must hold with a
-/// store.
+/// A client never waits longer than one interval. This must hold with a store, too.
 #[test]
 fn nobody_waits_longer_than_an_interval_whatever_the_store_contains() {
     each_store(async |name, store| {
@@ -425,8 +412,6 @@ async fn a_password_is_sent_and_never_shown() {
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
 
-/// If the user of the store may not run a command, the message must name the command and the
-/// permission that is needed.
 #[test]
 fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     each_store(async |name, store| {

@@ -1,11 +1,6 @@
-//! Tests stores with several servers: a name with several addresses, and a cluster with three
-//! nodes, of which one dies.
+//! Stores with several servers: a name with several addresses, and a cluster that loses a node.
 
 use crate::harness::*;
-use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use robotsd::shared_rate::{SharedRate, StoreNodes, StoreSettings};
 
@@ -80,8 +75,7 @@ fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
     });
 }
 
-/// Three nodes, each with a third of the slots. They serve their slots even if other nodes are
-/// down.
+/// Three nodes, each with a third of the slots. They serve them even if other nodes are down.
 pub(crate) struct Cluster(pub(crate) Vec<StoreServer>);
 
 /// The first slot of each node, and the number of slots.

@@ -1,9 +1,5 @@
 //! Tests three processes that serve a site and share a store.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
 use super::server::{StoreServer, any_store, each_program};
 use crate::harness::*;
 
@@ -31,7 +27,6 @@ fn using(config: &Config) -> (Folder, Running) {
     (folder, running)
 }
 
-/// Returns the status of the rate store.
 fn store_of(folder: &Folder) -> Value {
     folder.with_config(&["status", "--json"]).json()["rate_store"].take()
 }
@@ -42,7 +37,6 @@ fn count(store: &Value, counts: &str, kind: &str) -> usize {
     usize::try_from(found["count"].as_u64().unwrap()).unwrap()
 }
 
-/// Returns a count from the status of the rate store.
 pub(crate) fn counted(folder: &Folder, counts: &str, kind: &str) -> usize {
     count(&store_of(folder), counts, kind)
 }
@@ -113,13 +107,11 @@ fn exactly_a_burst_passes_three_processes() {
             let store = StoreServer::start(program).ready();
             let rate = in_store(&store);
             let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "30", "burst = 20", &rate)).collect();
-            // There are so many requests that each process would let a whole burst pass if it
-            // counted alone.
+            // So many that each process would let a whole burst pass if it counted alone.
             let Hammered { passed, longest, .. } = hammer(&replicas, ask, |request, _| request < 30);
             let allowed = 20 + usize::try_from(longest.as_secs() / 30).unwrap();
             let alone: usize = replicas.iter().map(|(folder, _)| counted(folder, "requests", "alone")).sum();
-            // The store may have counted a request although it was decided without the store's
-            // response.
+            // The store may have counted a request although it was decided without its response.
             assert!(passed <= allowed + alone, "{name}: {passed} of {allowed} passed, {alone} without the store");
             assert!(passed + alone >= 20, "{name}: {passed} passed, {alone} without the store");
             (store, replicas)
@@ -137,8 +129,7 @@ fn exactly_a_burst_passes_three_processes() {
     });
 }
 
-/// The mode of the site allows no refusals, so no request waits for the store. The store must still
-/// count them.
+/// Without refusals, no request waits for the store. It must still count them.
 #[test]
 fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
     let Some(store) = any_store() else { return };
@@ -183,8 +174,7 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
     let start = Instant::now();
     assert_eq!(hosts.map(|host| status(&one.1, host)), [200; 3]);
     let again = [&one, &other].map(|(_, running)| hosts.map(|host| status(running, host)));
-    // On a busy machine, a process may decide without the store. The next request may also be
-    // allowed already.
+    // On a busy machine, a process may decide without the store. The next request may be allowed.
     let is_due = start.elapsed() >= Duration::from_secs(20);
     let is_alone = [&one, &other].iter().any(|(folder, _)| counted(folder, "requests", "alone") > 0);
     if !is_due && !is_alone {
@@ -249,8 +239,7 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
         store_of(&folder)["state"] == "used"
     });
     wait_until("no problem", || folder.with_config(&["status", "--problems"]).code == Some(0));
-    // If a new config has no store, the store must not be used from the next request on. Another
-    // store starts with full buckets.
+    // Without a store in a new config, it is not used at once. Another has full buckets.
     folder.configure(config("burst = 1000", ""));
     wait_until("no store", || store_of(&folder).is_null());
     pass();

@@ -5,12 +5,7 @@
 //! `ROBOTSD_BESIDE_BIN` names. If one is missing, its tests are skipped with a message; in CI they
 //! fail.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr};
 
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -30,12 +25,10 @@ pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
     here
 }
 
-/// Returns the path of any available program, for tests that do not depend on which one it is.
 pub(super) fn any() -> Option<PathBuf> {
     programs().pop().map(|(_, program)| program)
 }
 
-/// Starts a server of any available program.
 pub(crate) fn any_store() -> Option<StoreServer> {
     any().map(|program| StoreServer::start(&program).ready())
 }
@@ -103,7 +96,6 @@ impl StoreServer {
         (self.ip, self.port).into()
     }
 
-    /// Waits until the server responds.
     pub(crate) fn ready(self) -> Self {
         wait_until("a store", || self.try_send("PING").is_some_and(|said| said == "+PONG"));
         self
@@ -171,8 +163,7 @@ fn spawn(program: &Path, folder: &Path, arguments: &[String]) -> KillOnDrop {
     KillOnDrop(command.stdout(Stdio::null()).spawn().unwrap())
 }
 
-/// Starts a server that answers everything with these bytes. After that, it closes or keeps the
-/// connection.
+/// Starts a server that answers with these bytes. Then it closes or keeps the connection.
 pub(super) fn played(answer: &'static [u8], closes: bool) -> SocketAddr {
     answering(move |_| (answer.to_vec(), closes))
 }

@@ -1,7 +1,4 @@
-//! A crawler's connection. It sends requests as bytes, one after the other, and reads whole
-//! responses.
-
-use std::net::SocketAddr;
+//! A crawler's connection. It sends requests as bytes one by one, and reads whole responses.
 
 use crate::harness::*;
 
@@ -17,8 +14,7 @@ pub(super) struct Client<'c> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Greeting {
     None,
-    /// An OPTIONS request. robotsd's fast path does not handle it, so all later requests on the
-    /// connection use the other code path.
+    /// An OPTIONS request. It makes the connection leave the fast path.
     Options,
 }
 

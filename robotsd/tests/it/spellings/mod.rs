@@ -16,9 +16,7 @@ mod harmless;
 mod target;
 mod upstream;
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use tower_robots::rules::RequestPath;
 
@@ -35,8 +33,7 @@ const MARKER: &str = "PRIVATE-CONTENT";
 const PUBLIC: [&str; 6] =
     ["/index.html", "/pub/x", "/private/pub/y", "/docs/a.html", "/wiki/Talk:Foo", "/.well-known/x"];
 
-/// Returns the number of random spellings per page: 25, or 200 with `ROBOTSD_LONG`, or for a longer
-/// search the value of `SPELLINGS`.
+/// Random spellings per page: 25, 200 with `ROBOTSD_LONG`, or `SPELLINGS`.
 fn by_chance() -> usize {
     let usual = if is_long() { 200 } else { 25 };
     std::env::var("SPELLINGS").map_or(usual, |count| count.parse().expect("SPELLINGS is a number"))
@@ -94,8 +91,7 @@ struct Bypass {
     served: String,
 }
 
-/// Sends every spelling of every page to every upstream. Fails if a crawler receives a private
-/// page.
+/// Sends each spelling of each page to every upstream. Fails if a crawler receives a private page.
 fn attack(upstreams: &[Upstream]) {
     if upstreams.is_empty() {
         return;
@@ -174,8 +170,7 @@ fn attack_one(
             turn += 1;
             let agent = [GPTBOT, CRAWLER][turn % 2];
             let reply = clients[(turn / 2) % 2].get(&target, agent);
-            // A rule for `/private/` does not cover `/private`, but some servers have the same page
-            // there.
+            // A rule for `/private/` does not cover `/private`, but some servers serve it, too.
             let is_another = reply.body.contains("index.html") && !target::ends_as_folder(&target);
             if reply.body.contains(MARKER) && !is_another {
                 note(&format!("{family:?}"), "GET", &target, &page.rule, &reply.body);

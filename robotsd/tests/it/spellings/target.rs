@@ -8,16 +8,13 @@ use std::collections::BTreeMap;
 /// A page that a rule disallows.
 pub(super) struct Page {
     pub(super) rule: String,
-    /// The decoded path.
     pub(super) path: String,
 }
 
 /// The technique that a spelling uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Family {
-    /// Nothing but escapes.
     Escapes,
-    /// Path parameters.
     Parameters,
     /// A path that begins like a host, or an absolute URL.
     Authority,
@@ -58,8 +55,7 @@ impl Numbers {
     }
 }
 
-/// Returns the path of the page with all bytes escaped except unreserved ones. Every server
-/// understands this spelling.
+/// The path of the page with all bytes escaped except unreserved ones. Every server understands it.
 pub(super) fn canonical(page: &Page) -> Vec<u8> {
     write(&page.path, |octet| if is_unreserved(octet) { Hex::Raw } else { Hex::Upper })
 }
@@ -106,8 +102,7 @@ enum Hex {
 fn write(path: &str, escape: impl Fn(u8) -> Hex) -> Vec<u8> {
     let mut out = Vec::new();
     for octet in path.bytes() {
-        // A slash is a separator, so it is not escaped here. Escaping slashes is a technique of its
-        // own.
+        // A slash is a separator, so it is not escaped here. Escaping it is a technique of its own.
         match if octet == b'/' { Hex::Raw } else { escape(octet) } {
             Hex::Raw => out.push(octet),
             Hex::Upper => out.extend(format!("%{octet:02X}").bytes()),
@@ -122,7 +117,6 @@ const fn is_unreserved(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Reports whether a byte must be escaped in a target.
 const fn must_be_escaped(octet: u8) -> bool {
     matches!(octet, b'%' | b'?' | b'#' | b'\\' | 0..=0x20 | 0x7F..)
 }
@@ -142,8 +136,7 @@ fn is_another_page(page: &Page, target: &[u8]) -> bool {
     target.contains(&b'?') || last_segment(target).is_empty()
 }
 
-/// Reports whether every server takes the end of a target for a folder, because it is a slash or a
-/// dot segment.
+/// Whether every server takes the end of a target for a folder: a slash or a dot segment.
 pub(super) fn ends_as_folder(target: &[u8]) -> bool {
     matches!(&*last_segment(target), "" | "." | "..")
 }
@@ -188,8 +181,7 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
     }
 }
 
-/// Returns the places between the segments of a path. Each is in front of a slash; the last one is
-/// the end of the path.
+/// Returns the places between the segments of a path. Before each slash, and at the end.
 fn places(path: &str) -> impl Iterator<Item = usize> {
     path.match_indices('/').map(|(at, _)| at).chain([path.len()])
 }
@@ -236,8 +228,7 @@ fn authorities(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         add(format!("{slashes}{}", raw.trim_start_matches('/')).into_bytes());
         add(format!("{slashes}{raw}").into_bytes());
     }
-    // In an absolute URL, robotsd uses the host to choose the site, so the test inserts the right
-    // host.
+    // In an absolute URL, robotsd uses the host to choose the site, so the right host is inserted.
     for start in r"http://{host} HTTP://{host} http://{host}:80 http://{host}/ http://{host}//h http://{host}/x/.."
         .split_whitespace()
     {
@@ -275,8 +266,7 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
             add(format!("{start}{target}").into_bytes());
         }
     }
-    // As in E5 of the issue: only a server that counts empty segments removes the part in front of
-    // the page.
+    // As in E5 of the issue: only by counting empty segments is the part in front removed.
     let (folder, name) = raw.rsplit_once('/').unwrap();
     for between in ["//a//../../", "//a/..//../", "/%2Fa//../../", "///..//../"] {
         add(format!("/{folder}{between}{name}").into_bytes());
@@ -284,8 +274,7 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         add(format!("/x/%2e%2e/{folder}{between}{name}").into_bytes());
         add(format!("/x/../{folder}{between}{name}").replace("..", "%2E%2E").into_bytes());
     }
-    // Until its dot segments are resolved, such a path is public by a longer rule, or is never
-    // judged.
+    // Until its dot segments are resolved, such a path is public by a longer rule, or never judged.
     for start in ["/private/pub/../..", "/private/pub//../../..", "/private/pub/%2e%2e/..", "/private/pub/..;/..;"] {
         add(format!("{start}{raw}").into_bytes());
     }

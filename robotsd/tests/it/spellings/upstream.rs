@@ -1,19 +1,12 @@
 //! Starts the upstreams. They are real servers, each with the same files at the same paths.
 
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Command;
-use std::time::Instant;
-
 use super::super::daemon::{Daemon, find, free_ports};
 use crate::harness::*;
 
 /// A kind of server that a site behind robotsd may have.
 pub(super) struct Server {
     pub(super) name: &'static str,
-    /// Programs, in the order in which they are started. The last one listens on `{port}`, and the
-    /// others on `{helper}`.
+    /// Programs in their order. The last one listens on `{port}`, the others on `{helper}`.
     programs: &'static [Program],
     /// Files of `upstreams/`, and where they are put in the folder of the server.
     files: &'static [(&'static str, &'static str)],
@@ -157,8 +150,7 @@ pub(super) fn start(servers: &'static [Server], tree: &Path) -> Vec<Upstream> {
 
 impl Upstream {
     fn start(server: &Server, tree: &Path, mut ports: Vec<u16>) -> Self {
-        // A free port may be taken by another program before the server uses it. In that case,
-        // other ports are tried.
+        // A free port may be taken before it is used. Then others are tried.
         for _ in 0..5 {
             let files = readable_folder();
             let (port, helper) = (ports[0], ports[1]);

@@ -1,7 +1,5 @@
 //! Tests new processes that end while the previous process drains.
 
-use std::net::{SocketAddr, TcpStream};
-
 use super::{ASK, LONG_DRAIN, Upgraded};
 use crate::harness::*;
 

@@ -5,15 +5,6 @@ mod deaths;
 mod saturation;
 mod throughout;
 
-use std::fs;
-use std::io::Read;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
-
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -75,12 +66,10 @@ impl Upgraded {
         u32::try_from(self.json(&["status"])["pid"].as_u64().unwrap()).unwrap()
     }
 
-    /// Upgrades, and returns how the command ended.
     fn upgrade(&self) -> Ended {
         self.command(&["upgrade"])
     }
 
-    /// Upgrades, which must succeed, and returns the output of the command.
     fn upgraded(&self) -> String {
         self.upgrade().succeeded()
     }
@@ -99,8 +88,7 @@ impl Upgraded {
         self.replace_program("#!/bin/sh\nprintf '{\"say\":\"prepared\"}' >&0\nexec sleep 600\n");
     }
 
-    /// Waits until the first process that was started for an upgrade has received all resources.
-    /// Returns its ID.
+    /// Waits until the first process of an upgrade has received all resources. Returns its ID.
     fn opening(&self) -> u32 {
         let process = wait_for("the new process", || self.started().first().copied());
         let lock = fs::File::open(self.path("state/lock")).unwrap();
@@ -137,8 +125,7 @@ impl Drop for Upgraded {
     }
 }
 
-/// Sends requests on one connection after another. Each connection is used until a response says
-/// that it is the last one.
+/// Sends requests on one connection after another. Each is used until its last response.
 fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c AtomicUsize) -> Client<'c> {
     let mut open = None;
     Box::new(move || {
@@ -300,16 +287,14 @@ fn switch_history_and_board_survive_an_upgrade() {
     }
     upgraded.command(&["enforce", "on"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 403);
-    // Seven requests were refused, three passed while the switch was off, and another one was
-    // refused. Each must be counted once.
+    // Seven refused, three passed while off, another one refused: each counts once.
     let board = upgraded.json(&["board"]);
     wait_until("every request on the board", || disallowed(&upgraded) >= 8);
     assert!(disallowed(&upgraded) <= 11, "{board}");
     assert_eq!(upgraded.json(&["status"])["problems"], json!([]));
 }
 
-/// Checks the messages about a failed upgrade in the command, the log and the status. The previous
-/// process must continue.
+/// A failed upgrade is in output, log and status. The previous process must continue.
 fn fails(upgraded: &Upgraded, want: &str) {
     let before = upgraded.process();
     let said = upgraded.upgrade().ends_with(1).out;
@@ -459,8 +444,7 @@ fn a_supervisor_learns_of_the_new_process() {
     assert!(ready.starts_with("READY=1\n"), "{ready}");
     upgraded.upgraded();
     let process = upgraded.process();
-    // The new process itself sends this. A supervisor that accepts messages only from the main
-    // process ignores it.
+    // The new process itself sends this. A supervisor may ignore it.
     assert_eq!(hears(), ready);
     assert_eq!(hears(), format!("MAINPID={process}\n{ready}WATCHDOG=1\n"));
 }

@@ -1,10 +1,7 @@
 //! Tests an upgrade while all connection slots are taken and more connections wait, and an upgrade
 //! that is requested twice.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::deaths::sent;
 use super::{LONG_DRAIN, Upgraded, asked_for_large, download_slowly};
@@ -89,8 +86,7 @@ fn an_upgrade_under_saturation_answers_everyone_who_waits() {
         let before = upgraded.process();
         upgraded.upgraded();
         assert_ne!(upgraded.process(), before);
-        // The new process has slots of its own. For each worker, the previous process has a
-        // connection that waits for a slot there.
+        // For each worker, a connection of the old process waits for a slot in the new one.
         wait_until("those in the queue", || answered.load(Ordering::Relaxed) >= WAITING - 2);
     });
 }

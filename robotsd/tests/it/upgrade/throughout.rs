@@ -1,17 +1,12 @@
 //! Tests clients that connect and send requests all the time, while new processes are killed before
 //! they serve. The times of the kills are random but reproducible.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::io::ErrorKind;
 
 use super::{ASK, Upgraded};
 use crate::harness::*;
 
-/// Maximum time after which a new process is stopped, in milliseconds. Most processes do not serve
-/// by then.
+/// Latest moment at which a new process is stopped, in milliseconds. Most do not serve by then.
 const LATEST: u64 = 120;
 
 /// How long the previous process may need to read what a process has sent before it was stopped.
@@ -24,8 +19,7 @@ struct Tally {
     answered: AtomicUsize,
     /// Connections that could not be opened.
     refused: AtomicUsize,
-    /// Connections that were cut off because the process that had accepted them died, after a
-    /// request and before one.
+    /// Connections that were cut off when their process died, after a request and before one.
     died_with_request: AtomicUsize,
     died_without: AtomicUsize,
     /// Connections that were cut off although no process died that could have accepted them.
@@ -53,8 +47,7 @@ impl Tally {
     /// Records that a connection was cut off. It was opened at this time.
     fn note(&self, opened: Instant, sent: Sent) {
         let now = Instant::now();
-        // If a kill is in progress, its end is not known yet, but its client may have noticed it
-        // already.
+        // If a kill is in progress, its end is not known yet, but its client may have noticed it.
         let death = wait_for("the end of a kill", || {
             let death = *self.death.lock().unwrap();
             death.is_none_or(|(_, end)| end <= Instant::now()).then_some(death)
@@ -105,8 +98,7 @@ impl Tally {
         }
     }
 
-    /// Sends requests on one connection after another. Each connection is used until a response
-    /// says that it is the last one.
+    /// Sends requests on one connection after another. Each is used until its last response.
     fn keep_asking(&self, address: SocketAddr) -> Client<'_> {
         let mut open = None;
         Box::new(move || {
@@ -161,8 +153,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
     };
     let moment = moment(seed);
     std::thread::sleep(Duration::from_millis(moment));
-    // The process sends nothing any more. Once its messages have been read, it is known whether it
-    // is killed before it serves.
+    // Its messages tell whether it is killed before it serves.
     stop(new);
     std::thread::sleep(HEARD);
     let has_served = has_served();

@@ -1,5 +1,4 @@
-//! Tests with broken or misconfigured networks. Claims are then not refuted, and the status reports
-//! which evidence is missing.
+//! In broken networks, claims are not refuted, and the status reports missing evidence.
 
 use hickory_resolver::proto::op::ResponseCode;
 
@@ -28,8 +27,7 @@ fn list() -> String {
 }
 
 impl Network {
-    /// Starts a network whose list server sends the response `list`, and whose DNS server is
-    /// configured by `set`.
+    /// Starts a network whose list server sends `list`; `set` configures its DNS server.
     fn start(list: impl Into<Vec<u8>>, set: impl FnOnce(&PlayedDns)) -> Self {
         let network = Self::start_with(list, LONG, set, |row, list| Crawler {
             ranges: vec![list],
@@ -176,8 +174,7 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
 
 #[test]
 fn a_resolver_that_says_no_to_everything_refutes_no_request() {
-    // With split DNS, or if the resolver has no access to the internet, the list cannot be fetched,
-    // either.
+    // With split DNS, or without the internet, the list cannot be fetched, either.
     let network = Network::start(nothing(), |_| {});
     for address in [GENUINE, IMPOSTOR] {
         assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
@@ -281,8 +278,7 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
 
 #[test]
 fn a_resolver_with_an_internal_view_refutes_no_request() {
-    // The resolver returns names of its own network for all addresses. Or it returns no names for
-    // addresses outside its network.
+    // The resolver returns names of its own network for all addresses. Or it has none for others.
     for view in [ptr(&["gateway.corp.example"]), Played::Code(ResponseCode::NXDomain), Played::Records(Vec::new())] {
         let network = Network::of_names(LONG, |dns| {
             dns.names(GENUINE, view.clone()).names(IMPOSTOR, view.clone());

@@ -7,7 +7,6 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// A certificate authority of the test.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -22,19 +21,16 @@ impl Authority {
         self.0.pem()
     }
 
-    /// Signs a certificate, and returns it with its key.
     pub(crate) fn sign(&self, params: &CertificateParams) -> (Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, &self.0).unwrap(), key)
     }
 }
 
-/// Returns the parameters of a certificate for these names.
 pub(crate) fn certificate_for(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
 }
 
-/// Returns the settings of a server with this certificate.
 pub(crate) fn server_config((certificate, key): &(Certificate, KeyPair)) -> ServerConfig {
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();

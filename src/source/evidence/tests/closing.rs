@@ -1,5 +1,4 @@
-//! The server side of a TLS connection. It sends close_notify when it is dropped, as TLS servers
-//! should.
+//! The server side of a TLS connection. It sends close_notify when dropped, as TLS servers should.
 
 use std::io::{Read, Result, Write};
 use std::net::TcpStream;

@@ -40,8 +40,7 @@ impl Followed {
         }
     }
 
-    /// Returns the identity of a request that is signed with the first key. Its `User-Agent` does
-    /// not name a crawler.
+    /// Returns the identity of a request that is signed with the first key. It names no crawler.
     fn identity(&self, fields: &[(&str, String)]) -> Identity {
         self.identity_at("example.com", fields)
     }
@@ -146,8 +145,7 @@ fn a_proxy_that_changes_the_host_refutes_no_request_by_a_signature() {
     let suspects = followed.verifier.status().suspects;
     assert_eq!((suspects.len(), suspects[0].method), (1, IdentityMethod::Signature));
     assert_eq!(suspects[0].crawler, "", "the requests name no crawler");
-    // A valid signature was seen on this path. A request with an invalid signature is therefore
-    // from an impostor.
+    // A valid signature was seen on this path. Invalid signatures are of impostors.
     is("example.com", Identity::Verified(IdentityMethod::Signature));
     is("inner.example", Identity::Refuted(Refutation::BadSignature));
     assert_eq!(followed.verifier.status().suspects, []);

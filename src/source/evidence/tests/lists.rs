@@ -129,8 +129,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     until("the list", || (followed.status().origin == Some("fetched")).then_some(()));
     followed.clock.go_back(2 * HOUR);
     assert_eq!(identity(INSIDE), verified);
-    // The new list is used a moment before the evidence version changes. Only then is the stored
-    // claim invalid.
+    // Only when the evidence version changes, a moment later, is the stored claim invalid.
     until("other evidence", || (identity(OUTSIDE) != verified).then_some(()));
 
     // In the new registry, the crawler has no list.
@@ -279,8 +278,7 @@ fn a_registry_that_changes_keeps_what_it_still_names() {
     assert_eq!(followed.verifier.status().lists.len(), 2);
 }
 
-/// If the network is down, one event reports all lists. Another event reports a copy of a list that
-/// the registry does not contain.
+/// If the network is down, one event reports all lists. Another one reports an unknown list.
 #[test]
 fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     let server = PlayedHttp::start(answer("503 Service Unavailable", "Retry-After: 0\r\n", ""));

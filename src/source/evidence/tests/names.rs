@@ -251,8 +251,7 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
         });
         let questions = || resolved.dns.asked().len();
         let begun = questions();
-        // A /24 has only 256 addresses, so all of them may already be known at the time of this
-        // check.
+        // A /24 has only 256 addresses, so all may be known at the time of this check.
         let many_wait = || resolved.verifier.status().waiting_names > 200 || questions() > begun + 200;
         until("claims that wait", || many_wait().then_some(()));
         until("questions about them", || (questions() > begun + 2).then_some(()));

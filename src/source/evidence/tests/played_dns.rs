@@ -15,14 +15,12 @@ pub(crate) enum Played {
     Records(Vec<RData>),
     Chain(&'static str, Vec<RData>),
     Code(ResponseCode),
-    /// There is no response.
     Silence,
     /// The response is truncated, even over TCP.
     Truncated,
 }
 
-/// A server over UDP and TCP. If no records were set for a name, the response is NXDOMAIN, or what
-/// [`unset`](Self::unset) has set.
+/// A server over UDP and TCP. Unset names are NXDOMAIN, or as [`unset`](Self::unset) says.
 #[derive(Clone)]
 pub(crate) struct PlayedDns {
     pub(crate) address: SocketAddr,
@@ -38,8 +36,7 @@ struct State {
 
 impl PlayedDns {
     pub(crate) fn start() -> Self {
-        // Both protocols need the same port. If it is in use for one of them, another port is
-        // tried.
+        // Both protocols need one port. If it is in use by one of them, another port is tried.
         let (udp, tcp) = (0..100)
             .find_map(|_| {
                 let udp = UdpSocket::bind("127.0.0.1:0").ok()?;

@@ -83,7 +83,6 @@ impl PlayedHttp {
     }
 }
 
-/// Returns a response with a body.
 pub(crate) fn answer(status: &str, fields: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
 }

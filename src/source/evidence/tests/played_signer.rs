@@ -20,8 +20,7 @@ pub(crate) fn keys(keys: &[&str]) -> String {
     answer("200 OK", "Cache-Control: max-age=600\r\n", &format!(r#"{{"keys":[{}]}}"#, keys.join(",")))
 }
 
-/// Returns the signature fields of a request to `example.com`, signed now, for 20,000 seconds, with
-/// the key of this directory.
+/// Signature fields of a request to `example.com`, signed now with this directory's key.
 pub(crate) fn signed(directory: &str, now: SystemTime) -> Vec<(&'static str, String)> {
     let created = now.duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
     let expires = created + 20_000;

@@ -180,8 +180,7 @@ fn the_last_good_registry_outlives_the_process() {
     assert!(saved.crawler("bingbot").is_none());
     drop(first);
 
-    // Without a network, the saved copy is used immediately, and its earlier acceptance is still
-    // valid.
+    // Without a network, the saved copy is used immediately, and its acceptance is still valid.
     let fetcher = Fetcher::new().expect("a thread");
     let builder = FollowedDocument::<Registry>::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
     let (registry, problem) = builder.start().expect("a registry");

@@ -132,8 +132,7 @@ fn a_folder_that_cannot_be_written_is_said() {
     assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
 }
 
-/// The resolver is queried again, because what it answered to the previous process proves nothing
-/// now.
+/// The resolver is queried again, because its answer to the previous process proves nothing now.
 #[test]
 fn a_restart_knows_an_address_that_proves_the_resolver() {
     let (dns, clock) = (PlayedDns::start(), TestClock::new());

@@ -34,7 +34,6 @@ type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 struct Signer {
     pair: Ed25519KeyPair,
     keyid: String,
-    /// The keys of the directory.
     keys: RefCell<FoundKeys>,
     results: SignatureResults,
 }
@@ -250,8 +249,7 @@ fn a_signature_holds_for_what_it_does_not_cover_unless_that_is_required() {
         for _ in 0..2 {
             assert_eq!(signer.check(&request, "8.8.8.8", CREATED), outcome, "{required:?} {covered}");
         }
-        // A signature that does not cover the required components is not checked, so it does not
-        // use up the limit of failing checks.
+        // A signature without the required components is not checked, and costs no limit.
         assert_eq!(signer.check(&request.altered(), "8.8.8.8", CREATED) == LACKING, outcome == LACKING);
     }
     for text in ["", "path", "@status", "@query-param", "@signature-params", "\"@path\"", "X", "@PATH", "a b"] {

@@ -54,8 +54,7 @@ impl World {
         self.cache.allows("OurBot", "/x", self.now)
     }
 
-    /// Returns what the crawler may fetch: `unknown`, `allow`, `disallow`, or the content of the
-    /// robots.txt.
+    /// Returns what the crawler may fetch: `unknown`, `allow`, `disallow`, or the content.
     fn reads(&self) -> String {
         match self.cache.permission(self.now) {
             CrawlerReading::Unknown => "unknown".into(),
@@ -329,7 +328,6 @@ fn a_clock_that_jumps_back_harms_nothing() {
     assert_eq!(world.status(500).reads(), "# a");
 }
 
-/// Tests every row of a table in the pages of the specification.
 #[test]
 fn the_specification_row_by_row() {
     let spec: Value =
@@ -379,8 +377,7 @@ fn the_specification_row_by_row() {
     }
 }
 
-/// A crawler that forgets to fetch again must notice: `allows` does not answer from an old copy
-/// forever.
+/// A crawler that forgets to fetch again must notice: `allows` does not trust an old copy forever.
 #[test]
 fn an_answer_that_is_not_fetched_again_allows_nothing() {
     const OPEN: &str = "User-agent: *\nDisallow: /private/\n";

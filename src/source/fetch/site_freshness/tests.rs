@@ -9,8 +9,7 @@ use super::*;
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A state machine, with a clock that only the test sets. Pauses are as short as their random part
-/// allows.
+/// A state machine, with a clock that only the test sets. Pauses are as short as possible.
 struct World {
     state: SiteFreshness,
     now: SystemTime,

@@ -1,5 +1,4 @@
-//! Tests that a redirect is checked by the address of the connection that it leads to. All
-//! simulated networks use loopback addresses.
+//! A redirect is checked by its connection's address. Simulated networks are on loopback.
 
 use crate::live::Mutex;
 use std::io::Write;
@@ -19,7 +18,6 @@ const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 71));
 const PRIVATE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 72));
 /// A loopback address for the simulated metadata service of a cloud.
 const LINK_LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 73));
-/// The loopback address of this machine.
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn class(address: IpAddr) -> AddressClass {
@@ -85,8 +83,7 @@ impl Server {
     }
 }
 
-/// Starts a public server and a loopback server with the same port. A name can then have both
-/// addresses.
+/// Starts a public server and a loopback server with the same port. A name can have both addresses.
 fn on_one_port() -> (Server, Server) {
     let bind = || {
         let public = TcpListener::bind((PUBLIC, 0)).expect("a port");
@@ -144,26 +141,9 @@ fn no_spelling_of_this_machine_is_reached_from_a_public_server() {
     let victim = Server::at(LOOPBACK);
     let port = victim.address.port();
     let fetcher = fetcher(by_system);
-    for host in [
-        "127.0.0.1",
-        "127.1",
-        "127.8.9.10",
-        "0",
-        "0.0.0.0",
-        "2130706433",
-        "0x7f000001",
-        "0x7f.1",
-        "017700000001",
-        "localhost",
-        "LOCALHOST.",
-        "[::1]",
-        "[::]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:0:0]",
-        "[::127.0.0.1]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-    ] {
+    let hosts = "127.0.0.1 127.1 127.8.9.10 0 0.0.0.0 2130706433 0x7f000001 0x7f.1 017700000001 localhost \
+        LOCALHOST. [::1] [::] [::ffff:127.0.0.1] [::ffff:0:0] [::127.0.0.1] [64:ff9b::7f00:1] [2002:7f00:1::]";
+    for host in hosts.split(' ') {
         for scheme in ["http:", ""] {
             let here = Server::at(PUBLIC).redirects_to(&format!("{scheme}//{host}:{port}/status"));
             let failed = outcome(&fetcher, &here.url()).expect_err(host);

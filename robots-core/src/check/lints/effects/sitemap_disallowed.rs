@@ -29,6 +29,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                     "line {line} disallows {pattern}: crawlers without a group of their own may not read the sitemap"
                 ),
             )
+            .related_to(line)
             .help_with(|| {
                 let path = RequestPath::new(sitemap.value);
                 Some(format!("add {}", Quoted(&[b"Allow: ", path.as_bytes()].concat())))

@@ -33,12 +33,14 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let (value, line) = (Quoted(name.value()), first.line());
         if known == group {
             sink.report(name.range(), format_args!("line {line} of the same group already names {value}"))
+                .related_to(line)
                 .help("remove one of the lines");
         } else {
             sink.report(
                 name.range(),
                 format_args!("{value} already has a group in line {line}: crawlers combine the two groups"),
             )
+            .related_to(line)
             .help(format_args!("move the rules to the group in line {line}"));
         }
     }

@@ -58,6 +58,7 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
         rule.range(),
         format_args!("line {line}{place} allows {pattern}: of two equally long patterns, the Allow rule decides"),
     )
+    .related_to(line)
     .help("remove the rule that you do not want");
 }
 

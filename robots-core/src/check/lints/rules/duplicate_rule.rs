@@ -32,6 +32,6 @@ fn run(_: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
             let other = Quoted(first.pattern());
             sink.report(rule.range(), format_args!("{pattern} matches the same paths as {other} in line {line}"))
         };
-        draft.help("remove one of the lines");
+        draft.related_to(line).help("remove one of the lines");
     }
 }

@@ -60,6 +60,7 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
                  matches the same paths"
             ),
         )
+        .related_to(line)
         .help("remove this rule, or make its pattern more specific, so that it is longer than the other one");
     }
 }

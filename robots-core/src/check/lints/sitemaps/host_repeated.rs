@@ -18,6 +18,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let Some((first, _)) = hosts.next() else { return };
     for (_, field) in hosts {
         sink.report(field.range(), format_args!("line {first} already names the host, and only that line counts"))
+            .related_to(first)
             .help("keep only one Host line");
     }
 }

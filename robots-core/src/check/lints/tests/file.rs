@@ -51,8 +51,7 @@ fn lints_about_the_file() {
         .says(b"Allow: /\x83\x8d/", &["\"/\\x83\\x8d/\" is not UTF-8: it matches no path, because requests contain \
                                          paths in UTF-8"])
         .helps(b"Allow: /\x83\x8d/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"])
-        // These bytes are lower-case letters in KOI8-R, upper-case letters in windows-1251, and two
-        // characters in GB 2312.
+        // Lower-case letters in KOI8-R, upper-case in windows-1251, two characters in GB 2312.
         .helps(b"Allow: /\xd0\xc2\xce\xc5/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"]);
     let other_texts = ["404: Not Found", "{\"error\": \"not found\"}\n", "Not Found\n", "# x\nError: y\n"];
     let others = ["", "# x\n", "Sitemap: https://example.com/s.xml\n", "x: y\nDisalow: /\n", "<html>x"];
@@ -72,11 +71,9 @@ fn a_whole_mark_is_a_note_and_a_part_of_one_a_warning() {
 #[test]
 fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
     let gzip = super::Lint::of_code("binary-file").expect("a lint").bad.bytes();
-    assert!(
-        is_binary(&gzip)
-            && is_binary(&[0; 4096])
-            && is_binary(&[b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &gzip].concat())
-    );
+    assert!(is_binary(&gzip));
+    assert!(is_binary(&[0; 4096]));
+    assert!(is_binary(&[b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &gzip].concat()));
     // An archive that contains a long robots.txt uncompressed, and a robots.txt with a lost block.
     let rules = b"User-agent: *\nDisallow: /x\n".repeat(4096);
     let tar = [b"robots.txt".as_slice(), &[0; 502], &rules].concat();

@@ -1,6 +1,6 @@
 //! Cases of the lints about paths.
 
-use super::{Case, messages};
+use super::{Case, messages, words};
 use crate::check::Severity;
 
 #[test]
@@ -15,15 +15,10 @@ fn lints_about_paths() {
         .helps("Allow: /%61%62%2F%7e", &["write \"/ab%2F~\""]);
     let file = "User-agent: *\nAllow: a\nDisallow: /a\nDisallow: *a\nDisallow:\nDisallow: $\nSitemap: x\nAllow /a:b\n";
     Case("path-without-slash", "allow and disallow are held to it").found(file, &["2:8", "6:11"]);
-    Case("path-without-slash", "the help has the slash")
-        .helps("Allow: a/b", &["write \"/a/b\""])
-        .helps("Allow: \"/a/b\"", &["write \"/a/b\""])
-        .helps("Allow: '/a/b'", &["write \"/a/b\""])
-        .helps("Allow: \u{201c}/a/b\u{201d}", &["write \"/a/b\""])
-        .helps("Allow: \"\"", &["write \"/\\\"\\\"\""])
-        .helps("Allow: ^/y$", &["write \"/y$\""])
-        .helps("Allow: \"^/y\"", &["write \"/y\""])
-        .helps("Allow: ^y", &["write \"/y\""]);
+    Case("path-without-slash", "the help has the slash").writes(
+        "a/b → /a/b~\"/a/b\" → /a/b~'/a/b' → /a/b~\u{201c}/a/b\u{201d} → /a/b~\
+            \"\" → /\\\"\\\"~^/y$ → /y$~\"^/y\" → /y~^y → /y",
+    );
     let file = "Allow: /a*\nAllow: /*\nAllow: *\nAllow: /*.pdf$\nAllow: /a**b\nAllow: /a*$\nAllow: **\nAllow: /a%2A\n";
     Case("redundant-star", "stars at the end and in a row are found")
         .found(file, &["1:10", "5:11", "6:10"])
@@ -31,70 +26,20 @@ fn lints_about_paths() {
         .found("Allow: /a/.*\nAllow: /(.*)\nAllow: /a.*\n", &["3:11"])
         .found("Allow: .*\nAllow: a*\nAllow: /a/*,/b/*\nAllow: /a *\n", &[]);
     let rule = "User-agent: *\nDisallow: {}\n";
-    let expressions = [
-        "/[0-9]+/",
-        "/[a-zA-Z0-9_]",
-        "/[a-z_]x",
-        "/[^/]+/x",
-        "/[abc]{3}",
-        "/[abc]+/",
-        "/a(b|c)",
-        "/(.*)/y",
-        "/x/.*",
-        "/x/.+$",
-        r"/page-\d+",
-        r"/\d{8}/",
-        r"/id\w",
-        r"/a\.php",
-        r"/x\?id=",
-        "/projects*[&%]",
-        "/d.+$",
-        "/e/?$",
-        "/(?i)admin",
-        "/(?:a)",
-        "/(a)?$",
-        "/(a)+",
-        "/a.{2}",
-        "/foo.*$",
-        r"/\S+",
-        r"/a\-b",
-        "^/x/.*",
-        "([0-9]+)---/ajax",
-    ];
-    let paths = [
-        "/foo?",
-        "/a(1)",
-        "/a(b)c|d(e)",
-        "/a|b",
-        "/a+b",
-        "/?q=[foo]+bar",
-        "/?filter[]=",
-        "/filter[price]",
-        "/?a=[1]",
-        "/collections*?f=[0]=",
-        "/[10-20]",
-        "/contact[e-mail]",
-        "/size[t-shirt]",
-        "/index.*",
-        "/*.*",
-        "/*.*$",
-        "/?$",
-        "/*?$",
-        "/*/?$",
-        "/filter[*]=",
-        "/?q=Mr.+Smith",
-        r"/_vti_bin\_x",
-        "/*.php.*",
-        r"/private\data",
-        "/{id}/",
-        "/x/.well-known",
-        "/*.pdf$",
-        "^/x",
-        "",
-    ];
+    let expressions = words(
+        "/[0-9]+/ /[a-zA-Z0-9_] /[a-z_]x /[^/]+/x /[abc]{3} /[abc]+/ /a(b|c) /(.*)/y /x/.* \
+        /x/.+$ /page-\\d+ /\\d{8}/ /id\\w /a\\.php /x\\?id= /projects*[&%] /d.+$ /e/?$ /(?i)admin /(?:a) \
+        /(a)?$ /(a)+ /a.{2} /foo.*$ /\\S+ /a\\-b ^/x/.* ([0-9]+)---/ajax",
+    );
+    let paths = words(
+        "/foo? /a(1) /a(b)c|d(e) /a|b /a+b /?q=[foo]+bar /?filter[]= /filter[price] /?a=[1] \
+        /collections*?f=[0]= /[10-20] /contact[e-mail] /size[t-shirt] /index.* /*.* /*.*$ /?$ /*?$ /*/?$ \
+        /filter[*]= /?q=Mr.+Smith /_vti_bin\\_x /*.php.* /private\\data /{id}/ /x/.well-known /*.pdf$ ^/x",
+    );
     Case("regular-expression", "signs that no URL has are found")
         .found_each(rule, &expressions, &["2:11"])
         .found_each(rule, &paths, &[])
+        .found(rule.replace("{}", ""), &[])
         .found("Sitemap: https://a/[0-9]\nUser-agent: *\nAllow: /[0-9]\n", &["3:8"])
         .says(r"Allow: /\d", &["crawlers compare \"/\\\\d\" literally, not as a regular expression"]);
     Case("space-in-path", "the help tells one path from two")
@@ -119,29 +64,17 @@ fn the_help_names_the_path_that_is_meant() {
     let site = "Sitemap: https://www.shop.example/s.xml\nAllow: ";
     let rule = "User-agent: *\nDisallow: {}\n";
     Case("path-without-slash", "signs in front and hosts are no part of the path")
-        .helps("Allow: ^/foo.*$", &["write \"/foo\""])
-        .helps("Allow: .*\\.pdf$", &["write \"*.pdf$\""])
-        .helps("Allow: .pdf$", &["write \"/*.pdf$\""])
-        .helps("Allow: .php?", &["write \"/*.php?\""])
-        .helps("Allow: .git/", &["write \"/.git/\""])
-        .helps("Allow: .env", &["write \"/.env\""])
-        .helps("Allow: ./a", &["write \"/a\""])
-        .helps("Allow: ../.a", &["write \"/.a\""])
-        .helps("Allow: \\windows\\", &["write \"/windows/\""])
-        .helps("Allow: a\\b", &["write \"/a/b\""])
-        .helps("Allow: %2Fa", &["write \"/a\""])
+        .writes(
+            "^/foo.*$ → /foo~.*\\.pdf$ → *.pdf$~.pdf$ → /*.pdf$~.php? → /*.php?~.git/ → /.git/~\
+            .env → /.env~./a → /a~../.a → /.a~\\windows\\ → /windows/~a\\b → /a/b~%2Fa → /a",
+        )
         .helps("Allow:: /a", &["write \"/a\""])
         .helps(b"Allow:\xa0/a", &["write \"/a\""])
-        .helps("Allow: www.shop.example/old/", &["write \"/old/\""])
-        .helps("Allow: index.html", &["write \"/index.html\""])
-        .helps("Allow: ^www.shop.example/a", &["write \"/a\""])
-        .helps("Allow: www.shop.example:8080/a", &["write \"/a\""])
-        .helps("Allow: ^.*$", &["write \"/\""])
-        .helps("Allow: (/a/)", &["write \"/a/\""])
-        .helps("Allow: \u{201e}/a/\u{201c}", &["write \"/a/\""])
-        .helps("Allow: \"/a/", &["write \"/a/\""])
-        .helps("Allow: `/a*`", &["write \"/a*\""])
-        .helps("Allow: \u{2022} /a", &["write \"/a\""])
+        .writes(
+            "www.shop.example/old/ → /old/~index.html → /index.html~^www.shop.example/a → /a~\
+            www.shop.example:8080/a → /a~^.*$ → /~(/a/) → /a/~\u{201e}/a/\u{201c} → /a/~\
+            \"/a/ → /a/~`/a*` → /a*~\u{2022} /a → /a",
+        )
         .helps("Allow: ~/a", &["write \"/a\""])
         .helps("Allow::/a", &["write \"/a\""])
         .helps("Allow: \u{ff0f}a\u{ff0f}", &["write \"/a/\""])
@@ -159,15 +92,9 @@ fn the_help_names_the_path_that_is_meant() {
             &["begin with \"/\", write \"*\" for \".*\" or a character class, and write a rule for each alternative"],
         )
         .helps("Allow: null", &["leave the value empty for a rule without a path"]);
-    for url in [
-        "ftp://a.example/b",
-        "https:/a.example/b",
-        "http//a.example/b",
-        "\"https://a.example/b\"",
-        "^https://a.example/b",
-        "://a.example/b",
-        "(https://a.example/b)",
-    ] {
+    let urls = "ftp://a.example/b https:/a.example/b http//a.example/b \"https://a.example/b\" \
+        ^https://a.example/b ://a.example/b (https://a.example/b)";
+    for url in urls.split(' ') {
         let help = "write only the path: rules contain neither a scheme nor a host";
         Case("path-without-slash", "a URL is no path").helps(format!("Allow: {url}"), &[help]);
     }
@@ -232,21 +159,13 @@ fn the_help_names_the_path_that_is_meant() {
 fn lints_about_what_is_no_path() {
     let site = "Sitemap: https://www.shop.example/s.xml\nAllow: ";
     let rule = "User-agent: *\nDisallow: {}\n";
+    let files = words(
+        "/index.php/x /residential.education/x /v1.2/x /.well-known/x /shop.example \
+        /a/shop.example/x /*.example/x",
+    );
     Case("host-in-path", "hosts in front of paths are found, folders and files are not")
         .found_each(rule, &["/shop.example/admin/", "//shop.example/old/", "/www.shop.pl/x"], &["2:11"])
-        .found_each(
-            rule,
-            &[
-                "/index.php/x",
-                "/residential.education/x",
-                "/v1.2/x",
-                "/.well-known/x",
-                "/shop.example",
-                "/a/shop.example/x",
-                "/*.example/x",
-            ],
-            &[],
-        )
+        .found_each(rule, &files, &[])
         .found_each(&format!("{site}{{}}"), &["/other.example/a", "/www.other.example/a", "/shop.example/a,/b"], &[])
         .helps("Allow: /shop.example/a", &["write \"/a\" if \"shop.example\" is the host of this site"])
         .helps(format!("{site}/shop.example:8080/a"), &["write \"/a\""]);
@@ -254,44 +173,18 @@ fn lints_about_what_is_no_path() {
         .found_each(rule, &["/a,/b", "/a, /b", "/a;/b", "/a|/b", "\"/a\",\"/b\"", "*.a$,*.b$", "/a, /b /c"], &["2:11"])
         .found_each(rule, &["/a,b.html", "/a,", "/a /b", "/(a|/b)", "/*,*", "/a", "/a,*/", "/*,*.html"], &[])
         .says("Allow: /a,/b", &["crawlers read \"/a,/b\" as one path, which matches none of \"/a\", \"/b\""]);
+    let routes = words(
+        "/:id /[slug] /[...slug] /[[...slug]] /{id} /{id:int} /{id?} /<slug> \
+        /<int:id> /{a}.html /{**path} /:path+",
+    );
+    let others = words(
+        "/a:b /filter[price] /?q={search} /{{url}} /[] /a/Special:b /[0] /:80 \
+        */{link} /:w:/r /a-[b] /{a},/{b}",
+    );
     Case("route-parameter", "the forms of routers are found")
-        .found_each(
-            rule,
-            &[
-                "/:id",
-                "/[slug]",
-                "/[...slug]",
-                "/[[...slug]]",
-                "/{id}",
-                "/{id:int}",
-                "/{id?}",
-                "/<slug>",
-                "/<int:id>",
-                "/{a}.html",
-                "/{**path}",
-                "/:path+",
-            ],
-            &["2:12"],
-        )
+        .found_each(rule, &routes, &["2:12"])
         .found_each(rule, &["/p-{id}", "/p.:id", "/a/:id/b", "/a/:id?"], &["2:14"])
-        .found_each(
-            rule,
-            &[
-                "/a:b",
-                "/filter[price]",
-                "/?q={search}",
-                "/{{url}}",
-                "/[]",
-                "/a/Special:b",
-                "/[0]",
-                "/:80",
-                "*/{link}",
-                "/:w:/r",
-                "/a-[b]",
-                "/{a},/{b}",
-            ],
-            &[],
-        )
+        .found_each(rule, &others, &[])
         .helps("Allow: /:a-:b.:c/d", &["write \"*\" for any text, and no \"*\" at the end: \"/*-*.*/d\""])
         .helps("Allow: /{a}{b}/:c?/d", &["write \"*\" for any text, and no \"*\" at the end: \"/*/*/d\""])
         .helps("Allow: /a/:b/c", &["write \"*\" for any text, and no \"*\" at the end: \"/a/*/c\""])
@@ -325,8 +218,6 @@ fn lints_about_what_is_no_path() {
         .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for an ordinary space"]);
 }
 
-/// Crawlers compare an expression literally, and the message about the special characters is
-/// correct.
 #[test]
 fn an_expression_matches_its_own_characters() {
     use crate::rules::{Access, Fallback, Reading, RobotsTxt};
@@ -340,7 +231,6 @@ fn an_expression_matches_its_own_characters() {
     }
 }
 
-/// The message about a pattern is consistent with the matcher.
 #[test]
 fn the_message_says_what_the_matcher_does() {
     use crate::rules::{Access, Fallback, Reading, RequestPath, RobotsTxt};
@@ -354,9 +244,7 @@ fn the_message_says_what_the_matcher_does() {
         assert_eq!(access(Reading::Standard, &RequestPath::new(path.as_bytes())), Access::Disallow, "{pattern}");
         assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
         let said = messages("space-in-path", file.as_bytes());
-        assert!(
-            said.len() == 1 && said[0].ends_with("some crawlers do not treat the two as equal"),
-            "{pattern}: {said:?}"
-        );
+        assert!(said.len() == 1, "{pattern}: {said:?}");
+        assert!(said[0].ends_with("some crawlers do not treat the two as equal"), "{pattern}: {said:?}");
     }
 }

@@ -7,7 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a License line that is not an absolute URL",
     why: "License, from Really Simple Licensing, contains the absolute URL of the document with the terms of use. \
-          The line applies to the whole site, like a sitemap line. Values that are not absolute URLs are ignored.",
+          Before the first group, it applies to the whole site. In a group, it replaces the others for the \
+          crawlers of this group. Values that are not absolute URLs are ignored.",
     bad: Example::new(b"License: /license.xml\nUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"License: https://example.com/license.xml\nUser-agent: *\nDisallow: /private/\n"),
     pass: Pass::Named("license", run),

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Checks that the work for a request is bounded, whatever its fields contain.
 #[test]
 fn fields_are_read_up_to_a_bound() {
     let numbered =

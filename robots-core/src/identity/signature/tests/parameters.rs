@@ -1,5 +1,4 @@
-//! Tests the parameters of a signature: the validity window, and the required parameters and their
-//! form.
+//! Parameters of a signature: the validity window, and the required parameters and their form.
 
 use super::*;
 

@@ -11,7 +11,7 @@ use tower_robots::source::fetch::{FetchErrorKind, FetchUrl};
 
 use super::lints;
 use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
-use crate::render::{AnswerFinding, AnswerLint};
+use crate::render::{AnswerLint, FoundProblem};
 
 /// Minimum number of redirects in a chain that is reported as long. It is more than half of the
 /// five redirects that crawlers follow.
@@ -27,11 +27,11 @@ pub(super) fn meaning(kind: AnswerKind) -> String {
 
 /// Returns the finding about the final status; `None` for 200, and if the server cannot be reached
 /// from here.
-pub(super) fn of_status(chain: &RetrievalChain) -> Option<AnswerFinding> {
+pub(super) fn of_status(chain: &RetrievalChain) -> Option<FoundProblem> {
     let kind = AnswerKind::of(chain);
     let (lint, help) = lint_of(kind)?;
     let detail = DocumentError::Answer(kind, chain.detail());
-    let finding = AnswerFinding::new(lint, chain.url(), &format!("{detail}: {}", meaning(kind)));
+    let finding = FoundProblem::answer(lint, chain.url(), &format!("{detail}: {}", meaning(kind)));
     Some(if help.is_empty() { finding } else { finding.help(help) })
 }
 
@@ -70,7 +70,7 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
 }
 
 /// Returns the findings about the redirects.
-pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
+pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
     let mut findings = Vec::new();
     let urls: Vec<&FetchUrl> = chain.hops().map(|hop| &hop.url).collect();
     let last = &chain.last.url;
@@ -84,22 +84,21 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
         };
         let help = format!(
             "serve the rules at {url} itself, unless the owner of {host} is meant to decide about them",
-            url = chain.url(),
-            host = elsewhere.host()
+            chain.url(),
+            elsewhere.host()
         );
-        findings.push(AnswerFinding::new(&lints::REDIRECT_OTHER_HOST, chain.url(), &message).help(&help));
+        findings.push(FoundProblem::answer(&lints::REDIRECT_OTHER_HOST, chain.url(), &message).help(&help));
     }
     if let Some(pair) = urls.windows(2).find(|pair| pair[0].is_https() && !pair[1].is_https()) {
-        let message = format!("{from} redirects to {to}, which does not use TLS", from = pair[0], to = pair[1]);
-        findings.push(AnswerFinding::new(&lints::REDIRECT_TO_HTTP, chain.url(), &message));
+        let message = format!("{from} redirects to {to}, which does not use TLS", pair[0], pair[1]);
+        findings.push(FoundProblem::answer(&lints::REDIRECT_TO_HTTP, chain.url(), &message));
     }
     if chain.redirects() >= LONG && chain.end == ChainEnd::Reached {
-        let message = format!(
-            "{redirects} redirects lead to {last}: crawlers need not follow more than five",
-            redirects = chain.redirects()
-        );
+        let message =
+            format!("{redirects} redirects lead to {last}: crawlers need not follow more than five", chain.redirects());
         findings.push(
-            AnswerFinding::new(&lints::REDIRECT_LONG, chain.url(), &message).help("redirect directly to the last URL"),
+            FoundProblem::answer(&lints::REDIRECT_LONG, chain.url(), &message)
+                .help("redirect directly to the last URL"),
         );
     }
     findings
@@ -115,9 +114,9 @@ fn name(url: &FetchUrl) -> &str {
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the findings about the header fields of a response with this body.
-pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFinding> {
+pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem> {
     let Some(headers) = chain.headers() else { return Vec::new() };
-    let finding = |lint, message: &str| AnswerFinding::new(lint, chain.url(), message);
+    let finding = |lint, message: &str| FoundProblem::answer(lint, chain.url(), message);
     let mut findings = Vec::new();
     let send_plain = "send \"Content-Type: text/plain; charset=utf-8\"";
     match media_type(headers) {
@@ -152,17 +151,16 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
 }
 
 /// Returns the finding about an encoded response, if the request accepts no content coding.
-pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding> {
+pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> {
     let codings = codings(plain.headers()?);
     if codings.is_empty() {
         return None;
     }
     let coding = codings.join(", ");
     let message = format!(
-        "the file is sent with the content coding {coding:?} even to a client that accepts no coding, so \
-         this client finds no rules"
+        "the file is sent with the content coding {coding:?} even to a client that accepts no coding, so this client finds no rules"
     );
-    let finding = AnswerFinding::new(&lints::CODING, plain.url(), &message);
+    let finding = FoundProblem::answer(&lints::CODING, plain.url(), &message);
     Some(finding.help("compress the file only if Accept-Encoding of the request contains that coding"))
 }
 

@@ -27,7 +27,7 @@ use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::fetch::{
     AnswerKind, AnswerReading, DocumentError, RetrievalChain, RetrievalRequest, Retriever, codings, robots_url, site_of,
 };
-use crate::render::AnswerFinding;
+use crate::render::FoundProblem;
 
 pub(super) use self::lints::{answer_lint, answer_lints};
 
@@ -60,7 +60,7 @@ impl LiveCheck<'_> {
             let message = format!("{error}: crawlers find no rules in the body, or count the answer as a failure");
             let help =
                 "encode the body as the field Content-Encoding says, and only for clients that accept this coding";
-            findings.push(AnswerFinding::new(&lints::UNDECODABLE, chain.url(), &message).help(help));
+            findings.push(FoundProblem::answer(&lints::UNDECODABLE, chain.url(), &message).help(help));
         }
         let body = document.ok();
         if let Some(body) = &body {
@@ -81,7 +81,7 @@ impl LiveCheck<'_> {
         let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
         if evaluator.as_ref().is_some_and(Evaluator::is_other_file) {
             // Another finding already reports that the file is not a robots.txt.
-            findings.retain(|finding| finding.code != lints::CONTENT_TYPE.code);
+            findings.retain(|finding| finding.code != Some(lints::CONTENT_TYPE.code));
         }
         let origin = if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
         findings.extend(evaluator.iter().flat_map(|evaluator| sitemaps::elsewhere(evaluator.robots(), origin)));
@@ -111,7 +111,7 @@ impl LiveCheck<'_> {
 
     /// If the response in `chain` is encoded, sends a second request that accepts no content
     /// coding. Returns a finding if the second response is encoded, too.
-    fn unasked_coding(&self, chain: &RetrievalChain) -> Option<AnswerFinding> {
+    fn unasked_coding(&self, chain: &RetrievalChain) -> Option<FoundProblem> {
         if codings(chain.headers()?).is_empty() {
             return None;
         }
@@ -122,7 +122,7 @@ impl LiveCheck<'_> {
 
 /// Returns the finding if crawlers get other rules under another name of the site. `None` if they
 /// get the same rules, or if the name has no address.
-fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<AnswerFinding> {
+fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<FoundProblem> {
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
     let message = match kind {
@@ -137,7 +137,7 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
             )
         }
     };
-    let finding = AnswerFinding::new(&lints::OTHER_RULES, other.url(), &message);
+    let finding = FoundProblem::answer(&lints::OTHER_RULES, other.url(), &message);
     // Many sites serve only HTTP or only HTTPS, which does not harm crawlers.
     let severity = if matches!(kind, AnswerKind::Unreachable(_)) { Severity::Note } else { Severity::Warning };
     let help = match (other.url().is_https(), named.url().is_https()) {

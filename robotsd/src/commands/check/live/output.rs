@@ -8,13 +8,12 @@ use tower_robots::check::Severity;
 
 use super::report::{AnswerSummary, LiveReport, SameFile};
 use super::{LiveCheck, answers};
-use crate::commands::check::front_page::{FrontPageMarkdown, FrontPageText};
 use crate::commands::check::summary::ShownNotes;
 use crate::commands::check::{CheckOutput, Detail};
 use crate::commands::output::filters;
 use crate::evaluator::Evaluator;
 use crate::fetch::{AnswerKind, CrawlerAccess, shown_url};
-use crate::render::{self, AnswerFinding, Checked, FindingFormat, printable};
+use crate::render::{self, Checked, FindingFormat, FoundProblem, printable};
 
 #[derive(Template)]
 #[template(path = "commands/check/live/answers.txt", whitespace = "preserve")]
@@ -29,11 +28,7 @@ impl AnswersText<'_> {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
         answer.kind.access() == CrawlerAccess::Rules && is_other_file()
-            || self
-                .report
-                .findings
-                .iter()
-                .any(|finding| Some(finding.code) == lint && finding.severity != Severity::Note)
+            || self.report.findings.iter().any(|finding| finding.code == lint && finding.severity != Severity::Note)
     }
 }
 
@@ -46,12 +41,12 @@ fn outcome(answer: &AnswerSummary) -> String {
 }
 
 /// Writes the number of notes that are not shown in full, and their codes.
-fn write_counted(out: &mut impl Write, notes: &[AnswerFinding]) -> io::Result<()> {
+fn write_counted(out: &mut impl Write, notes: &[FoundProblem]) -> io::Result<()> {
     let mut codes: Vec<(&str, usize)> = Vec::new();
-    for note in notes {
-        match codes.iter_mut().find(|(code, _)| *code == note.code) {
+    for note in notes.iter().filter_map(|note| note.code) {
+        match codes.iter_mut().find(|(code, _)| *code == note) {
             Some((_, count)) => *count += 1,
-            None => codes.push((note.code, 1)),
+            None => codes.push((note, 1)),
         }
     }
     let codes: Vec<_> = codes.iter().map(|(code, count)| format!("{count} × {code}")).collect();
@@ -85,7 +80,7 @@ impl CheckOutput<'_> {
                 return Ok(());
             }
         };
-        report.findings.retain(|finding| is_wanted(finding.code));
+        report.findings.retain(|finding| finding.code.is_none_or(&is_wanted));
         self.answers(out, &report)?;
         if let Some(evaluator) = &report.evaluator {
             self.checked(out, Checked { name: &report.name, robots: evaluator.robots(), report: evaluator.check() })?;
@@ -119,13 +114,9 @@ impl CheckOutput<'_> {
         if self.form == FindingFormat::Text && self.detail == Detail::Lines {
             writeln!(out)?;
         }
-        let (name, page) = (&*front_page_url(report), &report.front_page);
-        match self.form {
-            FindingFormat::Json => render::write_json(out, report),
-            _ if page.is_unknown() => Ok(()),
-            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { name, page }),
-            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { name, page }),
-            FindingFormat::Concise | FindingFormat::Github | FindingFormat::Sarif => Ok(()),
+        if self.form == FindingFormat::Json {
+            return render::write_json(out, report);
         }
+        report.front_page.write(out, self.form, &front_page_url(report))
     }
 }

@@ -7,7 +7,7 @@ use super::sitemaps::SitemapSummary;
 use crate::commands::check::front_page::FrontPage;
 use crate::evaluator::Evaluator;
 use crate::fetch::{AnswerKind, AnswerReading, DecodedBody, RetrievalChain, codings};
-use crate::render::AnswerFinding;
+use crate::render::FoundProblem;
 
 /// Results for one URL on the command line. In JSON output, this object follows the findings.
 #[derive(Debug, Serialize)]
@@ -19,7 +19,7 @@ pub(super) struct LiveReport {
     pub(super) answers: Vec<AnswerSummary>,
     /// Findings, the worst first.
     #[serde(skip)]
-    pub(super) findings: Vec<AnswerFinding>,
+    pub(super) findings: Vec<FoundProblem>,
     /// The compiled robots.txt; `None` if the response has no usable body.
     #[serde(skip)]
     pub(super) evaluator: Option<Evaluator>,

@@ -13,7 +13,7 @@ use super::lints;
 use crate::fetch::{RetrievalRequest, Retriever, site_of};
 use crate::html::grouped;
 use crate::pages::{Listed, MAX_BYTES, SitemapFault, read_sitemap};
-use crate::render::{AnswerFinding, AnswerLint};
+use crate::render::{AnswerLint, FoundProblem};
 
 /// Maximum number of sitemaps of one file that are fetched.
 const MAX_SITEMAPS: usize = 50;
@@ -38,19 +38,19 @@ pub(super) fn check(
     retriever: &Retriever,
     robots: &RobotsTxt,
     site: &FetchUrl,
-) -> (Vec<SitemapSummary>, Vec<AnswerFinding>) {
+) -> (Vec<SitemapSummary>, Vec<FoundProblem>) {
     let (mut sitemaps, mut findings) = (Vec::new(), Vec::new());
     for sitemap in robots.sitemaps() {
         if let Err(error) = String::from_utf8_lossy(sitemap.value).parse::<FetchUrl>() {
-            let message = format!("line {line} names an invalid sitemap URL: {error}", line = sitemap.line);
-            findings.push(AnswerFinding::new(&lints::SITEMAP_FAILED, site, &message));
+            let message = format!("line {line} names an invalid sitemap URL: {error}", sitemap.line);
+            findings.push(FoundProblem::answer(&lints::SITEMAP_FAILED, site, &message));
         }
     }
     for (at, url) in named(robots).into_iter().enumerate() {
         if at == MAX_SITEMAPS {
             let message =
                 format!("the file names more than {MAX_SITEMAPS} sitemaps: only the first {MAX_SITEMAPS} were fetched");
-            findings.push(AnswerFinding::new(&lints::SITEMAP_SIZE, site, &message));
+            findings.push(FoundProblem::answer(&lints::SITEMAP_SIZE, site, &message));
             break;
         }
         if let Some(whole) = retriever.is_over() {
@@ -58,7 +58,7 @@ pub(super) fn check(
             let message = format!(
                 "the time limit of {whole} was reached, so this sitemap and the following ones were not fetched"
             );
-            let finding = AnswerFinding::new(&lints::SITEMAP_SIZE, &url, &message);
+            let finding = FoundProblem::answer(&lints::SITEMAP_SIZE, &url, &message);
             findings.push(finding.help("serve the sitemaps faster, or allow more time with --timeout"));
             break;
         }
@@ -70,7 +70,7 @@ pub(super) fn check(
 }
 
 /// Returns the findings about sitemaps that another host serves, or this host without TLS.
-pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<AnswerFinding> {
+pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<FoundProblem> {
     named(robots).iter().take(MAX_SITEMAPS).filter_map(|url| place(url, site)).collect()
 }
 
@@ -86,7 +86,7 @@ fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     urls
 }
 
-fn place(url: &FetchUrl, site: &FetchUrl) -> Option<AnswerFinding> {
+fn place(url: &FetchUrl, site: &FetchUrl) -> Option<FoundProblem> {
     let message = if url.host() != site.host() {
         format!("the sitemap is on another host than the site ({host})", host = site.host())
     } else if site.is_https() && !url.is_https() {
@@ -94,14 +94,14 @@ fn place(url: &FetchUrl, site: &FetchUrl) -> Option<AnswerFinding> {
     } else {
         return None;
     };
-    Some(AnswerFinding::new(&lints::SITEMAP_ELSEWHERE, url, &message))
+    Some(FoundProblem::answer(&lints::SITEMAP_ELSEWHERE, url, &message))
 }
 
-fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary, Vec<AnswerFinding>) {
+fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary, Vec<FoundProblem>) {
     let request = RetrievalRequest { most: MAX_BYTES as u64, ..RetrievalRequest::new(url.clone()) };
     let chain = retriever.retrieve(&request);
     let mut summary = SitemapSummary { url: url.to_string(), answer: String::new(), urls: None, is_index: false };
-    let finding = |lint: &'static AnswerLint, message: &str| AnswerFinding::new(lint, &url, message);
+    let finding = |lint: &'static AnswerLint, message: &str| FoundProblem::answer(lint, &url, message);
     let body = match chain.document(MAX_BYTES) {
         Ok(body) => body,
         Err(error) => {

@@ -247,7 +247,6 @@ fn find<'o, 'a>(object: &'o ObjectAsVec<'a>, key: &str) -> Option<&'o Value<'a>>
 mod tests {
     use super::*;
 
-    /// Each key is in the table of the documentation.
     #[test]
     fn the_documentation_names_every_known_key() {
         let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/reference/replay-formats.md");

@@ -4,6 +4,7 @@ use clap::ValueEnum as _;
 
 use super::clf::any_time;
 use super::*;
+use crate::render::test_cases::check_cases;
 
 const CURL: &str =
     r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.1" 200 2326 "https://example.com/x" "GPTBot/1.2""#;
@@ -16,7 +17,6 @@ fn shown(format: ReplayLogFormat, line: &str) -> Option<[String; 6]> {
     read(format, line).map(|entry| texts(&entry))
 }
 
-/// Returns the format that is detected for a log.
 fn found(log: &str) -> ReplayLogFormat {
     ReplayLogFormat::Auto.detect(&JsonKeys::default(), log.as_bytes())
 }
@@ -33,152 +33,22 @@ fn texts(entry: &LoggedRequest<'_>) -> [String; 6] {
     ]
 }
 
-#[test]
-fn the_status_is_read_where_a_line_has_one() {
-    use ReplayLogFormat::{Alb, Combined, Common, Json};
-    let alb = "https 2018-07-02T22:23:00.186641Z app/a/5 192.0.2.7:2817 10.0.0.1:80 0.1 0.2 0.3 403 200 34 366 \"GET https://a.test:443/ HTTP/1.1\" \"XBot\"";
-    for (format, line, want) in [
-        (Combined, CURL, Some(200)),
-        (Common, "::1 - - [x] \"GET / HTTP/1.0\" 304 -", Some(304)),
-        (Common, "::1 - - [x] \"GET / HTTP/1.0\"", None),
-        (Common, "::1 - - [x] \"GET / HTTP/1.0\" - 7", None),
-        (Json, r#"{"method":"GET","path":"/a","response_code":429}"#, Some(429)),
-        (Json, r#"{"method":"GET","path":"/a","status":"403"}"#, Some(403)),
-        (Json, r#"{"method":"GET","path":"/a"}"#, None),
-        (Alb, alb, Some(403)),
-    ] {
-        assert_eq!(read(format, line).expect(line).status, want, "{line}");
-    }
-    let columns = W3cColumns::parse(b"#Fields: cs-method cs-uri-stem sc-status").expect("columns");
-    assert_eq!(columns.read(b"GET / 404").expect("a request").status, Some(404));
-}
-
+/// The cases of `tests/cases/log_lines.txt` have lines as servers write them, `---`, the format, and what
+/// is read of each line: host, address, method, target, referer, agent, time and status.
 #[test]
 fn lines_of_every_server_are_read() {
-    use ReplayLogFormat::{Combined, Common, Json};
-    for (format, line, want) in [
-        (Combined, CURL.to_owned(), ["", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
-        (Combined, format!("example.com:443 {CURL}"), ["example.com:443", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
-        (
-            Common,
-            r#"::1 - John Doe [10/Oct/2000:13:55:36 -0700] "HEAD / HTTP/1.0" 200 -"#.to_owned(),
-            ["", "::1", "HEAD", "/", "", ""],
-        ),
-        (
-            Combined,
-            r#"h - - [x] "GET /a b HTTP/1.1" 200 1 "-" "say \"hi\" \x22\xff""#.to_owned(),
-            ["", "h", "GET", "/a b", "", "say \"hi\" \"\u{fffd}"],
-        ),
-        (
-            Json,
-            r#"{"time_iso8601":"2024-02-29T22:59:59+00:00","remote_addr":"192.0.2.7","request":"GET /a HTTP/1.1","status":200,"http_user_agent":"GPTBot/1.2","http_referer":"-","host":"example.com"}"#.to_owned(),
-            ["example.com", "192.0.2.7", "GET", "/a", "", "GPTBot/1.2"],
-        ),
-        (
-            Json,
-            r#"{"level":"info","ts":1709247599.5,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"192.0.2.7","remote_port":"1","client_ip":"192.0.2.8","proto":"HTTP/2.0","method":"GET","host":"example.com:8443","uri":"/a","headers":{"User-Agent":["GPTBot/1.2"],"Accept":["*/*"]}},"status":200}"#.to_owned(),
-            ["example.com:8443", "192.0.2.8", "GET", "/a", "", "GPTBot/1.2"],
-        ),
-        (
-            Json,
-            r#"{"ClientAddr":"192.0.2.7:1","ClientHost":"192.0.2.7","DownstreamStatus":200,"RequestHost":"example.com","RequestMethod":"GET","RequestPath":"/a","StartUTC":"2024-02-29T22:59:59.1Z","request_User-Agent":"GPTBot/1.2","time":"2024-02-29T22:59:59Z"}"#.to_owned(),
-            ["example.com", "192.0.2.7", "GET", "/a", "", "GPTBot/1.2"],
-        ),
-        (
-            Json,
-            r#"{"start_time":"2024-02-29T22:59:59.123Z","method":"GET","path":"/a","authority":"example.com","user_agent":"GPTBot/1.2","downstream_remote_address":"192.0.2.7:1234","response_code":200,"protocol":"HTTP/1.1"}"#.to_owned(),
-            ["example.com", "192.0.2.7", "GET", "/a", "", "GPTBot/1.2"],
-        ),
-    ] {
-        assert_eq!(shown(format, &line), Some(want.map(str::to_owned)), "{line}");
-        assert_eq!(found(&format!("\n{line}\n")), format, "{line}");
-    }
-    assert_eq!(read(Combined, CURL).and_then(|entry| entry.time), Some(971_211_336));
-}
-
-const ALB: &str = r#"https 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.0.2.7:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 "GET https://example.com:443/a?b=c HTTP/1.1" "GPTBot/1.2 (a \"b\")" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:x "Root=1-58337281-1d84f3d73c47ec4e58577259" "example.com" "arn:aws:acm:x" 1 2018-07-02T22:22:48.364000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#;
-
-#[test]
-fn lines_of_a_load_balancer_are_read() {
-    let want = ["example.com:443", "192.0.2.7", "GET", "/a?b=c", "", "GPTBot/1.2 (a \"b\")"];
-    assert_eq!(shown(ReplayLogFormat::Alb, ALB), Some(want.map(str::to_owned)));
-    assert_eq!(found(ALB), ReplayLogFormat::Alb);
-    assert_eq!(read(ReplayLogFormat::Alb, ALB).and_then(|entry| entry.time), Some(1_530_570_180));
-    // These lines have a URL without a path, an address in brackets, and bytes of a client that are
-    // not a request.
-    let line =
-        ALB.replace("https://example.com:443/a?b=c", "https://[2001:db8::1]:443").replace("192.0.2.7:", "2001:db8::2:");
-    assert_eq!(
-        shown(ReplayLogFormat::Alb, &line).map(|shown| [shown[0].clone(), shown[1].clone(), shown[3].clone()]),
-        Some(["[2001:db8::1]:443".to_owned(), "2001:db8::2".to_owned(), "/".to_owned()])
-    );
-    for line in [
-        ALB.replace("GET https://example.com:443/a?b=c HTTP/1.1", "- http://example.com:80- -"),
-        "https x app/".to_owned(),
-    ] {
-        assert_eq!(shown(ReplayLogFormat::Alb, &line), None, "{line}");
-    }
-}
-
-/// Returns the requests of a chunk, and the number of directives and of unread lines.
-fn of_chunk(chunk: &str) -> (Vec<[String; 6]>, usize, usize) {
-    let keys = JsonKeys::default();
-    let mut reader = ChunkReader::new(ReplayLogFormat::Auto, &keys, chunk.as_bytes());
-    let (mut requests, mut directives, mut unread) = (Vec::new(), 0, 0);
-    for line in chunk.lines() {
-        match reader.read(line.as_bytes()) {
-            LogLine::Request(entry) => {
-                let [host, address, method, target, referer, agent] = texts(&entry);
-                let agent = format!("{agent} {}", entry.time.unwrap_or_default());
-                requests.push([host, address, method, target, referer, agent]);
-            }
-            LogLine::Directive => directives += 1,
-            LogLine::Event | LogLine::Unread => unread += 1,
-        }
-    }
-    (requests, directives, unread)
-}
-
-#[test]
-fn logs_of_iis_are_read_by_their_columns() {
-    let (requests, directives, unread) = of_chunk(
-        "#Software: Microsoft Internet Information Services 10.0\n#Version: 1.0\n#Date: 2024-02-29 22:59:59\n\
-         #Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status\n\
-         2024-02-29 22:59:59 10.0.0.1 GET /a b=c 443 - 192.0.2.7 Mozilla/5.0+(compatible;+NewBot/2.1;++http://www.example.com/bot.html) https://example.com/x 200\n\
-         2024-02-29 22:59:59 10.0.0.1 GET /b - 443 - 192.0.2.7 AcmeBot/1+(+https://acme.test/bot) - 200\n\
-         cut off\n\
-         #Fields: cs-method cs-uri-stem cs-host\nGET /c shop.test:443\n",
-    );
-    let agent = "Mozilla/5.0 (compatible; NewBot/2.1; +http://www.example.com/bot.html) 1709247599";
-    let want = [
-        ["", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", agent],
-        ["", "192.0.2.7", "GET", "/b", "", "AcmeBot/1 (+https://acme.test/bot) 1709247599"],
-        ["shop.test:443", "", "GET", "/c", "", " 0"],
-    ];
-    assert_eq!(requests, want.map(|request| request.map(str::to_owned)));
-    assert_eq!((directives, unread), (5, 1));
-}
-
-#[test]
-fn logs_of_cloudfront_are_read_by_their_columns() {
-    let (requests, directives, unread) = of_chunk(
-        "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header\n\
-         2024-02-29\t22:59:59\tLHR62-C2\t2\t192.0.2.7\tGET\td111.cloudfront.net\t/a%20b\t200\t-\tMozilla/5.0%20(compatible;%20GPTBot/1.2;%20+https://openai.com/gptbot)\tb=c\t-\tHit\tid==\tshop.test\n\
-         2024-02-29\t22:59:59\tLHR62-C2\t2\t2001:db8::1\tGET\td111.cloudfront.net\t/\t200\thttps://shop.test/x\tGPTBot/1.2%2520(x)\t-\t-\tHit\tid==\t-\n",
-    );
-    let want = [
-        [
-            "shop.test",
-            "192.0.2.7",
-            "GET",
-            "/a%20b?b=c",
-            "",
-            "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot) 1709247599",
-        ],
-        ["d111.cloudfront.net", "2001:db8::1", "GET", "/", "https://shop.test/x", "GPTBot/1.2 (x) 1709247599"],
-    ];
-    assert_eq!(requests, want.map(|request| request.map(str::to_owned)));
-    assert_eq!((directives, unread), (2, 0));
+    check_cases("log_lines.txt", |lines| {
+        let keys = JsonKeys::default();
+        let mut reader = ChunkReader::new(ReplayLogFormat::Auto, &keys, lines.as_bytes());
+        let read = |line: &str| match reader.read(line.as_bytes()) {
+            LogLine::Request(entry) => format!("{:?} {:?} {:?}\n", texts(&entry), entry.time, entry.status),
+            LogLine::Directive => "directive\n".to_owned(),
+            LogLine::Event => "event\n".to_owned(),
+            LogLine::Unread => "unread\n".to_owned(),
+        };
+        let read: String = lines.lines().map(read).collect();
+        format!("{:?}\n{read}", found(lines))
+    });
 }
 
 #[test]
@@ -243,8 +113,7 @@ fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format(
     }
 }
 
-/// The format of an error log is not mistaken for an access log format, however few quotes its
-/// lines contain.
+/// The format of an error log is no access log, however few quotes it has.
 #[test]
 fn an_error_log_holds_no_requests() {
     let keys = JsonKeys::default();
@@ -280,8 +149,7 @@ fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
     }
 }
 
-/// Returns the host and the address of each line that is a request by GPTBot for `/a` at the usual
-/// time.
+/// Returns the host and the address of each line by GPTBot for `/a` at the usual time.
 fn gptbots(lines: &[String]) -> Vec<Option<(Option<String>, String)>> {
     let keys = JsonKeys::default();
     let chunk = lines.join("\n");
@@ -379,46 +247,13 @@ fn lines_behind_a_prefix_are_read() {
     assert_eq!(gptbots(&[caddy.to_owned()]), [Some((Some("shop.test".to_owned()), "192.0.2.5".to_owned()))]);
 }
 
-#[test]
-fn the_address_is_the_one_that_a_server_writes() {
-    for (client, host, address) in [
-        ("192.0.2.7 - -", None, "192.0.2.7"),
-        ("- - -", None, "-"),
-        ("192.0.2.7 - John Doe", None, "192.0.2.7"),
-        ("192.0.2.7 ident user", None, "192.0.2.7"),
-        ("192.0.2.7", None, "192.0.2.7"),
-        ("client.test - -", None, "client.test"),
-        ("unix: - -", None, "unix:"),
-        ("shop.test 192.0.2.7 - -", Some("shop.test"), "192.0.2.7"),
-        ("shop.test 192.0.2.7 - John Doe", Some("shop.test"), "192.0.2.7"),
-        ("shop.test - - -", Some("shop.test"), "-"),
-        ("shop.test client.test - -", Some("shop.test"), "client.test"),
-        ("- 192.0.2.7 - -", Some(""), "192.0.2.7"),
-        ("[2001:db8::1]:80 192.0.2.7 - -", Some("[2001:db8::1]:80"), "192.0.2.7"),
-        ("203.0.113.5:8080 192.0.2.7 - -", Some("203.0.113.5:8080"), "192.0.2.7"),
-        ("shop.test:443 fe80::abc%enp0s8 - -", Some("shop.test:443"), "fe80::abc%enp0s8"),
-        ("10.72.153.53 [2001:db8::9] - -", None, "10.72.153.53"),
-        ("192.0.2.7, 10.0.0.9 - -", None, "10.0.0.9"),
-        // A client can choose any user name.
-        ("192.0.2.7 - 66.249.66.1 -", None, "192.0.2.7"),
-        ("192.0.2.7 - x: 66.249.66.1 - -", None, "192.0.2.7"),
-        ("192.0.2.7 - [01/Jan/2001:00:00:00 +0000]", None, "192.0.2.7"),
-        (r#"192.0.2.7 - \"x\" y"#, None, "192.0.2.7"),
-        ("shop.test 192.0.2.7 - 66.249.66.1 -", Some("shop.test"), "192.0.2.7"),
-    ] {
-        let line = GPTBOT.replace("192.0.2.7 - -", client);
-        assert_eq!(gptbots(&[line]), [Some((host.map(str::to_owned), address.to_owned()))], "{client}");
-    }
-}
-
 /// Each line contains something like a request, but is not a line that a server writes for one.
 #[test]
 fn what_is_not_understood_is_unread() {
     let keys = JsonKeys::default();
     let escaped = serde_json::to_string(GPTBOT).expect("a text");
     for line in [
-        // These are parts of objects over several lines, as `journalctl -o json-pretty` writes
-        // them.
+        // Parts of objects over several lines, as `journalctl -o json-pretty` writes them.
         &format!("    \"message\" : {escaped},"),
         &format!("[{{\"message\": {escaped}}}, {{\"message\": {escaped}}}]"),
         &format!("{{\"message\": {escaped}"),
@@ -478,75 +313,6 @@ fn objects_are_read_by_the_keys_that_are_named() {
     // With the known keys alone, the result would be a request without a User-Agent.
     assert_eq!(read(&named(&[])), None);
     assert_eq!(read(&named(&["ua=proxy.userAgent"])).map(|read| read.2), Some(text("/b")));
-}
-
-#[test]
-fn objects_of_services_are_read() {
-    let lines = [
-        r#"{"ClientIP":"192.0.2.7","ClientRequestHost":"shop.test","ClientRequestMethod":"GET","ClientRequestURI":"/a","EdgeStartTimestamp":971211336000000000,"EdgeResponseStatus":200,"ClientRequestUserAgent":"GPTBot/1.2"}"#,
-        r#"{"@timestamp":"2000-10-10T20:55:36.1Z","http":{"request":{"method":"GET"},"response":{"status_code":200}},"url":{"original":"/a","domain":"shop.test"},"user_agent":{"original":"GPTBot/1.2"},"source":{"ip":"192.0.2.7"},"host":{"name":"web1"}}"#,
-        r#"{"@timestamp":"2000-10-10T20:55:36.1Z","http.request.method":"GET","url.original":"/a","url.domain":"shop.test","user_agent.original":"GPTBot/1.2","client.ip":"192.0.2.7"}"#,
-    ]
-    .map(str::to_owned);
-    assert_eq!(gptbots(&lines), vec![Some((Some("shop.test".to_owned()), "192.0.2.7".to_owned())); 3]);
-    let google = r#"{"httpRequest":{"requestMethod":"GET","requestUrl":"https://shop.test/a","status":200,"userAgent":"GPTBot/1.2","remoteIp":"192.0.2.7"},"timestamp":"2000-10-10T20:55:36.1Z"}"#;
-    assert_eq!(
-        shown(ReplayLogFormat::Json, google),
-        Some(["", "192.0.2.7", "GET", "https://shop.test/a", "", "GPTBot/1.2"].map(str::to_owned))
-    );
-    let cloudfront = r#"{"request":"GET /a HTTP/1.1","agent":"Mozilla/5.0%20(compatible;%20GPTBot/1.2)"}"#;
-    assert_eq!(
-        read(ReplayLogFormat::Json, cloudfront).expect("a request").agent,
-        &b"Mozilla/5.0 (compatible; GPTBot/1.2)"[..]
-    );
-}
-
-#[test]
-fn values_in_quotes_are_read_where_a_log_has_columns() {
-    let (requests, directives, unread) = of_chunk(
-        "#Version: 1.0\n#Fields:  date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status time-taken\n\
-         2024-02-29 22:59:59.190 GET /a 192.0.2.7 \"Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)\" 200 2036\n\
-         2024-02-29 22:59:59 GET /b 192.0.2.7 \"the \"\"new\"\" one\" 200 1\n\
-         2024-02-29 22:59:59 GET /c 192.0.2.7 \"\" 200 1\n\
-         2024-02-29\t22:59:59\tGET\t/d\t192.0.2.7\t\"A B\"\t200\t1\n\
-         2024-02-29 22:59:59 GET /d 192.0.2.7 \"A\tB\" 200 1\n\
-         2024-02-29 22:59:59 GET /e 192.0.2.7 \"IIS+writes+it 200 1\n\
-         2024-02-29 22:59:59 GET /f \"192.0.2.7 g\" 200 1\n\
-         2024-02-29 22:59:59 GET /h 192.0.2.7 \"cut of\n\
-         2024-02-29 22:59:59 GET /i 192.0.2.7 \"A B\"C 200 1\n",
-    );
-    let read: Vec<_> = requests.iter().map(|[_, _, _, target, _, agent]| format!("{target} {agent}")).collect();
-    let want = [
-        "/a Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)",
-        "/b the \"new\" one",
-        "/c ",
-        "/d A B",
-        "/d A\tB",
-        "/e \"IIS writes it",
-        "/f g\"",
-    ];
-    assert_eq!(read, want.map(|line| format!("{line} 1709247599")));
-    assert_eq!((directives, unread), (2, 2));
-}
-
-/// If a line has more values than `#Fields` names columns, values would be assigned to the wrong
-/// columns.
-#[test]
-fn a_line_with_other_columns_than_the_log_names_is_unread() {
-    let (requests, _, unread) = of_chunk(
-        "#Fields: date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status\n\
-         2026-11-27 12:40:21 GET /a b c 192.0.2.7 GPTBot/1.2 200\n\
-         2026-11-27 12:40:21 GET /a 192.0.2.7 Mozilla/5.0 (compatible; GPTBot/1.2) 200\n\
-         2026-11-27 12:40:21 GET /a 192.0.2.7\n\
-         2026-11-27 12:40:22 GET /b 192.0.2.7 GPTBot/1.2\n\
-         2026-11-27 12:40:22 10.0.0.1 GET /b GPTBot/1.2 200\n\
-         192.0.2.7 - - [27/Nov/2026:12:40:22 +0000] \"GET /b HTTP/1.1\"\n\
-         2026-11-27 12:40:23 GET /c 192.0.2.7 GPTBot/1.2 200 \n\
-         #Fields: cs-method cs(User-Agent) c-ip cs-uri-stem cs-uri-query sc-status\n\
-         GET GPTBot/1.2 192.0.2.7 /d\n",
-    );
-    let targets: Vec<_> = requests.iter().map(|request| request[3].as_str()).collect();
-    assert_eq!((targets, unread), (vec!["/b", "/c"], 6));
 }
 
 #[test]

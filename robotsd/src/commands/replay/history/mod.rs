@@ -237,7 +237,8 @@ impl BoardNotes {
             self.counted.allow(&seen, Done { limited, ..Done::default() });
             return;
         };
-        let refused = u64::from(entry.status == Some(403));
+        let answer = version.evaluator.refusal(agent, sender, &path);
+        let refused = u64::from(answer.status.is_some_and(|status| entry.status == Some(status.as_u16())));
         let done = Done { refused, observed: 1 - refused, ..Done::default() };
         let request = Disallowed { agent, method, target: &entry.target, by: version.hash, form: verdict.form() };
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {

@@ -6,6 +6,8 @@ pub(super) mod html;
 mod rows;
 pub(super) mod text;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
@@ -59,6 +61,10 @@ pub(crate) struct Report {
     others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
     hours: Vec<HourRow>,
+    /// Disallowed requests of crawlers that the mode `refuse` would refuse, by the status of the
+    /// answer, or "upstream".
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    refusals: BTreeMap<String, u64>,
     /// Operators that have a service which refers visitors: the pages that their crawlers got, and
     /// the visitors that came from these services.
     given_back: Vec<OperatorBalance>,
@@ -155,6 +161,7 @@ impl Report {
             impostors,
             others: others.collect(),
             hours: counts.hours.sorted().map(|(start, tally)| HourRow { start, tally }).collect(),
+            refusals: total.refusals.counts().collect(),
             given_back: history::balances(plan, counts),
             history: PastJudgements::new(plan, counts),
         }
@@ -207,8 +214,13 @@ impl Report {
             [(would_tag, "only tagged, as for search engines that people use"), (passing, "allowed by overrides")];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
         let parts: String = parts.map(|(count, what)| format!("; {} would be {what}", grouped(*count))).collect();
+        let is_usual = self.refusals.keys().all(|status| status == "403");
+        let by_status = self.refusals.iter().filter(|_| !is_usual);
+        let by_status: Vec<_> = by_status.map(|(status, count)| format!("{status}: {}", grouped(*count))).collect();
+        let by_status = if is_usual { String::new() } else { format!(" ({})", by_status.join(", ")) };
         let refused = grouped(would_refuse);
-        (disallowed > 0).then(|| format!("with mode = \"refuse\", {refused} of these would be refused{parts}"))
+        (disallowed > 0)
+            .then(|| format!("with mode = \"refuse\", {refused} of these would be refused{by_status}{parts}"))
     }
 
     /// Returns the period from the first request to the last.

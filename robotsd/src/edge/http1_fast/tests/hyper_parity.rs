@@ -20,7 +20,6 @@ struct Script {
     length: Length,
     fields: Vec<(&'static str, &'static str)>,
     pieces: Vec<&'static str>,
-    /// Whether the body fails after its pieces.
     fails: bool,
     /// Whether the body reports its size.
     is_exact: bool,
@@ -159,8 +158,7 @@ impl Reader {
             is_until_close = true;
         }
         assert!(field("date").is_some());
-        // These responses have no body, so a declared length has no meaning (RFC 9110, section
-        // 8.6). hyper may write one or not.
+        // Without a body, a length has no meaning (RFC 9110, section 8.6): hyper may write one.
         let has_none = matches!(status, 204 | 304);
         fields.retain(|(name, _)| match name.as_str() {
             "date" | "x-request-id" => false,
@@ -187,8 +185,7 @@ impl Reader {
     }
 }
 
-/// Sends `octets` at once, and then one more request, which shows whether the connection was kept.
-/// Returns the responses.
+/// Sends `octets` at once, and one more request, to see whether it was kept. Returns the responses.
 async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
     let mut reader = Reader(Raw::connect(address).await);
     reader.0.send(octets).await;
@@ -279,8 +276,7 @@ fn both_paths_answer_the_same_octets_alike() {
     let agree = |(requests, scripted): (Vec<TwiceWritten>, Script)| {
         *script.lock() = scripted.clone();
         let escaped = requests.iter().map(|(_, escaped, _)| &escaped[..]).collect::<Vec<_>>().concat();
-        // The edge escapes the target of the first request itself. hyper alone does not, so it is
-        // sent the escaped form.
+        // The edge escapes the first target itself; hyper is sent the escaped form.
         let (first, first_escaped, _) = &requests[0];
         let octets = [first, &escaped[first_escaped.len()..]].concat();
         let heads: Vec<bool> = requests.iter().map(|(.., is_head)| *is_head).collect();
@@ -288,8 +284,7 @@ fn both_paths_answer_the_same_octets_alike() {
         let by_hyper = runtime.block_on(exchanged(hyper, &escaped, &heads));
         let is_answered = by_edge[0].as_ref().is_some_and(|response| response.status != 400);
         escaped_ones.set(escaped_ones.get() + usize::from(is_answered && first != first_escaped));
-        // If a response is broken, the two paths may send different parts of it. But both must end
-        // the connection.
+        // If a response is broken, the paths may send different parts, but both end the connection.
         let whole = |response: Option<Received>| {
             response.filter(|response| response.is_whole && !(response.is_until_close && scripted.is_broken()))
         };

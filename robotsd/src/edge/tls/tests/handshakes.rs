@@ -34,9 +34,8 @@ async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_witho
         assert_eq!(client.rest().await, "");
     }
     assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "the client sent a request without TLS");
-    for garbage in
-        [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"]
-    {
+    let cases = [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"];
+    for garbage in cases {
         let mut client = edge.client().await;
         client.try_send(garbage).await;
         let _ = soon(async { client.finish().await }).await;
@@ -61,7 +60,6 @@ async fn a_handshake_has_a_deadline() {
     assert_eq!(edge.reports(ConnectionErrorKind::Slow).await, "the TLS handshake was not complete in time");
 }
 
-/// Returns the ClientHello that the client would send.
 fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
     let name = ServerName::try_from("a.test").unwrap();
     let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
@@ -163,8 +161,7 @@ async fn a_large_hello_counts_before_it_is_whole() {
     let client = authority.client(&[]);
     let hello = [&b"\x16\x03\x01\x40\x00\x01\x00\x30\x00"[..], &[0; 8 * 1024]].concat();
     let _large = Raw::many(3, edge.address, hello).await;
-    // The first connection has the only permit, so only its bytes are read. Its handshake is ended
-    // because it has stalled.
+    // Only the first connection has a permit. Its stalled handshake is ended.
     edge.reports(ConnectionErrorKind::Full).await;
     assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
 }

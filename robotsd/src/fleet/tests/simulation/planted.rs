@@ -7,8 +7,7 @@ use super::{Fleet, LENGTH, SCHEDULES};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Planted {
     None,
-    /// Accepting a version overwrites the whole document with the state that the replica had read
-    /// before.
+    /// Accepting a version overwrites the whole document with the state read before.
     AcceptOverwritesDocument,
     /// A replica that adopts an accept forgets that the site is off.
     AcceptEndsMark,
@@ -16,8 +15,7 @@ pub(super) enum Planted {
     TombstonesForgotten,
     /// A replica adopts an accepted version even if its rev is lower than that of the current one.
     AnyAccept,
-    /// A replica counts as synced if its state is current, even if its digest differs from that of
-    /// the document.
+    /// A replica counts as synced if its state is current, even with another digest.
     SyncedWithoutDigest,
     /// Requests about notices restart the timer of the reader.
     NoticesRestartTimer,

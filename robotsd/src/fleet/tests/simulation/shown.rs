@@ -8,8 +8,7 @@ use super::super::super::document::{Document, EVERY_SITE};
 pub(super) const MARKS: u8 = 15;
 pub(super) const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
 
-/// The off switches, tombstones and accepts that a replica has read. In each bit set, bit N
-/// represents off switch N.
+/// The off switches, tombstones and accepts that a replica has read. Bit N represents off switch N.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     pub(super) epoch: Option<String>,

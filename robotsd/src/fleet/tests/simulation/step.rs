@@ -4,8 +4,7 @@ use super::super::super::document::{Document, WriteCall};
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// An operator turns a scope off on one replica. If `direct` is set, the same request is sent
-    /// to the other replicas, too.
+    /// An operator turns a scope off on one replica. With `direct`, the others are asked, too.
     Off {
         at: usize,
         mark: u8,
@@ -45,7 +44,6 @@ pub(super) enum Step {
     Ask {
         at: usize,
     },
-    /// A message is delivered.
     Deliver(usize),
     Lose(usize),
     Double(usize),
@@ -59,7 +57,6 @@ pub(super) enum Step {
         at: usize,
         works: bool,
     },
-    /// A replica restarts.
     Restart {
         at: usize,
         with_disk: bool,

@@ -32,13 +32,10 @@ struct ModelSwitch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Planted {
     None,
-    /// A rollback does not hold the version that was rolled back.
     RollBackHoldsNothing,
     /// Every switch is on after a restart.
     SwitchForgets,
-    /// Any hash accepts the pending version.
     AcceptTakesAny,
-    /// A half-written file is accepted.
     HalfFileIsTaken,
 }
 
@@ -53,8 +50,7 @@ struct Publishing<const PLANTED: usize> {
     /// The switch of all sites, and the site's own switch.
     switches: [ModelSwitch; 2],
     /// Set if this process has taken the directory back: the state that it wrote before it handed
-    /// the directory over. Until its state changes, the disk may have the state of the other
-    /// process.
+    /// the directory over. Until it changes, the disk may have the state of the other process.
     handed_over: Option<Vec<Saved>>,
 }
 
@@ -249,8 +245,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         }
     }
 
-    /// Records that an operator's decision is on disk, because it is written before the call
-    /// returns.
+    /// Records an operator's decision as on disk, because it is written before the call returns.
     fn decided(&mut self, outcome: ModelOutcome) {
         if outcome != ModelOutcome::NoSuchVersion && self.fault().is_none() {
             self.is_written();
@@ -351,8 +346,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let _ = std::fs::write(self.machine.state_folder().join("sites/shop/enforcement"), "on\n");
         }
         let has_state = self.settings.has_state && folder != Folder::None;
-        // If another test is just starting a program, the new process holds copies of the locks
-        // until it calls `exec`.
+        // If another test is just starting a program, that process holds the locks until `exec`.
         let attempts = std::iter::repeat_n(Duration::from_millis(5), 100);
         let main = attempts.into_iter().find_map(|pause| {
             let main = self.machine.start(has_state, self.gate, self.settings.has_grace);
@@ -394,8 +388,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         Ok(())
     }
 
-    /// Keeps the models that match the newly opened site. Returns the states and records on disk
-    /// that these models correspond to.
+    /// Keeps the models that match the newly opened site. Returns their states and records on disk.
     fn found(&mut self, mut main: Process, candidates: Vec<(FoundAt, Model)>) -> Result<Vec<FoundAt>, String> {
         let (held, now) = (when_loaded(*self.machine.source.0.lock()), self.now());
         let seen = main.seen(main.opened())?;
@@ -427,8 +420,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         let (is_sure, now) = (self.disk.is_sure(), self.now());
         let mut main = self.main.take().ok_or("no process runs")?;
         if main.life.is_over() || !is_readable || main.life.ends_soon() {
-            // The process may have read the disk completely, partly or not at all, so its state is
-            // uncertain.
+            // The process may have read the disk completely, partly or not: its state is uncertain.
             self.main = Some(main);
             return Ok(());
         }

@@ -17,8 +17,7 @@ pub(super) const SHUT: Text = 6;
 /// Length of the grace period, if the site has one.
 pub(super) const GRACE: Duration = Duration::from_secs(3 * 86400);
 
-/// The current time of the machine's clock, which may be set, and of the steady clock, which
-/// cannot.
+/// The time of the machine's clock, which may be set, and of the steady clock, which cannot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) clock: SystemTime,
@@ -117,8 +116,7 @@ pub(super) struct Seen {
     /// The version that a rollback would publish.
     pub(super) before: Option<Text>,
     pub(super) grace_end: Option<SystemTime>,
-    /// Whether the status reports that the served version may be older than the one before the
-    /// restart.
+    /// Whether the status reports that the served version may be older than before the restart.
     pub(super) is_behind: bool,
 }
 
@@ -139,8 +137,7 @@ impl Model {
         }
     }
 
-    /// Opens a site: publishes the content of the source or, if that cannot go live, the version
-    /// that was accepted last.
+    /// Opens a site: publishes its source or, if impossible, the version accepted last.
     pub(super) fn start(&mut self, held: Held, now: Now) -> (ModelOutcome, bool) {
         let last = self.last();
         let outcome = self.decide(held, now);
@@ -209,8 +206,7 @@ impl Model {
         }
     }
 
-    /// An operator rolls back to the previous version. The version that was live does not go live
-    /// again by itself.
+    /// An operator rolls back to the previous version. The other one does not return by itself.
     pub(super) fn roll_back(&mut self, now: Now) -> (ModelOutcome, bool) {
         let Some(before) = self.last_but(1) else { return (ModelOutcome::NoSuchVersion, false) };
         let left = self.known.iter_mut().rfind(|known| known.standing == ModelStanding::Accepted).unwrap();
@@ -299,8 +295,7 @@ impl Model {
         ModelOutcome::Published(text)
     }
 
-    /// Publishes a version. The grace period starts with the first acceptance of the version, but
-    /// not in the future.
+    /// Publishes a version. The grace starts when it is first accepted, not in the future.
     fn show(&mut self, text: Text, now: Now) {
         self.live = Some(text);
         self.known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
@@ -360,8 +355,7 @@ struct Record {
     held: Vec<Text>,
 }
 
-/// The possible contents of the disk: one of the states and one of the records. The numbers show
-/// their order.
+/// Possible contents of the disk: one of the states and one of the records. Numbers show the order.
 #[derive(Clone, Debug)]
 pub(super) struct ModelDisk {
     states: Vec<(u64, Option<Saved>)>,

@@ -1,5 +1,4 @@
-//! A process of the simulation: a real site and state directory, with a simulated disk, clock and
-//! writer thread.
+//! A process of the simulation: a real site and state directory, on a simulated disk and clock.
 
 use std::collections::HashMap;
 use std::io;
@@ -141,8 +140,7 @@ pub(super) struct Fault {
 impl Fault {
     pub(super) const ERRORS: [i32; 5] = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EROFS, libc::EMFILE];
 
-    /// Reports whether files can be read. They cannot be read if the process has no free file
-    /// descriptors.
+    /// Reports whether files can be read. They cannot if the process has no free file descriptors.
     pub(super) const fn is_readable(self) -> bool {
         self.errno != libc::EMFILE
     }
@@ -210,7 +208,6 @@ pub(super) struct Machine {
     pub(super) faults: Arc<Faults>,
 }
 
-/// A process with a site, and the models that the site may correspond to.
 pub(super) struct Process {
     site: Arc<Site>,
     pub(super) state: Option<StateDir>,
@@ -227,7 +224,6 @@ impl Machine {
         self.folder.path().join("state")
     }
 
-    /// Opens the state directory of a process.
     pub(super) fn open_state(&self, life: &Arc<Life>) -> Option<StateDir> {
         StateDir::open_on(disk(&self.faults, life, &self.clock), StateWriter::stepped(), self.state_folder()).ok()
     }
@@ -376,8 +372,7 @@ impl Process {
         })
     }
 
-    /// Reports whether the live version disallows a page. Each version disallows other pages, and
-    /// some pages are in no version.
+    /// Reports whether the live version disallows a page. Some are in no version.
     pub(super) fn refuses(&self, page: Text) -> bool {
         let path = format!("/{page}");
         let path = crate::rules::RequestPath::new(path.as_bytes());

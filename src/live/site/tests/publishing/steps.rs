@@ -5,7 +5,6 @@ use super::model::{Held, ModelGate, TEXTS, Text};
 use super::process::{Fault, Files};
 use crate::live::{Enforcement, RejectionKind};
 
-/// The settings of a simulated run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) gate: ModelGate,
@@ -80,7 +79,6 @@ impl Settings {
     }
 }
 
-/// Draws a step of one kind.
 type Draw = fn(&mut Random) -> Step;
 
 impl Step {
@@ -143,8 +141,7 @@ fn enforcement(random: &mut Random) -> Enforcement {
     *random.pick(&[Enforcement::On, Enforcement::Off])
 }
 
-/// Returns a random number of milliseconds, up to some years. Short times are as frequent as long
-/// times.
+/// Returns a random number of milliseconds, up to some years. Short ones are as frequent.
 fn far(random: &mut Random) -> u64 {
     let bits = random.below(38);
     random.below(1 << bits)

@@ -79,8 +79,7 @@ fn what_was_wrong_once_is_right() {
     }
 }
 
-/// Checks that the simulation soon finds an introduced bug, and reduces it to a short sequence of
-/// steps.
+/// The simulation soon finds a planted bug and reduces it to a short sequence.
 #[track_caller]
 fn expect_found<const FAULT: usize>() {
     let outcome = simulate::<Publishing<FAULT>>(FOUND_WITHIN * LENGTH as u64, LENGTH);

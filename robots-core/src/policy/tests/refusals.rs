@@ -1,0 +1,119 @@
+//! Cases of refused requests: which requests they cover.
+
+use super::super::refusals::{RefusalCase, RefusalTable, RefusedRequest};
+use super::*;
+use crate::agent::{Identity, IdentityMethod, Refutation};
+
+const CHATGPT_USER: &str = "Mozilla/5.0 (compatible; ChatGPT-User/1.0; +https://openai.com/bot)";
+const CURL: &str = "curl/8.5.0";
+
+const FILE: &str = "User-agent: *\nDisallow: /\n\n\
+                    Sitemap: https://site.test/maps/all.xml\nSitemap: /maps/relative.xml\nSitemap:\n\
+                    License: https://site.test/terms/license.xml\n";
+
+/// Returns the index of the case that covers a request.
+fn found(cases: Vec<RefusalCase>, agent: &str, identity: Option<Identity>, target: &str) -> Option<usize> {
+    let site = Site::new(FILE);
+    let agents = site.recognizer.agents(agent.as_bytes());
+    let path = Policy::default().path(target.as_bytes());
+    let request = RefusedRequest { agent: agents.first(), identity, path: &path, robots: site.rules.document() };
+    let table = RefusalTable(cases.into_iter().map(|case| (case, ())).collect());
+    table.find(&request).map(|(at, ())| at)
+}
+
+fn case() -> RefusalCase {
+    RefusalCase::default()
+}
+
+#[test]
+fn a_case_covers_the_crawlers_that_it_selects_and_people_only_by_name() {
+    let named = |name: &str| case().agent(name).expect(name);
+    let training = || case().category(Category::AiTraining);
+    for (selected, agent, want) in [
+        (case(), GPTBOT, true),
+        (case(), UNKNOWN, true),
+        (case(), CURL, true),
+        (case(), FIREFOX, false),
+        (case(), CHATGPT_USER, false),
+        (named("gptbot"), GPTBOT, true),
+        (named("GPTBot"), GOOGLEBOT, false),
+        (named("NeverHeardOfBot"), UNKNOWN, true),
+        (named("ChatGPT-User"), CHATGPT_USER, true),
+        (training(), GPTBOT, true),
+        (training(), GOOGLEBOT, false),
+        (training(), UNKNOWN, false),
+        (case().operator("openai"), GPTBOT, true),
+        (case().operator("OpenAI"), CHATGPT_USER, false),
+        (case().operator("OpenAI"), GOOGLEBOT, false),
+        (case().category(Category::UserFetch), CHATGPT_USER, false),
+        (case().index_engines(), GOOGLEBOT, true),
+        (case().index_engines(), GPTBOT, false),
+        (training().agent("ChatGPT-User").unwrap(), CHATGPT_USER, true),
+        (training().index_engines(), GOOGLEBOT, true),
+    ] {
+        let shown = format!("{selected:?}");
+        assert_eq!(found(vec![selected], agent, None, "/x").is_some(), want, "{shown} {agent}");
+    }
+}
+
+#[test]
+fn a_case_covers_the_paths_and_identities_that_it_selects() {
+    let at = |pattern: &str| case().path(pattern).expect(pattern);
+    for (selected, identity, target, want) in [
+        (at("/a/"), None, "/a/x", true),
+        (at("/a/"), None, "/b/x", false),
+        (at("/a/").path("/b/").unwrap(), None, "/b/x", true),
+        (at("/*.pdf$"), None, "/a/x.pdf", true),
+        (at("/a/"), None, "//a/x", true),
+        (at("/a/"), None, "/b/..%2fa/x", true),
+        (case().identity("refuted"), Some(Identity::Refuted(Refutation::NotListed)), "/", true),
+        (case().identity("refuted"), Some(Identity::Verified(IdentityMethod::Range)), "/", false),
+        (case().identity("refuted"), None, "/", false),
+        (case().identity(RefusalCase::UNCHECKED), None, "/", true),
+        (case().identity("refuted").identity("verified"), Some(Identity::Verified(IdentityMethod::Range)), "/", true),
+        (at("/a/").identity("verified"), None, "/a/", false),
+    ] {
+        let shown = format!("{selected:?}");
+        assert_eq!(found(vec![selected], GPTBOT, identity, target).is_some(), want, "{shown} {target}");
+    }
+    assert!(case().path("a/").is_err() && case().agent("GPT Bot").is_err());
+}
+
+#[test]
+fn the_first_case_that_covers_a_request_decides() {
+    let cases = || {
+        let engines = case().index_engines();
+        let at_a = case().path("/a/").unwrap();
+        vec![engines, at_a, case()]
+    };
+    for (agent, target, want) in [(GOOGLEBOT, "/a/", 0), (GPTBOT, "/a/", 1), (GPTBOT, "/b/", 2)] {
+        assert_eq!(found(cases(), agent, None, target), Some(want), "{agent} {target}");
+    }
+    assert_eq!(found(Vec::new(), GPTBOT, None, "/a/"), None);
+}
+
+#[test]
+fn no_case_covers_a_document_with_the_conditions_of_the_site() {
+    for (target, want) in [
+        ("/robots.txt", false),
+        ("/robots.txt?x", false),
+        ("/security.txt", false),
+        ("/.well-known/security.txt", false),
+        ("/maps/all.xml", false),
+        ("/maps/all.xml?page=2", false),
+        ("/maps/%61ll.xml", false),
+        ("//maps/all.xml", false),
+        ("/a/..%2fmaps/all.xml", false),
+        ("/maps/relative.xml", false),
+        ("/terms/license.xml", false),
+        ("/", true),
+        ("/maps/", true),
+        ("/maps/all.xml.gz", true),
+        ("/terms/license.xml/x", true),
+        ("/a/robots.txt", true),
+    ] {
+        assert_eq!(found(vec![case()], GPTBOT, None, target).is_some(), want, "{target}");
+        let named = case().agent("GPTBot").unwrap();
+        assert_eq!(found(vec![named], GPTBOT, None, target).is_some(), want, "{target}, by name");
+    }
+}

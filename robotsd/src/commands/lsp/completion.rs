@@ -1,0 +1,79 @@
+//! Completion of directives, and of crawlers' names in user-agent lines.
+
+use serde_json::{Value, json};
+use tower_robots::agent::{Crawler, Obeys};
+use tower_robots::rules::Directive;
+
+use super::document::Document;
+use super::protocol::{Position, Range};
+
+/// Kinds of completion items in the protocol.
+const KEYWORD: u8 = 14;
+const VALUE: u8 = 12;
+
+/// Returns the completions at a position: names after `User-agent:`, directives at the start of a
+/// line, and otherwise nothing.
+pub(super) fn completions(document: &Document, position: Position) -> Vec<Value> {
+    let text = document.buffer.text();
+    let cursor = document.buffer.offset(position);
+    let line = document.buffer.line(position.line as usize);
+    let before = &text[line.start.min(cursor)..cursor];
+    let typed = before.trim_start();
+    if typed.contains('#') {
+        return Vec::new();
+    }
+    let Some((name, value)) = typed.split_once(':') else {
+        let range = document.range(cursor - typed.len()..cursor);
+        return Directive::SPELLINGS
+            .iter()
+            .map(|(spelling, directive)| of_directive(spelling, *directive, range))
+            .collect();
+    };
+    if !is_user_agent(name) {
+        return Vec::new();
+    }
+    // The range is explicit, because editors end a word at a hyphen.
+    let range = document.range(cursor - value.trim_start().len()..cursor);
+    let star = item("*", VALUE, "every crawler that no group names", "*", range);
+    let crawlers = document.evaluator().settings.registry.crawlers();
+    [star].into_iter().chain(crawlers.filter_map(|crawler| of_crawler(crawler, range))).collect()
+}
+
+fn is_user_agent(name: &str) -> bool {
+    Directive::UserAgent.spelling().is_some_and(|spelling| name.trim().eq_ignore_ascii_case(spelling))
+}
+
+fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
+    let detail = match directive {
+        Directive::UserAgent => "begins a group: the name of a crawler, or *",
+        Directive::Allow => "paths that the group may fetch",
+        Directive::Disallow => "paths that the group may not fetch",
+        Directive::Sitemap => "address of a sitemap, for all crawlers",
+        _ => "an extension, which some crawlers read",
+    };
+    item(spelling, KEYWORD, detail, &format!("{spelling}: "), range)
+}
+
+/// Returns the completion of a crawler: the token that its group needs. `None` if the registry has
+/// no token.
+fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
+    let token = crawler.tokens.first()?.to_string();
+    // Tokens are compared without case. The name is more readable if it is the same word.
+    let name = if crawler.name.eq_ignore_ascii_case(&token) { crawler.name.clone() } else { token };
+    let operator = if crawler.operator.is_empty() { "operator unknown" } else { &*crawler.operator };
+    let mut detail = format!("{} ({operator})", crawler.category);
+    if crawler.obeys_robots == Obeys::No {
+        detail.push_str(", does not obey robots.txt");
+    }
+    Some(item(&name, VALUE, &detail, &name, range))
+}
+
+fn item(label: &str, kind: u8, detail: &str, text: &str, range: Range) -> Value {
+    json!({
+        "label": label,
+        "kind": kind,
+        "detail": detail,
+        "filterText": label,
+        "textEdit": { "range": range, "newText": text },
+    })
+}

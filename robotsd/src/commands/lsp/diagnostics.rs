@@ -1,0 +1,53 @@
+//! Findings as diagnostics, each with a link to the page that explains its lint.
+
+use serde_json::{Value, json};
+use tower_robots::check::{Finding, Lint, Report, Severity};
+
+use super::document::Document;
+use super::protocol::Range;
+
+/// Returns the diagnostics of a document, first those about the bytes of its file.
+pub(super) fn diagnostics(document: &Document, report: &Report) -> Vec<Value> {
+    let on_disk = document.on_disk.iter().map(of_disk);
+    on_disk.chain(report.findings.iter().map(|finding| of_text(document, finding))).collect()
+}
+
+/// Returns the diagnostic of a finding in the text.
+pub(super) fn of_text(document: &Document, finding: &Finding) -> Value {
+    let mut diagnostic = diagnostic(finding, document.range(finding.span.clone()), finding.message.clone());
+    if let Some(line) = finding.related_line {
+        let location = json!({ "uri": document.uri, "range": document.line_range(line) });
+        diagnostic["relatedInformation"] = json!([{ "location": location, "message": format!("line {line}") }]);
+    }
+    diagnostic
+}
+
+/// Returns the diagnostic of a finding about bytes. It is at the start of the document, because the
+/// text in the editor may have other lines than the file.
+fn of_disk(finding: &Finding) -> Value {
+    let message = format!("line {} of the file on disk: {}", finding.line, finding.message);
+    diagnostic(finding, Range::default(), message)
+}
+
+fn diagnostic(finding: &Finding, range: Range, message: String) -> Value {
+    let severity = match finding.severity {
+        Severity::Error => 1,
+        Severity::Warning => 2,
+        Severity::Note => 3,
+    };
+    let message = match &finding.help {
+        Some(help) => format!("{message}\nhelp: {help}"),
+        None => message,
+    };
+    let mut diagnostic = json!({
+        "range": range,
+        "severity": severity,
+        "code": finding.code,
+        "source": "robotsd",
+        "message": message,
+    });
+    if let Some(lint) = Lint::of_code(finding.code) {
+        diagnostic["codeDescription"] = json!({ "href": lint.url() });
+    }
+    diagnostic
+}

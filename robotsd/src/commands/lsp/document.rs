@@ -1,0 +1,168 @@
+//! An open robots.txt: its text, and what was computed from this version of the text.
+//!
+//! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark. So
+//! lints about bytes run on the file on disk, and only when the document is opened or saved.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use tower_robots::check::{Finding, Fixes, Lint, Options, Report, check};
+use tower_robots::rules::{Name, Reading, RobotsTxt, Rule};
+
+use super::protocol::{self, ContentChange, DocumentItem, Position, PositionEncoding};
+use super::text::TextBuffer;
+use crate::commands::arguments::WithinArgs;
+use crate::commands::check::CheckFile;
+use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::input::InputSource;
+
+/// Codes of the lints about bytes, which the text in an editor does not show.
+const OF_BYTES: [&str; 4] = ["byte-order-mark", "utf-16", "invalid-utf-8", "over-500-kib"];
+
+/// A document that the editor has opened.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) uri: String,
+    pub(super) version: i32,
+    pub(super) buffer: TextBuffer,
+    /// Whether diagnostics of this version must still be published.
+    pub(super) is_due: bool,
+    /// Whether the editor asks for diagnostics, so that none are published.
+    pub(super) is_pulled: bool,
+    /// Findings about the bytes of the file, as it was last opened or saved.
+    pub(super) on_disk: Vec<Finding>,
+    path: Option<PathBuf>,
+    settings: EvaluatorSettings,
+    computed: Computed,
+}
+
+/// Results for one version of the text, each computed on first use.
+#[derive(Debug, Default)]
+struct Computed {
+    robots: OnceCell<RobotsTxt>,
+    report: OnceCell<Report>,
+    fixes: OnceCell<Fixes>,
+    evaluator: OnceCell<Evaluator>,
+}
+
+/// A check was ended, because its result is not needed any more or other messages wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interrupted;
+
+impl Document {
+    pub(super) fn open(item: DocumentItem, encoding: PositionEncoding) -> Self {
+        Self {
+            path: protocol::path_of(&item.uri),
+            uri: item.uri,
+            version: item.version,
+            buffer: TextBuffer::new(item.text, encoding),
+            is_due: true,
+            is_pulled: false,
+            on_disk: Vec::new(),
+            settings: EvaluatorSettings::default(),
+            computed: Computed::default(),
+        }
+    }
+
+    pub(super) fn change(&mut self, version: Option<i32>, changes: Vec<ContentChange>) {
+        changes.into_iter().for_each(|change| self.buffer.apply(change));
+        self.version = version.unwrap_or(self.version);
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.computed = Computed::default();
+        self.is_due = true;
+    }
+
+    /// Reads the settings of the folder and the bytes of the file. A document without a file has
+    /// neither. Returns the problem with the settings, if there is one.
+    pub(super) fn read_disk(&mut self) -> Option<String> {
+        let source = self.path.clone().map(InputSource::Found);
+        let found = source.as_ref().map(|source| CheckFile::find(source, None, &WithinArgs::default()));
+        let (file, problem) = match found {
+            Some(Ok(file)) => (file, None),
+            Some(Err(error)) => (CheckFile::default(), Some(error.to_string())),
+            None => (CheckFile::default(), None),
+        };
+        let settings = file.settings(&EvaluatorSettings::default(), &[], &[]);
+        let without = |is_off: &dyn Fn(&Lint) -> bool| {
+            let off = Lint::all().iter().filter(|lint| is_off(lint));
+            off.fold(settings.checks.clone(), |options, lint| options.allow(lint))
+        };
+        let is_of_bytes = |lint: &Lint| OF_BYTES.contains(&lint.code);
+        let octets = source.and_then(|source| source.read().ok());
+        let report = octets.map(|octets| check(&RobotsTxt::parse(octets), &without(&|lint| !is_of_bytes(lint))));
+        self.on_disk = report.map_or_else(Vec::new, |report| report.findings);
+        self.settings = EvaluatorSettings { checks: without(&is_of_bytes), ..settings };
+        self.forget();
+        problem
+    }
+
+    pub(super) fn robots(&self) -> &RobotsTxt {
+        self.computed.robots.get_or_init(|| RobotsTxt::parse(self.buffer.text()))
+    }
+
+    pub(super) const fn checks(&self) -> &Options {
+        &self.settings.checks
+    }
+
+    /// Returns the findings in the text, or an error once `goes_on` returns false.
+    pub(super) fn report(&self, goes_on: &dyn Fn() -> bool) -> Result<&Report, Interrupted> {
+        if let Some(report) = self.computed.report.get() {
+            return Ok(report);
+        }
+        let report = Report::of_while(self.robots(), self.checks(), goes_on).ok_or(Interrupted)?;
+        Ok(self.computed.report.get_or_init(|| report))
+    }
+
+    /// Returns the fixes of the findings in `report`, which is the report of this document.
+    pub(super) fn fixes(&self, report: &Report) -> &Fixes {
+        self.computed.fixes.get_or_init(|| Fixes::of(self.robots(), report, self.checks()))
+    }
+
+    /// Reports whether the document is longer than crawlers read. Such a document is not fixed,
+    /// because proving the fixes could take seconds.
+    pub(super) fn is_long(&self) -> bool {
+        self.buffer.text().len() > Reading::STANDARD_LIMIT
+    }
+
+    /// Returns the part of the file that crawlers read, with its rules compiled. This bounds the
+    /// time of answers about a very long document.
+    pub(super) fn evaluator(&self) -> &Evaluator {
+        self.computed.evaluator.get_or_init(|| {
+            let text = self.buffer.text().as_bytes();
+            let part = &text[..text.len().min(Reading::STANDARD_LIMIT)];
+            // A line that the limit cuts is not read.
+            let end =
+                if part.len() < text.len() { memchr::memrchr2(b'\n', b'\r', part).unwrap_or(0) } else { part.len() };
+            Evaluator::new(part[..end].to_vec(), Reading::Standard, &self.settings)
+        })
+    }
+
+    /// Returns the name or the rule in the line of a position.
+    pub(super) fn item_at(&self, position: Position) -> Option<Item<'_>> {
+        let number = position.line as usize + 1;
+        let group = self.evaluator().robots().groups().take_while(|group| group.line() <= number).last()?;
+        let name = group.names().find(|name| name.line() == number).map(Item::Name);
+        name.or_else(|| group.rules().find(|rule| rule.line() == number).map(Item::Rule))
+    }
+
+    /// Returns a byte range of the text as a range of the protocol.
+    pub(super) fn range(&self, span: Range<usize>) -> protocol::Range {
+        self.buffer.range(span)
+    }
+
+    /// Returns the range of a line, counted from 1, without its line end.
+    pub(super) fn line_range(&self, line: usize) -> protocol::Range {
+        self.range(self.buffer.line(line.saturating_sub(1)))
+    }
+}
+
+/// An item of a group that the editor asks about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Item<'r> {
+    Name(Name<'r>),
+    Rule(Rule<'r>),
+}

@@ -1,0 +1,67 @@
+//! The queue of messages from the editor. Work can look ahead in it, to end early if its result is
+//! not needed any more.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use lsp_server::{Connection, Message, RequestId};
+use serde_json::json;
+
+/// Maximum time that a message waits for work that can be done later.
+const MAX_WAIT: Duration = Duration::from_millis(30);
+
+/// Messages that were received, but not handled yet.
+pub(super) struct Inbox<'c> {
+    connection: &'c Connection,
+    waiting: RefCell<VecDeque<Message>>,
+}
+
+impl<'c> Inbox<'c> {
+    pub(super) const fn new(connection: &'c Connection) -> Self {
+        Self { connection, waiting: RefCell::new(VecDeque::new()) }
+    }
+
+    /// Returns the next message if one is there.
+    pub(super) fn take(&self) -> Option<Message> {
+        self.look();
+        self.waiting.borrow_mut().pop_front()
+    }
+
+    /// Waits for the next message. `None` if the editor has closed the connection.
+    pub(super) fn wait(&self) -> Option<Message> {
+        self.take().or_else(|| self.connection.receiver.recv().ok())
+    }
+
+    fn look(&self) {
+        self.waiting.borrow_mut().extend(self.connection.receiver.try_iter());
+    }
+
+    /// Reports whether the editor has cancelled a request.
+    pub(super) fn is_cancelled(&self, id: &RequestId) -> bool {
+        self.look();
+        let id = json!(id);
+        self.waiting.borrow().iter().any(|message| match message {
+            Message::Notification(cancel) => cancel.method == "$/cancelRequest" && cancel.params["id"] == id,
+            _ => false,
+        })
+    }
+
+    /// Reports whether the text of a document changes in a message that waits, so that a result
+    /// about the text is outdated.
+    pub(super) fn has_change_of(&self, uri: &str) -> bool {
+        self.look();
+        self.waiting.borrow().iter().any(|message| match message {
+            Message::Notification(change) => {
+                let is_change = matches!(&*change.method, "textDocument/didChange" | "textDocument/didClose");
+                is_change && change.params["textDocument"]["uri"] == uri
+            }
+            _ => false,
+        })
+    }
+
+    /// Reports whether work about a document should continue that began at this time.
+    pub(super) fn permits_work(&self, uri: &str, began: Instant) -> bool {
+        !self.has_change_of(uri) && (self.waiting.borrow().is_empty() || began.elapsed() < MAX_WAIT)
+    }
+}

@@ -1,0 +1,88 @@
+//! `robotsd lsp`: a language server for robots.txt files, on standard input and output.
+//!
+//! Unlike other editor extensions, it knows the effect of a file: who obeys a rule, which group
+//! decides, and what a fix changes. It uses the checks of `robotsd check`, and fetches nothing.
+//!
+//! One thread handles all messages ([`Server`]). Other threads only read and write messages, and
+//! wait for the end of the editor.
+
+mod completion;
+mod diagnostics;
+mod document;
+mod fixes;
+mod hover;
+mod inbox;
+mod outline;
+mod protocol;
+mod server;
+mod text;
+
+use std::io::{self, BufReader};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use lsp_server::{Connection, Message, Notification};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use serde_json::Value;
+
+use self::server::Server;
+use crate::exit::{answer, complain};
+
+/// Time between two tests whether the editor still runs.
+const PROCESS_TESTS: Duration = Duration::from_secs(5);
+
+/// Check robots.txt files in an editor, as a language server
+#[derive(Args, Debug)]
+pub(crate) struct LspArgs {
+    /// Use standard input and output, which is the only way; some editors add this option
+    #[arg(long, hide = true)]
+    stdio: bool,
+}
+
+pub(crate) fn run(_: &LspArgs) -> ExitCode {
+    let (server, editor) = Connection::memory();
+    let (received, sent) = (editor.sender, editor.receiver);
+    let reader = received.clone();
+    thread::spawn(move || {
+        let mut input = BufReader::new(io::stdin());
+        loop {
+            let message = Message::read(&mut input).unwrap_or_else(|error| {
+                complain(&format_args!("unreadable message: {error}"));
+                None
+            });
+            let is_end = message.is_none();
+            if reader.send(message.unwrap_or_else(exit)).is_err() || is_end {
+                return;
+            }
+        }
+    });
+    let ended = received.clone();
+    let writer = thread::spawn(move || {
+        let mut out = io::stdout().lock();
+        if sent.into_iter().try_for_each(|message| message.write(&mut out)).is_err() {
+            let _ = ended.send(exit());
+        }
+    });
+    let watch = |editor: Pid| {
+        let ended = received.clone();
+        thread::spawn(move || {
+            while test_kill_process(editor) != Err(Errno::SRCH) {
+                thread::sleep(PROCESS_TESTS);
+            }
+            let _ = ended.send(exit());
+        });
+    };
+    let is_shut_down = Server::new(&server, &watch).run();
+    // The writer ends after it has written every message.
+    drop(server);
+    let _ = writer.join();
+    answer(is_shut_down)
+}
+
+/// Returns the message that ends the server.
+fn exit() -> Message {
+    Notification { method: "exit".to_owned(), params: Value::Null }.into()
+}

@@ -1,0 +1,98 @@
+//! The outline of a document: symbols and folding ranges. Only the part of a file that crawlers
+//! read is in it, which bounds the size of the answer.
+
+use serde_json::{Value, json};
+use tower_robots::rules::{Access, Group, LineKind};
+
+use super::document::Document;
+use super::protocol::{Client, Range};
+use crate::render::printable;
+
+/// Kinds of symbols in the protocol.
+const CLASS: u8 = 5;
+const FIELD: u8 = 8;
+const CONSTANT: u8 = 14;
+
+/// Returns the groups with their rules, and the sitemaps.
+pub(super) fn symbols(client: &Client, document: &Document) -> Value {
+    let robots = document.evaluator().robots();
+    let groups = robots.groups().map(|group| group_symbol(document, group));
+    let sitemaps = robots.sitemaps().map(|sitemap| {
+        let name = format!("Sitemap: {}", printable(sitemap.value));
+        symbol(&name, CONSTANT, document.line_range(sitemap.line), document.range(sitemap.range))
+    });
+    let mut symbols: Vec<Value> = groups.chain(sitemaps).collect();
+    symbols.sort_by_key(|symbol| symbol["range"]["start"]["line"].as_u64());
+    if client.nests_symbols { json!(symbols) } else { json!(flat(document, symbols)) }
+}
+
+fn group_symbol(document: &Document, group: Group<'_>) -> Value {
+    let names: Vec<_> = group.names().map(|name| printable(name.value())).collect();
+    let first = group.names().next().map_or(0..0, |name| name.range());
+    let mut symbol =
+        symbol(&format!("User-agent: {}", names.join(", ")), CLASS, extent(document, group), document.range(first));
+    let rules = group.rules().map(|rule| {
+        let field = match rule.access() {
+            Access::Allow => "Allow",
+            Access::Disallow => "Disallow",
+        };
+        let name = format!("{field}: {}", printable(rule.pattern()));
+        self::symbol(&name, FIELD, document.line_range(rule.line()), document.range(rule.range()))
+    });
+    symbol["children"] = rules.collect();
+    symbol
+}
+
+fn symbol(name: &str, kind: u8, range: Range, selection: Range) -> Value {
+    json!({ "name": name, "kind": kind, "range": range, "selectionRange": selection })
+}
+
+/// Converts symbols for editors that do not support symbols within symbols.
+fn flat(document: &Document, symbols: Vec<Value>) -> Vec<Value> {
+    let mut all = Vec::new();
+    for mut symbol in symbols {
+        let children = symbol["children"].take();
+        let (name, kind) = (&symbol["name"], &symbol["kind"]);
+        let location = json!({ "uri": document.uri, "range": symbol["range"] });
+        all.push(json!({ "name": name, "kind": kind, "location": location }));
+        if let Value::Array(children) = children {
+            all.extend(flat(document, children));
+        }
+    }
+    all
+}
+
+/// Returns the range from the first name of a group to its last name or rule.
+fn extent(document: &Document, group: Group<'_>) -> Range {
+    let names = group.names().last().map_or(0, |name| name.line());
+    let last = group.rules().last().map_or(names, |rule| rule.line());
+    Range { start: document.line_range(group.line()).start, end: document.line_range(last).end }
+}
+
+/// Returns the folding ranges: groups, and comments of several lines.
+pub(super) fn folding(document: &Document) -> Vec<Value> {
+    let robots = document.evaluator().robots();
+    let mut ranges: Vec<Value> = Vec::new();
+    for group in robots.groups() {
+        let Range { start, end } = extent(document, group);
+        if start.line < end.line {
+            ranges.push(json!({ "startLine": start.line, "endLine": end.line, "kind": "region" }));
+        }
+    }
+    let mut begun: Option<usize> = None;
+    let lines = robots.lines().map(|line| (line.number, line.kind() == LineKind::Comment));
+    let end = robots.lines().count() + 1;
+    for (number, is_comment) in lines.chain([(end, false)]) {
+        match begun {
+            None if is_comment => begun = Some(number),
+            Some(first) if !is_comment => {
+                if first + 1 < number {
+                    ranges.push(json!({ "startLine": first - 1, "endLine": number - 2, "kind": "comment" }));
+                }
+                begun = None;
+            }
+            _ => {}
+        }
+    }
+    ranges
+}

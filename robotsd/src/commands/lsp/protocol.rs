@@ -1,0 +1,237 @@
+//! The parts of the Language Server Protocol that the server reads: positions, parameters of
+//! messages, and what the editor supports. Results are written as JSON values.
+
+use std::path::{Path, PathBuf};
+
+use lsp_server::{ErrorCode, ResponseError};
+use percent_encoding::percent_decode_str;
+use rustix::process::Pid;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A place in a document. Lines are counted from 0, and characters in the units of the
+/// [`PositionEncoding`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Position {
+    pub(super) line: u32,
+    pub(super) character: u32,
+}
+
+/// A part of a document; the end is exclusive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Range {
+    pub(super) start: Position,
+    pub(super) end: Position,
+}
+
+impl Range {
+    /// Reports whether the ranges have a place in common. Ranges that only touch count, because a
+    /// cursor is an empty range.
+    pub(super) fn touches(&self, other: &Self) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+}
+
+/// Unit of characters in positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum PositionEncoding {
+    Utf8,
+    /// Every editor supports this unit, and most support only this one.
+    #[default]
+    Utf16,
+}
+
+impl PositionEncoding {
+    /// Returns the length of a character.
+    pub(super) const fn length(self, char: char) -> usize {
+        match self {
+            Self::Utf8 => char.len_utf8(),
+            Self::Utf16 => char.len_utf16(),
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 => "utf-8",
+            Self::Utf16 => "utf-16",
+        }
+    }
+}
+
+/// What the editor supports, and its settings for this server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Client {
+    pub(super) encoding: PositionEncoding,
+    /// Whether the editor can ask for diagnostics.
+    pub(super) pulls_diagnostics: bool,
+    /// Whether the server can make the editor ask for diagnostics again.
+    pub(super) refreshes_diagnostics: bool,
+    /// Whether symbols may contain symbols.
+    pub(super) nests_symbols: bool,
+    /// Whether an edit may contain the version that it is for.
+    pub(super) versions_edits: bool,
+    /// Whether code actions may be objects. If not, the editor knows only commands.
+    pub(super) has_code_actions: bool,
+    pub(super) reads_markdown: bool,
+    /// Process of the editor. The server ends with it.
+    pub(super) process: Option<Pid>,
+    /// File with a list of URLs, the initialization option `urls`.
+    pub(super) urls: Option<PathBuf>,
+}
+
+impl Client {
+    /// Reads the parameters of `initialize`. Only these values are read, so an unusual value
+    /// elsewhere is not an error.
+    pub(super) fn of(params: &Value) -> Self {
+        let capabilities = &params["capabilities"];
+        let document = &capabilities["textDocument"];
+        let lists = |list: &Value, word: &str| list.as_array().is_some_and(|list| list.iter().any(|item| item == word));
+        let is_utf8 = lists(&capabilities["general"]["positionEncodings"], "utf-8");
+        let formats = &document["hover"]["contentFormat"];
+        Self {
+            encoding: if is_utf8 { PositionEncoding::Utf8 } else { PositionEncoding::Utf16 },
+            pulls_diagnostics: document["diagnostic"].is_object(),
+            refreshes_diagnostics: capabilities["workspace"]["diagnostics"]["refreshSupport"] == true,
+            nests_symbols: document["documentSymbol"]["hierarchicalDocumentSymbolSupport"] == true,
+            versions_edits: capabilities["workspace"]["workspaceEdit"]["documentChanges"] == true,
+            has_code_actions: document["codeAction"]["codeActionLiteralSupport"].is_object(),
+            reads_markdown: !formats.is_array() || lists(formats, "markdown"),
+            process: params["processId"].as_i64().and_then(|id| Pid::from_raw(id.try_into().ok()?)),
+            urls: params["initializationOptions"]["urls"].as_str().map(PathBuf::from),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct DocumentItem {
+    pub(super) uri: String,
+    #[serde(default)]
+    pub(super) version: i32,
+    pub(super) text: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DidOpen {
+    pub(super) text_document: DocumentItem,
+}
+
+/// A document that a message is about.
+#[derive(Debug, Deserialize)]
+pub(super) struct DocumentId {
+    pub(super) uri: String,
+    pub(super) version: Option<i32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DidChange {
+    pub(super) text_document: DocumentId,
+    pub(super) content_changes: Vec<ContentChange>,
+}
+
+/// New text of a part of the document, or of all of it if there is no range.
+#[derive(Debug, Deserialize)]
+pub(super) struct ContentChange {
+    pub(super) range: Option<Range>,
+    pub(super) text: String,
+}
+
+/// Parameters of most messages: a document, and a place in it or a part of it if the message has
+/// one.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DocumentParams {
+    pub(super) text_document: DocumentId,
+    #[serde(default)]
+    pub(super) position: Position,
+    #[serde(default)]
+    pub(super) range: Range,
+    #[serde(default)]
+    pub(super) context: ActionContext,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ActionContext {
+    /// Kinds of code actions that the editor wants; empty for all.
+    #[serde(default)]
+    only: Option<Vec<String>>,
+}
+
+impl ActionContext {
+    /// Reports whether the editor wants actions of this kind. A wanted kind includes the kinds
+    /// below it, as `source` includes `source.fixAll`.
+    pub(super) fn wants(&self, kind: &str) -> bool {
+        let is_of = |wanted: &String| {
+            let rest = kind.strip_prefix(wanted.as_str());
+            rest.is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest.starts_with('.'))
+        };
+        self.only.as_ref().is_none_or(|only| only.is_empty() || only.iter().any(is_of))
+    }
+}
+
+/// Reads the parameters of a message.
+pub(super) fn params<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, ResponseError> {
+    serde_json::from_value(params)
+        .map_err(|fault| error(ErrorCode::InvalidParams, format!("{method}: unusable parameters: {fault}")))
+}
+
+pub(super) fn error(code: ErrorCode, message: impl Into<String>) -> ResponseError {
+    ResponseError { code: code as i32, message: message.into(), data: None }
+}
+
+/// Returns the path of a `file:` URI, or `None` for a document that has no file.
+pub(super) fn path_of(uri: &str) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let rest = uri.strip_prefix("file://")?;
+    // A host may be between the slashes. Only the machine itself is possible.
+    let path = &rest[rest.find('/')?..];
+    let octets: Vec<u8> = percent_decode_str(path).collect();
+    Some(PathBuf::from(std::ffi::OsString::from_vec(octets)))
+}
+
+/// Reports whether the server checks a document: whether its file name is `robots.txt` or ends with
+/// `.robots.txt`. The language that the editor names does not count, because editors disagree about
+/// it.
+pub(super) fn is_robots_txt(uri: &str) -> bool {
+    let path = percent_decode_str(uri).decode_utf8_lossy().into_owned();
+    // An editor's unsaved document has a URI such as `untitled:robots.txt`.
+    let name = path.rsplit(['/', ':']).next().unwrap_or_default().to_ascii_lowercase();
+    Path::new(&name).file_name().is_some_and(|name| name == "robots.txt") || name.ends_with(".robots.txt")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_name_decides() {
+        for (uri, want) in [
+            ("file:///srv/www/robots.txt", true),
+            ("file:///srv/a%20b/shop.robots.txt", true),
+            ("file:///srv/ROBOTS.TXT", true),
+            ("untitled:robots.txt", true),
+            ("file:///srv/robots.txt.orig", false),
+            ("file:///srv/myrobots.txt", false),
+            ("untitled:Untitled-1", false),
+        ] {
+            assert_eq!(is_robots_txt(uri), want, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_wanted_kind_includes_the_kinds_below_it() {
+        let context = |only: &[&str]| ActionContext { only: Some(only.iter().map(|&kind| kind.to_owned()).collect()) };
+        assert!(ActionContext::default().wants("quickfix") && context(&[]).wants("quickfix"));
+        assert!(context(&["source"]).wants("source.fixAll") && context(&[""]).wants("quickfix"));
+        assert!(!context(&["source.fix"]).wants("source.fixAll") && !context(&["quickfix"]).wants("source.fixAll"));
+    }
+
+    #[test]
+    fn only_a_file_uri_has_a_path() {
+        assert_eq!(path_of("file:///a%20b/%C3%A9"), Some(PathBuf::from("/a b/é")));
+        assert_eq!(path_of("file://localhost/a"), Some(PathBuf::from("/a")));
+        assert_eq!(path_of("untitled:robots.txt"), None);
+    }
+}

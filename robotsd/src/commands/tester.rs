@@ -1,0 +1,148 @@
+//! `robotsd tester`: serves the tester, a page that shows what a robots.txt means, or writes it to
+//! a file.
+//!
+//! Only packages contain the page: they are built with the variable `ROBOTSD_TESTER`. Other builds
+//! print where it is. The page is the same for every visitor and contains no data, so every request
+//! gets it, and nothing in a request is interpreted.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::exit::complain;
+use crate::render::{printable_path, stdout};
+
+/// The page; `None` if this build does not contain it.
+#[cfg(has_tester)]
+const PAGE: Option<&[u8]> = Some(include_bytes!(env!("ROBOTSD_TESTER")));
+#[cfg(not(has_tester))]
+const PAGE: Option<&[u8]> = None;
+
+/// Maximum size of a request's head, in bytes.
+const MAX_HEAD: usize = 16 << 10;
+
+/// Maximum time for reading a request, and for each part of the answer.
+const MAX_TIME: Duration = Duration::from_secs(30);
+
+/// Open the tester: a page that shows what a robots.txt means for crawlers
+#[derive(Args, Debug)]
+pub(crate) struct TesterArgs {
+    /// Address on which the page is served; port 0 is any free port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+
+    /// Write the page to this file instead of serving it; a browser can open it without a server
+    #[arg(long, short, value_name = "FILE", conflicts_with = "listen")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &TesterArgs) -> io::Result<ExitCode> {
+    let Some(page) = PAGE else {
+        return Err(io::Error::other(concat!(
+            "this build does not contain the tester: it is in the packages, and the page \"The tester\" of the handbook links to it. \
+             To build the page, run docs/tester/build.py in a clone of ",
+            env!("CARGO_PKG_REPOSITORY")
+        )));
+    };
+    if let Some(file) = &args.output {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", printable_path(file)));
+        fs::write(file, page).map_err(named)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("--listen {}: {error}", args.listen));
+    let listener = TcpListener::bind(args.listen).map_err(named)?;
+    let mut out = stdout();
+    writeln!(out, "the tester is at http://{}/ until you press Ctrl-C", listener.local_addr()?)?;
+    out.flush()?;
+    serve(&listener, page)
+}
+
+/// Answers every connection with the page, each in a thread of its own.
+fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
+    loop {
+        let answered = listener.accept().and_then(|(stream, _)| {
+            thread::Builder::new().spawn(move || {
+                // The browser may close the connection at any time, which is not a problem.
+                let _ = answer(stream, page);
+            })
+        });
+        if let Err(error) = answered {
+            complain(&format_args!("a connection failed: {error}"));
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// Answers one request, and closes the connection.
+fn answer(mut stream: TcpStream, page: &[u8]) -> io::Result<()> {
+    stream.set_read_timeout(Some(MAX_TIME))?;
+    stream.set_write_timeout(Some(MAX_TIME))?;
+    let head = read_head(&mut stream)?;
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let is_page = matches!(method, b"GET" | b"HEAD") && target.split(|byte| *byte == b'?').next() == Some(b"/");
+    let (status, body) = if is_page { ("200 OK", page) } else { ("404 Not Found", &b"the tester is at /\n"[..]) };
+    let kind = if is_page { "text/html" } else { "text/plain" };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\nX-Content-Type-Options: nosniff\r\n\
+         X-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-cache\r\nConnection: close\r\n\r\n",
+        body.len()
+    )?;
+    if method != b"HEAD" {
+        stream.write_all(body)?;
+    }
+    stream.flush()
+}
+
+/// Reads up to the blank line after the head of a request.
+fn read_head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    let (mut head, mut part) = (Vec::new(), [0; 1024]);
+    while head.len() < MAX_HEAD && !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut part)? {
+            0 => break,
+            size => head.extend_from_slice(&part[..size]),
+        }
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the answer to a request with this first line.
+    fn ask(address: SocketAddr, line: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "{line}\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn the_page_is_at_the_root_and_nothing_else_is() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || serve(&listener, b"<p>a page"));
+        for (line, status, body) in [
+            ("GET / HTTP/1.1", "200 OK", "<p>a page"),
+            ("GET /?a HTTP/1.1", "200 OK", "<p>a page"),
+            ("HEAD / HTTP/1.1", "200 OK", ""),
+            ("POST / HTTP/1.1", "404 Not Found", "the tester is at /\n"),
+            ("GET /favicon.ico HTTP/1.1", "404 Not Found", "the tester is at /\n"),
+            ("", "404 Not Found", "the tester is at /\n"),
+        ] {
+            let answer = ask(address, line);
+            let (head, found) = answer.split_once("\r\n\r\n").expect("a head");
+            assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")) && found == body, "{line}: {answer}");
+        }
+    }
+}

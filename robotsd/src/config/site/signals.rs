@@ -1,0 +1,129 @@
+//! What the responses of a site say about the use of their content: `[site.signals]` and
+//! `[[site.field]]`.
+
+use toml::Spanned;
+use tower_robots::agent::Registry;
+use tower_robots::layer::{FieldRule, Signals, UsageField};
+use tower_robots::rules::{Access, Fallback, RequestPath, RobotsTxt, RuleSet, ValueError};
+
+use super::RawSite;
+use crate::config::{Fault, Faults, Placed, tables, words};
+use crate::selector::Selector;
+
+tables! {
+    /// What responses say about the use of their content.
+    RawSignals {
+        content_usage: Option<Spanned<ContentUsage>>,
+        license_link: bool,
+    }
+
+    /// A field that is added to responses by path.
+    RawField {
+        path: Spanned<String>,
+        name: Spanned<String>,
+        value: Spanned<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        crawlers: Vec<Spanned<String>>,
+    }
+}
+
+words! {
+    ContentUsage {
+        #[default]
+        Off = "off",
+        Unanimous = "unanimous",
+        ByAgent = "by-agent",
+    }
+}
+
+/// Maximum number of fields per site. Each response is compared with all of them.
+const MAX_FIELDS: usize = 100;
+
+pub(super) fn resolve(site: &RawSite, faults: &mut Faults) -> Option<Signals> {
+    let usage = match site.signals.content_usage.as_ref().map(Spanned::get_ref) {
+        None | Some(ContentUsage::Off) => UsageField::Off,
+        Some(ContentUsage::Unanimous) => UsageField::Unanimous,
+        Some(ContentUsage::ByAgent) => UsageField::ByAgent,
+    };
+    if let Some(further) = site.field.get(MAX_FIELDS) {
+        faults.push(further.fault(format!("a site may add at most {MAX_FIELDS} fields: merge some of the paths")));
+        return None;
+    }
+    let rules = faults.keep_all(site.field.iter().map(rule))?;
+    let signals = rules.into_iter().fold(Signals::default().usage(usage), Signals::field);
+    Some(if site.signals.license_link { signals.license_links() } else { signals })
+}
+
+fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
+    let RawField { path, name, value, crawlers } = field.get_ref();
+    let rule = FieldRule::new(path.get_ref(), name.get_ref(), value.get_ref()).map_err(|error| {
+        let texts = [name, value].into_iter().find(|text| text.get_ref() == error.text());
+        texts.unwrap_or(path).fault(error.to_string())
+    })?;
+    crawlers.iter().try_fold(rule, |rule, crawler| {
+        let fault = |error: ValueError| crawler.fault(error.to_string());
+        match crawler.get_ref().parse().map_err(|message: String| crawler.fault(message))? {
+            Selector::Agent(name) => rule.for_agent(&name).map_err(fault),
+            Selector::Category(category) => Ok(rule.for_category(category)),
+            Selector::Index => Ok(rule.for_index_engines()),
+            Selector::Operator(_) => {
+                Err(crawler.fault("an operator cannot be written here: write a name, \"category:WORD\" or \"index\""))
+            }
+        }
+    })
+}
+
+/// Returns the settings of a site that make responses differ by client, so that caches keep more
+/// copies.
+pub(in crate::config) fn varying(site: &RawSite) -> impl Iterator<Item = Fault> + '_ {
+    let usage = site.signals.content_usage.iter().filter(|usage| *usage.get_ref() == ContentUsage::ByAgent);
+    let usage = usage.map(|usage| {
+        let message = "\"by-agent\" adds \"Vary: User-Agent\" to responses, so a cache keeps a copy for each User-Agent, \
+                       and most CDNs cache nothing";
+        usage.fault(message).help("\"unanimous\" needs no Vary".to_owned())
+    });
+    let fields = site.field.iter().filter(|field| !field.get_ref().crawlers.is_empty());
+    usage.chain(fields.map(|field| {
+        let message = "a field for some crawlers adds \"Vary: User-Agent\" to responses for its path, so a cache keeps a \
+                       copy for each User-Agent";
+        field.fault(message).help("without \"crawlers\", all clients get the field, and it needs no Vary".to_owned())
+    }))
+}
+
+/// Returns the fields with `noindex` whose path the robots.txt disallows: crawlers that may not
+/// fetch a page never see its fields.
+pub(in crate::config) fn unseen(site: &RawSite, robots: &RobotsTxt, registry: &Registry) -> Vec<Fault> {
+    let rules = robots.compile_with(Default::default(), |name| registry.stands_for(name.value()));
+    let is_noindex = |value: &str| {
+        let words = value.to_ascii_lowercase();
+        words.split([',', ':']).any(|word| matches!(word.trim(), "noindex" | "none"))
+    };
+    let fields = site.field.iter().filter(|field| {
+        let RawField { name, value, .. } = field.get_ref();
+        name.get_ref().eq_ignore_ascii_case("x-robots-tag") && is_noindex(value.get_ref())
+    });
+    let unseen = fields.filter(|field| may_not_read(field.get_ref(), &rules, registry));
+    let fault = |field: &Spanned<RawField>| {
+        let path = &field.get_ref().path;
+        let message = format!("crawlers never see this noindex, because robots.txt disallows {:?}", path.get_ref());
+        path.fault(message).help("allow the path in robots.txt, so that crawlers can read the field".to_owned())
+    };
+    unseen.map(fault).collect()
+}
+
+/// Reports whether none of the crawlers that get the field may fetch a page with this path. Without
+/// `crawlers`, a crawler that no group names is examined.
+fn may_not_read(field: &RawField, rules: &RuleSet, registry: &Registry) -> bool {
+    // `*` stands for any text, so one letter represents a page.
+    let page = field.path.get_ref().trim_end_matches('$').replace('*', "x");
+    let page = if page.starts_with('/') { page } else { format!("/{page}") };
+    let path = RequestPath::new(&page);
+    let selectors: Vec<Selector> = field.crawlers.iter().filter_map(|text| text.get_ref().parse().ok()).collect();
+    let is_disallowed =
+        |tokens: &[_], fallback| rules.select(tokens, fallback).verdict(&path).access() == Access::Disallow;
+    if selectors.is_empty() {
+        return is_disallowed(&[], Fallback::Star);
+    }
+    let mut crawlers = registry.crawlers().filter(|crawler| selectors.iter().any(|one| one.has(crawler))).peekable();
+    crawlers.peek().is_some() && crawlers.all(|crawler| is_disallowed(&crawler.tokens, Fallback::Star))
+}

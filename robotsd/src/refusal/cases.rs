@@ -1,0 +1,124 @@
+//! The answers to refused requests of a site: one for all, and special ones for some crawlers, paths
+//! and identities.
+//!
+//! A case can name a server of the operator that answers instead, such as a page with terms or a
+//! tarpit. This module only marks the refusal; the proxy forwards the request.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode};
+use tower_robots::agent::{Agent, Identity};
+use tower_robots::internals::{Provisional, RefusalTable, RefusedRequest};
+use tower_robots::layer::Event;
+use tower_robots::policy::Policy;
+use tower_robots::rules::{RequestPath, RobotsTxt};
+
+use super::RefusalPage;
+use crate::http_common::ClientRequest;
+use crate::upstream::OriginsSettings;
+
+/// The answers to refused requests of a site.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SiteRefusals {
+    /// The answer if no case covers the request.
+    pub(crate) page: RefusalPage,
+    pub(crate) cases: RefusalTable<CaseAnswer>,
+}
+
+/// The answer of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CaseAnswer {
+    pub(crate) page: RefusalPage,
+    /// Fields that are added to those of the page, such as a challenge or a price.
+    pub(crate) fields: HeaderMap,
+    /// The server that answers instead of the page, if any.
+    pub(crate) server: Option<CaseServer>,
+}
+
+/// A server of the operator that answers refused requests.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CaseServer {
+    pub(crate) origins: OriginsSettings,
+    /// Maximum number of requests and connections at a time.
+    pub(crate) max_connections: NonZeroUsize,
+}
+
+/// The index of the case whose server answers, in the extensions of a refusal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnsweringCase(pub(crate) usize);
+
+/// The answer that a refused request would get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExpectedRefusal {
+    /// The status; `None` if a server of the operator answers.
+    pub(crate) status: Option<StatusCode>,
+    /// Number of the deciding case, from 1; `None` for the plain refusal.
+    pub(crate) case: Option<usize>,
+}
+
+impl ExpectedRefusal {
+    /// The refusal of a site without settings for refusals.
+    pub(crate) const USUAL: Self = Self { status: Some(StatusCode::FORBIDDEN), case: None };
+}
+
+impl SiteRefusals {
+    /// Returns the files of all templates.
+    pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let pages = self.cases.0.iter().map(|(_, answer)| &answer.page);
+        std::iter::once(&self.page).chain(pages).filter_map(|page| page.file.clone())
+    }
+
+    /// Returns the response to a refused request, as a function of the site's layer.
+    pub(crate) fn respond(&self, event: &Event<'_>, policy: &Policy) -> Response<Bytes> {
+        // The status of a gRPC call is not the status of HTTP, so no case applies.
+        let has_case = !self.cases.0.is_empty() && !event.request.is_grpc_call();
+        let path = if has_case { Some(policy.path(event.request.target())) } else { None };
+        let record = event.record;
+        let found = path.as_ref().and_then(|path| self.find(&record.agent, record.identity, path, event.robots));
+        let Some((case, answer)) = found else { return self.page.respond(event) };
+        let mut response = answer.page.respond(event);
+        response.headers_mut().extend(answer.fields.clone());
+        if answer.server.is_some() && is_forwardable(event) {
+            response.extensions_mut().insert(Provisional);
+            response.extensions_mut().insert(AnsweringCase(case));
+        }
+        response
+    }
+
+    /// Returns the answer that a request would get if it were refused.
+    pub(crate) fn expected(
+        &self,
+        agent: &Agent,
+        identity: Option<Identity>,
+        path: &RequestPath<'_>,
+        robots: &RobotsTxt,
+    ) -> ExpectedRefusal {
+        match self.find(agent, identity, path, robots) {
+            None => ExpectedRefusal { status: Some(self.page.status), case: None },
+            Some((case, answer)) => ExpectedRefusal {
+                status: if answer.server.is_none() { Some(answer.page.status) } else { None },
+                case: Some(case + 1),
+            },
+        }
+    }
+
+    fn find(
+        &self,
+        agent: &Agent,
+        identity: Option<Identity>,
+        path: &RequestPath<'_>,
+        robots: &RobotsTxt,
+    ) -> Option<(usize, &CaseAnswer)> {
+        self.cases.find(&RefusedRequest { agent, identity, path, robots })
+    }
+}
+
+/// Reports whether a refused request can be forwarded to the server of a case. If another proxy
+/// asks, the request itself is not here. Requests of other methods than GET and HEAD are not
+/// forwarded, because their body is not.
+fn is_forwardable(event: &Event<'_>) -> bool {
+    let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
+    is_here && matches!(*event.request.method, Method::GET | Method::HEAD)
+}

@@ -1,0 +1,76 @@
+//! Masks passwords in lines and messages about files that people write, such as the config.
+
+/// URL prefixes of stores; such a URL may contain a password.
+const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
+
+/// Returns the line of a syntax error, masked from the first position where a password may begin.
+/// The rest is masked as a whole, because the error may be in the password, so that its end is
+/// unknown.
+pub(super) fn without_secret(line: &str) -> String {
+    let of_store = line.match_indices("store").find_map(|(at, key)| {
+        let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
+        let value = line[at + key.len()..].trim_start_matches(['"', '\'']).trim_start().strip_prefix('=')?;
+        let value = value.trim_start().trim_start_matches(['"', '\'']);
+        let hidden = STORE_SCHEMES.into_iter().find_map(|scheme| value.strip_prefix(scheme));
+        (!is_part).then(|| line.len() - hidden.unwrap_or(value).len())
+    });
+    let of_login = line.match_indices("://").find_map(|(at, slashes)| {
+        let login = at + slashes.len();
+        line[login..].rsplit_once('@').filter(|(login, _)| login.contains(':')).map(|_| login)
+    });
+    let of_scheme = STORE_SCHEMES.into_iter().find_map(|scheme| Some(line.find(scheme)? + scheme.len()));
+    match of_store.into_iter().chain(of_login).chain(of_scheme).min() {
+        Some(shown) if shown < line.len() => format!("{}***", &line[..shown]),
+        _ => line.to_owned(),
+    }
+}
+
+/// Masks the passwords of URLs in `text`.
+pub(super) fn without_passwords(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = (&rest[..at], &rest[at + 3..]);
+        let is_of_scheme = |octet: char| octet.is_ascii_alphanumeric() || matches!(octet, '+' | '-' | '.' | ':' | '@');
+        let scheme = before.trim_end_matches(is_of_scheme).len();
+        // A URL in quotes ends at the closing quote, any other at whitespace.
+        let quote = before[..scheme].chars().next_back().filter(|quote| matches!(quote, '"' | '\'' | '`'));
+        let (url, next) = after.split_at(end_of_value(after, quote));
+        shown.push_str(&before[..scheme]);
+        shown.push_str(&without_password(&before[scheme..], url));
+        rest = next;
+    }
+    shown.push_str(rest);
+    shown
+}
+
+fn end_of_value(text: &str, quote: Option<char>) -> usize {
+    let mut is_escaped = false;
+    let end = text.find(|octet: char| {
+        let ends = quote.map_or_else(|| octet.is_whitespace(), |quote| octet == quote && !is_escaped);
+        is_escaped = octet == '\\' && !is_escaped;
+        ends
+    });
+    end.unwrap_or(text.len())
+}
+
+/// Returns a URL with the given scheme, with its password masked.
+pub(crate) fn without_password(scheme: &str, url: &str) -> String {
+    if scheme.contains('@') {
+        // The text before the scheme is a user name and a password.
+        return "***".to_owned();
+    }
+    if let Some((login, host)) = url.rsplit_once('@') {
+        let Some((user, _)) = login.split_once(':') else { return format!("{scheme}://{url}") };
+        return format!("{scheme}://{user}:***@{host}");
+    }
+    // The URL may be cut off before the "@". Then everything after the colon is masked, unless it
+    // is a port.
+    let is_of_store = scheme.starts_with("redis");
+    match url.split_once(':').filter(|_| is_of_store && !url.starts_with('[')) {
+        Some((user, rest)) if !rest.bytes().take_while(|octet| *octet != b'/').all(|octet| octet.is_ascii_digit()) => {
+            format!("{scheme}://{user}:***")
+        }
+        _ => format!("{scheme}://{url}"),
+    }
+}

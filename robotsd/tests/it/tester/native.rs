@@ -1,0 +1,13 @@
+//! The code of the tester's page, compiled for this machine.
+
+#[path = "../../../../docs/tester/src/answer.rs"]
+mod answer;
+#[path = "../../../../docs/tester/src/effect.rs"]
+mod effect;
+#[path = "../../../../docs/tester/src/request.rs"]
+mod request;
+
+/// Returns the answers to requests, one per line.
+pub(super) fn answers(input: &[u8]) -> String {
+    answer::answer_all(input)
+}

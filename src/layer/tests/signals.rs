@@ -1,0 +1,177 @@
+//! Tests of the fields of responses: usage preferences, links to licences, and fields by path.
+
+use super::*;
+use crate::agent::Category;
+
+const USAGE: &str = "License: https://a.test/l.xml\n\nUser-agent: *\nAllow: /\nDisallow: /never/\n\
+                     Content-Usage: train-ai=n\nContent-Usage: /ai-ok/ train-ai=y\n\n\
+                     User-agent: ExampleBot\nContent-Usage: train-ai=y\nAllow: /\n\n\
+                     User-agent: GPTBot\nDisallow: /\nLicense: https://a.test/gpt.xml\n";
+const LINK: &str = "<https://a.test/l.xml>; rel=\"license\"; type=\"application/rsl+xml\"";
+
+fn layer(usage: UsageField) -> RobotsLayer {
+    refusing_by(USAGE).signals(Signals::default().usage(usage))
+}
+
+/// Asks through a layer in front of an application that responds with this status and these fields.
+async fn answer(
+    layer: RobotsLayer,
+    request: Request<Body>,
+    (status, fields): (u16, &[(&'static str, &'static str)]),
+) -> Response<ResponseBody<Body>> {
+    let app = service_fn(|_: Request<Body>| {
+        let mut response = Response::builder().status(status);
+        for (name, value) in fields {
+            response = response.header(*name, *value);
+        }
+        std::future::ready(Ok::<_, Infallible>(response.body(Full::<Bytes>::default()).expect("a response")))
+    });
+    layer.layer(app).oneshot(request).await.expect("infallible")
+}
+
+fn all<'a, B>(response: &'a Response<B>, name: &str) -> Vec<&'a str> {
+    response.headers().get_all(name).iter().map(|value| value.to_str().expect("ASCII")).collect()
+}
+
+#[tokio::test]
+async fn a_response_has_the_preferences_of_the_file() {
+    use UsageField::{ByAgent, Off, Unanimous};
+    for (usage, agent, path, want, vary) in [
+        (Off, "OtherBot/1.0", "/ai-ok/x", None, None),
+        (ByAgent, "OtherBot/1.0", "/test", Some("train-ai=n"), Some("User-Agent")),
+        (ByAgent, FIREFOX, "/test", Some("train-ai=n"), Some("User-Agent")),
+        (ByAgent, FIREFOX, "/never/test", None, Some("User-Agent")),
+        (ByAgent, "OtherBot/1.0", "/ai-ok/test", Some("train-ai=y"), Some("User-Agent")),
+        (ByAgent, "ExampleBot/1.0", "/test", Some("train-ai=y"), Some("User-Agent")),
+        (Unanimous, "OtherBot/1.0", "/test", None, None),
+        (Unanimous, "ExampleBot/1.0", "/test", None, None),
+        (Unanimous, "OtherBot/1.0", "/ai-ok/test", Some("train-ai=y"), None),
+        (Unanimous, FIREFOX, "/ai-ok/test", Some("train-ai=y"), None),
+    ] {
+        let response = answer(layer(usage), get(path, agent), (200, &[])).await;
+        let found = (field(&response, "content-usage"), field(&response, "vary"));
+        assert_eq!(found, (want, vary), "{usage:?} {agent} {path}");
+    }
+}
+
+#[tokio::test]
+async fn only_responses_with_or_about_a_representation_have_preferences() {
+    let rows = [200, 203, 206, 304].map(|status| (status, true));
+    let without = [101, 201, 204, 301, 404, 416, 500].map(|status| (status, false));
+    for (status, is_sent) in rows.into_iter().chain(without) {
+        let response = answer(layer(UsageField::Unanimous), get("/ai-ok/", FIREFOX), (status, &[])).await;
+        assert_eq!(field(&response, "content-usage").is_some(), is_sent, "{status}");
+    }
+    for (method, is_sent) in [(Method::HEAD, true), (Method::POST, false), (Method::OPTIONS, false)] {
+        let mut request = get("/ai-ok/", FIREFOX);
+        *request.method_mut() = method.clone();
+        let response = answer(layer(UsageField::Unanimous), request, (200, &[])).await;
+        assert_eq!(field(&response, "content-usage").is_some(), is_sent, "{method}");
+    }
+    for method in [Method::GET, Method::HEAD] {
+        let mut request = get("/ai-ok/", GPTBOT);
+        *request.method_mut() = method;
+        let refusal = ask(layer(UsageField::ByAgent), request).await;
+        assert_eq!((refusal.status(), field(&refusal, "content-usage")), (StatusCode::FORBIDDEN, None));
+    }
+}
+
+#[tokio::test]
+async fn a_field_of_the_application_is_left_alone_and_counted() {
+    let live = live_by(USAGE, Policy::builder());
+    let rule = FieldRule::new("/", "tdm-reservation", "1").expect("a rule");
+    let layer = RobotsLayer::new(live.clone()).signals(Signals::default().usage(UsageField::Unanimous).field(rule));
+    let own = [("Content-Usage", "search=y"), ("content-USAGE", "train-ai=n;x")];
+    for count in 1..=2 {
+        let response = answer(layer.clone(), get("/ai-ok/", FIREFOX), (200, &own)).await;
+        assert_eq!(all(&response, "content-usage"), ["search=y", "train-ai=n;x"]);
+        assert_eq!(all(&response, "tdm-reservation"), ["1"]);
+        assert_eq!(live.status().kept_fields, count);
+    }
+    let response = answer(layer.clone(), get("/ai-ok/", FIREFOX), (200, &[("tdm-reservation", "0")])).await;
+    assert_eq!((all(&response, "tdm-reservation"), live.status().kept_fields), (vec!["0"], 3));
+    // The field of an inner layer is the same, so it does not count.
+    let nested = layer.clone().layer(layer.layer(service_fn(app)));
+    let response = nested.oneshot(get("/ai-ok/", FIREFOX)).await.expect("infallible");
+    assert_eq!((response.headers().get_all("content-usage").iter().count(), live.status().kept_fields), (1, 3));
+}
+
+#[tokio::test]
+async fn vary_is_merged() {
+    for (before, after) in [
+        (&[][..], "User-Agent"),
+        (&[("vary", "Accept")][..], "Accept, User-Agent"),
+        (&[("vary", "Accept"), ("vary", "Cookie")][..], "Accept, Cookie, User-Agent"),
+        (&[("vary", "accept, USER-agent")][..], "accept, USER-agent"),
+        (&[("vary", "*")][..], "*"),
+    ] {
+        let response = answer(layer(UsageField::ByAgent), get("/", FIREFOX), (200, before)).await;
+        assert_eq!(all(&response, "vary"), [after]);
+    }
+    let missing = answer(layer(UsageField::ByAgent), get("/", FIREFOX), (404, &[])).await;
+    assert_eq!(field(&missing, "vary"), None);
+}
+
+#[tokio::test]
+async fn a_licence_is_a_link_beside_others_and_on_refusals() {
+    let layer = refusing_by(USAGE).signals(Signals::default().license_links());
+    let other = [("link", "</style.css>; rel=preload")];
+    for (status, agent) in [(200, FIREFOX), (404, "OtherBot/1.0"), (500, "ExampleBot/1.0")] {
+        let response = answer(layer.clone(), get("/", agent), (status, &other)).await;
+        assert_eq!(all(&response, "link"), [other[0].1, LINK], "{agent}");
+        assert_eq!(field(&response, "vary"), Some("User-Agent"), "GPTBot has another licence");
+    }
+    let refusal = ask(layer.clone(), get("/", GPTBOT)).await;
+    assert_eq!(refusal.status(), StatusCode::FORBIDDEN);
+    assert_eq!(all(&refusal, "link"), [LINK.replace("l.xml", "gpt.xml")]);
+    let switching = answer(layer, get("/", FIREFOX), (101, &[])).await;
+    assert_eq!(field(&switching, "link"), None);
+    let same = refusing_by("License: https://a.test/l.xml\n").signals(Signals::default().license_links());
+    let response = answer(same, get("/", FIREFOX), (200, &[])).await;
+    assert_eq!((all(&response, "link"), field(&response, "vary")), (vec![LINK], None));
+}
+
+#[tokio::test]
+async fn fields_by_path_are_for_all_or_for_some_crawlers() {
+    let rule = |path, name, value| FieldRule::new(path, name, value).expect("a rule");
+    let signals = Signals::default()
+        .field(rule("/drafts/*", "X-Robots-Tag", "noindex"))
+        .field(rule("/*.pdf$", "x-robots-tag", "noarchive"))
+        .field(rule("/", "tdm-reservation", "0"))
+        .field(rule("/art/", "tdm-reservation", "1"))
+        .field(rule("/ai/", "X-Robots-Tag", "noai").for_category(Category::AiTraining))
+        .field(rule("/ai/", "tdm-policy", "https://a.test/p").for_agent("Bingbot").expect("a name"));
+    let layer = RobotsLayer::new(live_by("", Policy::builder())).signals(signals);
+    for (path, agent, tags, tdm, vary) in [
+        ("/", FIREFOX, &["all"][..], "0", None),
+        ("/drafts/a.pdf", FIREFOX, &["all", "noindex", "noarchive"], "0", None),
+        ("/art/x", GPTBOT, &["all"], "1", None),
+        ("/ai/x", GPTBOT, &["all", "noai"], "0", Some("User-Agent")),
+        ("/ai/x", FIREFOX, &["all"], "0", Some("User-Agent")),
+    ] {
+        let response = answer(layer.clone(), get(path, agent), (200, &[("x-robots-tag", "all")])).await;
+        assert_eq!(all(&response, "x-robots-tag"), tags, "{path} {agent}");
+        let found = (field(&response, "tdm-reservation"), field(&response, "vary"), field(&response, "tdm-policy"));
+        assert_eq!(found, (Some(tdm), vary, None), "{path} {agent}");
+    }
+    for (path, name, value) in [
+        ("drafts", "X-Robots-Tag", "noindex"),
+        ("/", "Set-Cookie", "a=b"),
+        ("/", "Transfer-Encoding", "chunked"),
+        ("/", "Content-Usage", "train-ai=n"),
+        ("/", "a b", "c"),
+        ("/", "X-Robots-Tag", "a\r\nb"),
+        ("/", "X-Robots-Tag", ""),
+    ] {
+        FieldRule::new(path, name, value).expect_err(name);
+    }
+}
+
+#[tokio::test]
+async fn the_kill_switch_removes_the_fields() {
+    let live = live_by(USAGE, Policy::builder());
+    let layer = RobotsLayer::new(live.clone()).signals(Signals::default().usage(UsageField::ByAgent).license_links());
+    live.set_enforcement(Enforcement::Off).expect("no state directory");
+    let response = answer(layer, get("/", FIREFOX), (200, &[])).await;
+    assert_eq!((field(&response, "content-usage"), field(&response, "link")), (None, None));
+}

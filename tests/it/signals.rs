@@ -1,0 +1,140 @@
+//! Compares the `Content-Usage` field with a slow evaluation of the served file, for real files
+//! with added usage lines, many paths, many agents and both modes.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use http::Method;
+use tower_robots::agent::{Agent, Registry};
+use tower_robots::layer::{Signals, UsageField};
+use tower_robots::policy::Policy;
+use tower_robots::rules::{
+    Access, Directive, Fallback, PathPattern, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Selection,
+};
+
+use crate::shared::cases;
+
+/// Every so many files are compared.
+const STEP: usize = 16;
+
+/// Values of added lines, with their meaning.
+const VALUES: [(&str, &[(&str, &str)]); 6] = [
+    ("train-ai=n", &[("train-ai", "n")]),
+    ("train-ai=y, search=n", &[("search", "n"), ("train-ai", "y")]),
+    ("search=y;x=1,other=n", &[("other", "n"), ("search", "y")]),
+    ("train-ai", &[]),
+    ("TRAIN-AI=n", &[]),
+    ("train-ai=y", &[("train-ai", "y")]),
+];
+
+/// Adds usage lines behind some rules of a file: for the whole site, and for the path of the rule.
+fn with_usage(file: &[u8]) -> String {
+    let mut text = String::new();
+    for (number, line) in String::from_utf8_lossy(file).lines().enumerate() {
+        text.push_str(line);
+        text.push('\n');
+        let Some((_, path)) = line.split_once(':').filter(|(name, _)| name.trim().ends_with("llow")) else { continue };
+        let value = VALUES[(number * 7 + path.len()) % VALUES.len()].0;
+        let path = path.split('#').next().unwrap_or_default().trim();
+        match number % 4 {
+            0 => text.push_str(&format!("Content-Usage: {value}\n")),
+            1 | 2 if path.starts_with('/') && path.len() < 1000 && !path.contains(char::is_whitespace) => {
+                text.push_str(&format!("Content-Usage: {path} {value}\n"));
+            }
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Returns the preferences of the groups for a path, from all lines of the file; `None` if the path
+/// is disallowed.
+fn slow(robots: &RobotsTxt, groups: Selection<'_>, path: &RequestPath<'_>) -> Option<BTreeMap<String, String>> {
+    if groups.verdict(path).access() == Access::Disallow {
+        return None;
+    }
+    let own: Vec<usize> = groups.groups().map(|group| group.line()).collect();
+    let mut longest = 0;
+    let mut stated = BTreeMap::new();
+    for line in robots.extensions().filter(|line| line.field.directive == Directive::ContentUsage) {
+        let value = std::str::from_utf8(line.field.value).expect("text");
+        let (pattern, value) = value.split_once(' ').filter(|_| value.starts_with('/')).unwrap_or(("/", value));
+        let is_own = line.group.is_some_and(|group| own.contains(&group.line()));
+        let pattern_length: usize = pattern.bytes().map(|byte| if byte < 0x80 { 1 } else { 3 }).sum();
+        let matches = PathPattern::new(pattern.as_bytes(), Reading::Standard).matches(path.as_bytes());
+        if !is_own || !matches || pattern_length < longest {
+            continue;
+        }
+        if pattern_length > longest {
+            stated.clear();
+        }
+        longest = pattern_length;
+        let (_, pairs) = VALUES.iter().find(|(known, _)| *known == value).expect("an added line");
+        for (label, preference) in *pairs {
+            let known: &mut String = stated.entry((*label).to_owned()).or_insert_with(|| (*preference).to_owned());
+            if *preference == "n" {
+                "n".clone_into(known);
+            }
+        }
+    }
+    Some(stated)
+}
+
+fn shown(stated: &BTreeMap<String, String>) -> Option<String> {
+    let pairs: Vec<_> = stated.iter().map(|(label, value)| format!("{label}={value}")).collect();
+    (!pairs.is_empty()).then(|| pairs.join(", "))
+}
+
+fn field(usage: UsageField, rules: &RuleSet, path: &RequestPath<'_>, agent: &Agent) -> Option<String> {
+    let policy = Policy::builder().build();
+    let signals = Signals::default().usage(usage);
+    let fields = signals.fields_of((rules, &policy), path, &Method::GET, std::slice::from_ref(agent))?;
+    let fields = Box::new(fields).for_proxy();
+    let value = fields.iter().find(|(name, _)| name == "content-usage").map(|(_, value)| value);
+    value.map(|value| value.to_str().expect("ASCII").to_owned())
+}
+
+#[test]
+fn field_and_file_never_disagree() {
+    let registry = Registry::builtin();
+    let (mut by_agent, mut unanimous) = (0, 0);
+    let step = if crate::is_long() { 1 } else { STEP };
+    for case in cases("robots_files.jsonl.gz").iter().step_by(step) {
+        let body = case["body_base64"].as_str().expect("a body");
+        let body = base64::engine::general_purpose::STANDARD.decode(body).expect("base64");
+        // A file at the limit of its size is cut elsewhere with the added lines.
+        if body.len() > 100_000 || memchr::memmem::find(&body.to_ascii_lowercase(), b"content-usage").is_some() {
+            continue;
+        }
+        let robots = RobotsTxt::parse(with_usage(&body));
+        let rules = robots.compile_with(Reading::Standard, |name| registry.stands_for(name.value()));
+        let named = robots.groups().flat_map(|group| group.names()).filter(|name| !name.is_star()).take(50);
+        let named: Vec<_> = named.filter_map(|name| ProductToken::from_name(name.value())).collect();
+        let crawlers: Vec<_> = registry.crawlers().step_by(41).map(Agent::from).collect();
+        let has_star = rules.select(&[], Fallback::Star).applies();
+        let patterns = robots.groups().flat_map(|group| group.rules()).map(|rule| rule.pattern().to_vec());
+        let patterns = patterns.filter(|pattern| pattern.starts_with(b"/")).step_by(3).take(8);
+        for target in patterns.chain([b"/".to_vec(), b"/unknown/page.html?q=1".to_vec()]) {
+            let path = RequestPath::new(&target);
+            let about = || format!("{} {}", case["robots"], target.escape_ascii());
+            for agent in &crawlers {
+                let want = slow(&robots, rules.select(agent.tokens(), Fallback::Star), &path);
+                let want = want.as_ref().and_then(shown);
+                by_agent += usize::from(want.is_some());
+                assert_eq!(field(UsageField::ByAgent, &rules, &path, agent), want, "{} {agent:?}", about());
+            }
+            // Every token of the file, and a crawler that no group names.
+            let tokens = named.iter().map(std::slice::from_ref).chain([&[][..]]);
+            let stated: Vec<_> =
+                tokens.filter_map(|tokens| slow(&robots, rules.select(tokens, Fallback::Star), &path)).collect();
+            let first = stated.first().filter(|first| has_star && stated.iter().all(|other| other == *first));
+            let want = first.and_then(shown);
+            unanimous += usize::from(want.is_some());
+            let found = field(UsageField::Unanimous, &rules, &path, &crawlers[0]);
+            if robots.groups().map(|group| group.names().len()).sum::<usize>() <= 50 {
+                assert_eq!(found, want, "{}", about());
+            }
+        }
+    }
+    assert!(by_agent > 1000 && unanimous > 50, "{by_agent} {unanimous}");
+}
