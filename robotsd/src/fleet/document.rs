@@ -254,7 +254,7 @@ fn text(value: &[u8]) -> Result<&str, String> {
 fn number(text: &str) -> Result<u64, String> {
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|number| is_decimal && *number <= MAX_NUMBER);
-    number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", cut(text, MAX_SHOWN)))
+    number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", value = cut(text, MAX_SHOWN)))
 }
 
 /// Parses the stamp of an entry. If this fails, returns an empty stamp and the error: the entry
@@ -268,7 +268,7 @@ fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
 
 fn epoch(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && text.len() <= MAX_EPOCH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let why = || format!("{value:?} is not 1 to {MAX_EPOCH} letters and digits", cut(text, MAX_SHOWN));
+    let why = || format!("{value:?} is not 1 to {MAX_EPOCH} letters and digits", value = cut(text, MAX_SHOWN));
     is_plain.then(|| text.to_owned()).ok_or_else(why)
 }
 

@@ -84,18 +84,20 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
         };
         let help = format!(
             "serve the rules at {url} itself, unless the owner of {host} is meant to decide about them",
-            chain.url(),
-            elsewhere.host()
+            url = chain.url(),
+            host = elsewhere.host()
         );
         findings.push(FoundProblem::answer(&lints::REDIRECT_OTHER_HOST, chain.url(), &message).help(&help));
     }
     if let Some(pair) = urls.windows(2).find(|pair| pair[0].is_https() && !pair[1].is_https()) {
-        let message = format!("{from} redirects to {to}, which does not use TLS", pair[0], pair[1]);
+        let message = format!("{from} redirects to {to}, which does not use TLS", from = pair[0], to = pair[1]);
         findings.push(FoundProblem::answer(&lints::REDIRECT_TO_HTTP, chain.url(), &message));
     }
     if chain.redirects() >= LONG && chain.end == ChainEnd::Reached {
-        let message =
-            format!("{redirects} redirects lead to {last}: crawlers need not follow more than five", chain.redirects());
+        let message = format!(
+            "{redirects} redirects lead to {last}: crawlers need not follow more than five",
+            redirects = chain.redirects()
+        );
         findings.push(
             FoundProblem::answer(&lints::REDIRECT_LONG, chain.url(), &message)
                 .help("redirect directly to the last URL"),

@@ -42,7 +42,7 @@ pub(super) fn check(
     let (mut sitemaps, mut findings) = (Vec::new(), Vec::new());
     for sitemap in robots.sitemaps() {
         if let Err(error) = String::from_utf8_lossy(sitemap.value).parse::<FetchUrl>() {
-            let message = format!("line {line} names an invalid sitemap URL: {error}", sitemap.line);
+            let message = format!("line {line} names an invalid sitemap URL: {error}", line = sitemap.line);
             findings.push(FoundProblem::answer(&lints::SITEMAP_FAILED, site, &message));
         }
     }
