@@ -60,7 +60,7 @@ const fn well(metric: Metric, log: Logged) -> Cells {
 const CONFIRMED: &[&str] = &["robotsd_identity_lists{", "\"confirmed\""];
 const UNCONFIRMED: &[&str] = &["robotsd_identity_lists{", "\"unconfirmed\""];
 const REJECTED_PAIR: &[&str] = &["robotsd_tls_certificate_rejected{path="];
-const NOT_APPENDED: &str = "there is no such file; this part is not available and not appended";
+const NOT_APPENDED: &str = "the file does not exist; this list is not available, so it is not appended";
 const PENDING_HOOK: &[&str] = &["robotsd_publish_pending{site=\"shop\",target="];
 const UNREAD: &[&str] = &["robotsd_site_gate_unread{site=\"shop\"}"];
 
@@ -106,7 +106,7 @@ const TABLE: &[Row] = &[
                 ("certificate-rejected", "; the previous certificate stays in use, but a restart would fail"),
             )
         },
-        mended: well((REJECTED_PAIR, "0"), ("certificate", "in force")),
+        mended: well((REJECTED_PAIR, "0"), ("certificate", "used for")),
     },
     Row {
         key: "append",
@@ -185,7 +185,7 @@ const TABLE: &[Row] = &[
         later: served(
             (1, "fleet \"shop\" is stale: "),
             (&["robotsd_fleet_store_up{"], "0"),
-            ("fleet", "the last document stays in force"),
+            ("fleet", "the replica keeps using the document that it read last"),
         ),
         mended: well(
             (&["robotsd_fleet_store_up{"], "1"),
