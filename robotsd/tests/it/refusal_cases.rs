@@ -219,7 +219,11 @@ fn errors_in_a_case_are_reported_with_their_position() {
     let first = text.lines().count() + 1;
     for (case, line, message) in [
         ("status = 401", 1, "401 requires a challenge: write fields = { WWW-Authenticate = \"License\" }"),
-        ("status = 200", 1, "200 is not allowed as the status of refusals: write one of 403, 402, 404, 410, 429, 451, 401"),
+        (
+            "status = 200",
+            1,
+            "200 is not allowed as the status of refusals: write one of 403, 402, 404, 410, 429, 451, 401",
+        ),
         ("status = 402\nfields = { Cache-Control = \"max-age=1\" }", 2, "robotsd sets Cache-Control: no-store"),
         ("fields = { CDN-Cache-Control = \"max-age=1\" }", 1, "robotsd sets Cache-Control: no-store"),
         ("fields = { Set-Cookie = \"a=b\" }", 1, "a refusal cannot set a cookie"),
