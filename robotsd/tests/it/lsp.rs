@@ -39,7 +39,7 @@ impl Editor {
         let mut child = robotsd().arg("lsp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
         let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             let mut output = BufReader::new(output);
             while let Ok(Some(message)) = Message::read(&mut output) {
                 if sender.send(message).is_err() {
@@ -578,7 +578,7 @@ fn neovim_shows_and_fixes_findings() {
     let folder = folder(&[("init.lua", config), ("test.lua", NEOVIM)]);
     fs::write(folder.at("robots.txt"), "User-agent: GPTBot\nDissallow: /a\nDisallow: b\n").unwrap();
     let mut neovim = Command::new("nvim");
-    let path = std::path::Path::new(env!("CARGO_BIN_EXE_robotsd")).parent().unwrap();
+    let path = Path::new(env!("CARGO_BIN_EXE_robotsd")).parent().unwrap();
     let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
     neovim.current_dir(folder.path()).env("PATH", path).env("XDG_STATE_HOME", folder.path());
     neovim.args(["--headless", "-i", "NONE", "-n", "-u", "init.lua", "robots.txt", "-c", "luafile test.lua"]);

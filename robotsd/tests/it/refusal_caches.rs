@@ -65,7 +65,7 @@ fn start() -> (Folder, Running, [Origin; 2]) {
 fn ask_everything(cache: SocketAddr) -> BTreeMap<u16, usize> {
     const KINDS: [&str; 7] = ["401", "402", "403", "404", "410", "451", "tarpit"];
     let refusals = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..THREADS {
             let refusals = &refusals;
             scope.spawn(move || {
@@ -100,7 +100,7 @@ fn no_browser_gets_a_refusal(command: impl Fn(SocketAddr, SocketAddr, &Folder) -
     let folder = folder(&[]);
     let front = SocketAddr::from(([127, 0, 0, 1], free_ports(1)[0]));
     let mut cache = Daemon::logging(&mut command(front, running.address, &folder), &folder);
-    let is_up = || std::net::TcpStream::connect(front).is_ok();
+    let is_up = || TcpStream::connect(front).is_ok();
     assert!(cache.comes_to(is_up), "{}", folder.read("log"));
     let refusals = ask_everything(front);
     let statuses: Vec<_> = refusals.keys().copied().collect();

@@ -129,8 +129,8 @@ fn asks_through_a_cache(port: u16) {
         (GOOGLEBOT, Some("train-ai=n"), Some("train-ai=n")),
         ("OtherBot/1.0", Some("train-ai=n"), Some("train-ai=n")),
     ];
-    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    wait_until("the cache", || std::net::TcpStream::connect(address).is_ok());
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    wait_until("the cache", || TcpStream::connect(address).is_ok());
     let (mut cache, mut hits) = (Kept::open(address, "site.test"), 0);
     for number in 0..1000_usize {
         let (agent, in_a, elsewhere) = agents[number * 7 % agents.len()];

@@ -47,8 +47,8 @@ fn answers_of_page(requests: &[u8]) -> Option<String> {
     let child = node.spawn().map_err(|error| format!("node, of Debian's package nodejs: {error}"));
     let mut child = crate::programs::present(child)?;
     let mut input = child.stdin.take().unwrap();
-    let output = std::thread::scope(|scope| {
-        scope.spawn(move || std::io::Write::write_all(&mut input, requests).unwrap());
+    let output = thread::scope(|scope| {
+        scope.spawn(move || Write::write_all(&mut input, requests).unwrap());
         child.wait_with_output().unwrap()
     });
     assert!(output.status.success());
