@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue, LINK, VARY};
+use http::header::{Entry, HeaderMap, HeaderName, HeaderValue, LINK, VARY};
 use http::{Method, StatusCode};
 use robots_core::keywords;
 
@@ -302,13 +302,19 @@ impl ResponseFields {
             return;
         }
         for (name, value) in usage.map(|value| (CONTENT_USAGE, value)).into_iter().chain(fields) {
-            // An outer layer must not count the field that an inner layer has added.
-            let has_value = headers.get_all(&name).iter().any(|known| *known == value);
-            if name == X_ROBOTS_TAG && !has_value || !headers.contains_key(&name) {
-                // An error means that the response has too many fields.
-                let _ = headers.try_append(name, value);
-            } else if !has_value && let Some(live) = &live {
-                live.site.counts.kept_fields.fetch_add(1, Ordering::Relaxed);
+            let is_additive = name == X_ROBOTS_TAG;
+            // Errors mean that the response has too many fields.
+            match headers.try_entry(name) {
+                Ok(Entry::Vacant(place)) => drop(place.try_insert(value)),
+                // An inner layer has added the same field. It is not counted.
+                Ok(Entry::Occupied(known)) if known.iter().any(|known| *known == value) => {}
+                Ok(Entry::Occupied(mut known)) if is_additive => known.append(value),
+                Ok(Entry::Occupied(_)) => {
+                    if let Some(live) = &live {
+                        live.site.counts.kept_fields.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                Err(_) => {}
             }
         }
     }
