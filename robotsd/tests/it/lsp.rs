@@ -167,6 +167,8 @@ fn checked(text: &str) -> Found {
     let mut found: Found = ended
         .json_lines()
         .iter()
+        // The number of omitted findings has no code.
+        .filter(|finding| finding["code"].is_string())
         .map(|finding| {
             let severity = ["", "error", "warning", "note"].iter().position(|word| finding["severity"] == *word);
             let message = format!("{} {}", finding["code"].as_str().unwrap(), finding["message"].as_str().unwrap());
@@ -181,6 +183,7 @@ fn found(diagnostics: &[Value]) -> Found {
     let text = |diagnostic: &Value, key: &str| diagnostic[key].as_str().unwrap().to_owned();
     let mut found: Found = diagnostics
         .iter()
+        .filter(|diagnostic| diagnostic["code"].is_string())
         .map(|diagnostic| {
             let message = text(diagnostic, "message");
             let message = format!("{} {}", text(diagnostic, "code"), message.split("\nhelp: ").next().unwrap());
