@@ -167,6 +167,8 @@ fn checked(text: &str) -> Found {
     let mut found: Found = ended
         .json_lines()
         .iter()
+        // The number of omitted findings has no code.
+        .filter(|finding| finding["code"].is_string())
         .map(|finding| {
             let severity = ["", "error", "warning", "note"].iter().position(|word| finding["severity"] == *word);
             let message = format!("{} {}", finding["code"].as_str().unwrap(), finding["message"].as_str().unwrap());
@@ -181,6 +183,7 @@ fn found(diagnostics: &[Value]) -> Found {
     let text = |diagnostic: &Value, key: &str| diagnostic[key].as_str().unwrap().to_owned();
     let mut found: Found = diagnostics
         .iter()
+        .filter(|diagnostic| diagnostic["code"].is_string())
         .map(|diagnostic| {
             let message = text(diagnostic, "message");
             let message = format!("{} {}", text(diagnostic, "code"), message.split("\nhelp: ").next().unwrap());
@@ -215,7 +218,7 @@ fn a_diagnostic_has_code_link_severity_and_related_place() {
 #[test]
 fn columns_are_in_the_unit_that_the_editor_supports() {
     for (encodings, unit, end) in
-        [(json!(["utf-16"]), "utf-16", 16), (json!(null), "utf-16", 16), (json!(["utf-16", "utf-8"]), "utf-8", 18)]
+        [(json!(["utf-16"]), "utf-16", 17), (json!(null), "utf-16", 17), (json!(["utf-16", "utf-8"]), "utf-8", 19)]
     {
         let mut editor = Editor::spawn();
         let capabilities = json!({ "general": { "positionEncodings": encodings } });
@@ -367,8 +370,8 @@ fn an_unsafe_fix_shows_its_effect_and_is_no_part_of_all_fixes() {
     editor.open(URI, "User-agent: GPTBot\nDisallow: b\nDissallow: /c\n");
     let actions = editor.actions(URI);
     let titles: Vec<_> = actions.iter().map(|action| action["title"].as_str().unwrap()).collect();
-    let effect = "(effect: \"/b\" is disallowed for \"GPTBot\")";
-    assert!(titles.iter().any(|title| title.contains("path-without-slash") && title.ends_with(effect)), "{titles:?}");
+    let effect = "(effect: \"/b\" is disallowed for \"GPTBot\"";
+    assert!(titles.iter().any(|title| title.contains("path-without-slash") && title.contains(effect)), "{titles:?}");
     let all = actions.iter().find(|action| action["kind"] == "source.fixAll").unwrap();
     let edits = all["edit"]["changes"][URI].as_array().unwrap();
     assert_eq!(
@@ -440,7 +443,7 @@ fn hover_shows_who_obeys_and_which_urls_match() {
 #[test]
 fn a_definition_is_every_group_that_decides() {
     let mut editor = Editor::start(&usual(), &Value::Null);
-    editor.open(URI, "User-agent: GPTBot\nDisallow: /a\nUser-agent: *\nDisallow: /\nUser-agent: gptbot\nUser-agent: x\nDisallow: /b\n");
+    editor.open(URI, "User-agent: GPTBot\nDisallow: /a\nUser-agent: *\nDisallow: /\nUser-agent: gptbot\nUser-agent: ExampleBot\nDisallow: /b\n");
     let mut lines = |line: u32| -> Vec<u64> {
         let places = editor.about("textDocument/definition", URI, line, 14);
         places.as_array().unwrap().iter().map(|place| place["range"]["start"]["line"].as_u64().unwrap()).collect()

@@ -6,10 +6,20 @@ use tower_robots::check::{Finding, Lint, Report, Severity};
 use super::document::Document;
 use super::protocol::Range;
 
-/// Returns the diagnostics of a document, first those about the bytes of its file.
+/// Severity of a note in the protocol: information.
+const NOTE: u8 = 3;
+
+/// Returns the diagnostics of a document, first those about the bytes of its file. If there are
+/// more findings than the report contains, the last diagnostic has their number.
 pub(super) fn diagnostics(document: &Document, report: &Report) -> Vec<Value> {
     let on_disk = document.on_disk.iter().map(of_disk);
-    on_disk.chain(report.findings.iter().map(|finding| of_text(document, finding))).collect()
+    let mut all: Vec<_> = on_disk.chain(report.findings.iter().map(|finding| of_text(document, finding))).collect();
+    if report.omitted() > 0 {
+        let message = format!("{} more findings of these kinds are not shown", report.omitted());
+        let range = Range::default();
+        all.push(json!({ "range": range, "severity": NOTE, "source": "robotsd", "message": message }));
+    }
+    all
 }
 
 /// Returns the diagnostic of a finding in the text.
@@ -33,7 +43,7 @@ fn diagnostic(finding: &Finding, range: Range, message: String) -> Value {
     let severity = match finding.severity {
         Severity::Error => 1,
         Severity::Warning => 2,
-        Severity::Note => 3,
+        Severity::Note => NOTE,
     };
     let message = match &finding.help {
         Some(help) => format!("{message}\nhelp: {help}"),
