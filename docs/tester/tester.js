@@ -303,6 +303,8 @@ Disallow: /search
 Allow: /search/help
 
 User-agent: GPTBot
+User-agent: ClaudeBot
+User-agent: Google-Extended
 User-agent: CCBot
 Dissallow: /
 
@@ -313,7 +315,7 @@ Disallow: private/
 Sitemap: https://shop.example/sitemap.xml
 `,
   urls: "/\n/search?q=shoes\n/search/help\n/drafts/spring.html\nhttps://shop.example/private/list\n",
-  crawlers: "Googlebot\nbingbot\nGPTBot\nOAI-SearchBot\nClaudeBot\n",
+  crawlers: "Googlebot\nbingbot\nGPTBot\nOAI-SearchBot\nBytespider\n",
 };
 
 function startPage() {

@@ -67,7 +67,7 @@ fn the_picture_of_the_tester_is_up_to_date() {
     let look = files.map(|file| fs::read_to_string(project(file)).unwrap()).concat();
     // Only `UPDATE_DOCS` needs the page itself.
     let page = std::env::var("ROBOTSD_TESTER_PAGE").unwrap_or_default();
-    shows("tester", &look, &format!("file://{page}"), 1180, ANSWERED);
+    shows("tester", &look, &format!("file://{page}"), 1105, ANSWERED);
 }
 
 const CONFIG: &str = "state_dir = \"state\"\nmode = \"observe\"\nworkers = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\

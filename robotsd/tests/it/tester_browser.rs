@@ -55,7 +55,7 @@ fn the_page_answers_and_requests_nothing() {
         browser.requested();
         browser.open_until(&url, ANSWERED);
         assert_has(text_of(&browser, "shown"), &["This is an example"]);
-        assert_has(text_of(&browser, "table"), &["GPTBot", "may not", "line 9: Disallow: /"]);
+        assert_has(text_of(&browser, "table"), &["GPTBot", "may not", "line 11: Disallow: /"]);
         assert_has(text_of(&browser, "front"), &["AI training", "AI search", "search engines"]);
         let took = browser.run("return performance.getEntriesByName('answered')[0].startTime");
         println!("the first answer of {} after {took} ms", url.split(':').next().unwrap());
@@ -183,7 +183,7 @@ fn the_keyboard_reaches_everything_and_fixes_findings() {
     browser.wait_until("return document.getElementById('shown').textContent === 'The last change is undone.'");
     // The button of a deciding rule selects its line.
     browser
-        .run("[...document.querySelectorAll('#table button')].find(it => it.textContent.startsWith('line 9')).focus()");
+        .run("[...document.querySelectorAll('#table button')].find(it => it.textContent.startsWith('line 11')).focus()");
     browser.press(&ENTER.to_string());
     let selected =
         browser.run("const it = document.activeElement; return it.value.slice(it.selectionStart, it.selectionEnd)");

@@ -75,9 +75,9 @@ struct FrontPageMarkdown<'a> {
 }
 
 /// Lists the crawlers of a kind that may fetch the page, and those that may not.
-fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
+fn sides(page: &FrontPage, kind: &CrawlerKind) -> (String, String) {
     let side = |access, shown| {
-        let is_meant = |row: &&FrontPageAccess| row.kind == kind && row.access == access;
+        let is_meant = |row: &&FrontPageAccess| row.kind == *kind && row.access == access;
         let rows: Vec<_> = page.rows.iter().filter(is_meant).collect();
         let name = |row: &&FrontPageAccess| {
             let mut name = printable(&row.crawler);
