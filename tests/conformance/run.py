@@ -94,11 +94,12 @@ def answers(name, cases, count):
 def table(cases, all_answers, column):
     """Returns a table with the number of agreeing answers. The parsers are in alphabetical order."""
     decided = [number for number, case in enumerate(cases) if case[column]]
-    rows = [f"| parser | version | {' | '.join(KINDS)} | all |", "|---" * 2 + "|--:" * (len(KINDS) + 1) + "|"]
+    rows = [f"| parser | all | {' | '.join(KINDS)} |", "|---" + "|--:" * (len(KINDS) + 1) + "|"]
     known, expected = versions(), [case[column] for case in cases]
     for name, found in [("*cases*", expected), *sorted(all_answers.items())]:
         counts = Counter(cases[number]["kind"] for number in decided if found[number] == expected[number])
-        cells = [name, known.get(name, ""), *(counts[kind] for kind in KINDS), counts.total()]
+        title = f"{name} ({known[name]})" if name in known else name
+        cells = [title, counts.total(), *(counts[kind] for kind in KINDS)]
         rows.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(rows)
 
