@@ -202,7 +202,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     assert_has(error, &["robotsd.toml: no running robotsd uses this config"]);
 
     let mut running = folder.start();
-    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let listener = format!("listener http://{} (web): proxy, bound\n", running.address);
     let parts = ["is serving for ", "site a site (site.test): live\n", &listener, "  mode:       refuse\n"];
     assert_has(command(&["status"]).succeeded(), &parts);

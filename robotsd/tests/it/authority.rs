@@ -318,7 +318,7 @@ fn unknown_clients_only_get_probes() {
     let elsewhere = SocketAddr::from(([127, 0, 0, 2], 0));
     let mut stream = connect_from([127, 0, 0, 2], scene.proxy).unwrap();
     let request = "POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\nX-User: root@a\r\nConnection: close\r\n\r\n";
-    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    Write::write_all(&mut stream, request.as_bytes()).unwrap();
     assert_eq!(Answer::parse(&rest(stream)).status, 403, "{elsewhere}");
     // Without a certificate, the connection fails; without TLS, the response explains.
     assert!(scene.over_tls(scene.mutual, false, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").is_err());
@@ -534,7 +534,7 @@ fn a_client_without_existing_sites_is_told_so() {
 fn users_of_the_socket_are_identified_by_uid() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
-    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let config = |users: &str| {
         Config::refusing().keys("state_dir = \"state\"").admin_socket().tables(users).files_of("shop").robots(ROBOTS)
     };

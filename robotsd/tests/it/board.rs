@@ -206,7 +206,7 @@ pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
         let of_day = lines.iter().filter(|(of, _)| *of == day).map(|(_, line)| line);
         let text: String = std::iter::once(&site).chain(of_day).map(|line| format!("{line}\n")).collect();
         let end = json!({ "end": { "hash": tower_robots::live::VersionHash::of(text.as_bytes()).to_string() } });
-        let date = humantime::format_rfc3339_seconds(UNIX_EPOCH + std::time::Duration::from_secs(day)).to_string();
+        let date = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(day)).to_string();
         fs::write(folder.join(format!("{}.jsonl", &date[..10])), format!("{text}{end}\n")).unwrap();
     }
 }

@@ -47,7 +47,7 @@ impl Clock {
         replace_file(&self.file, format!("{:+}\n", seconds.into()));
     }
 
-    pub(super) fn of(&self, command: &mut std::process::Command) {
+    pub(super) fn of(&self, command: &mut Command) {
         command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
     }
@@ -252,7 +252,7 @@ fn words(crawlers: &Value) -> Vec<Value> {
 fn committed(folder: &Folder, text: &str, seconds: u64) {
     folder.write("history/robots.txt", text);
     let git = |arguments: &[&str]| {
-        let mut command = std::process::Command::new("git");
+        let mut command = Command::new("git");
         command.arg("-C").arg(folder.at("history")).args(["-c", "user.name=t", "-c", "user.email=t@shop.test"]);
         let date = format!("@{seconds} +0000");
         command.args(arguments).env("GIT_COMMITTER_DATE", &date).env("GIT_AUTHOR_DATE", "@1000000000 +0000");
@@ -266,13 +266,13 @@ fn committed(folder: &Folder, text: &str, seconds: u64) {
 #[test]
 fn a_live_board_and_the_log_of_the_same_week_agree() {
     let Some(library) = faketime() else { return skip("libfaketime") };
-    if std::process::Command::new("git").arg("--version").output().is_err() {
+    if Command::new("git").arg("--version").output().is_err() {
         return skip("git");
     }
     let folder = logged();
     let clock = Clock { library, file: folder.path().join("clock") };
     clock.set(0);
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let now = || SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     committed(&folder, OLD, now() - 7200);
     let mut running = clock.start(&folder);
     settle([&running]);
@@ -351,11 +351,8 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     running.signal("TERM");
     running.wait_for_end();
     // For people, the files of the site must contain nothing but counts.
-    let days: String = std::fs::read_dir(folder.at("state/board/shop"))
-        .unwrap()
-        .flatten()
-        .map(|day| folder.read(day.path()))
-        .collect();
+    let days: String =
+        fs::read_dir(folder.at("state/board/shop")).unwrap().flatten().map(|day| folder.read(day.path())).collect();
     assert_has(&days, &["\"visitors\":[{\"hour\":", "\"host\":\"answers.example\",\"visitors\":1}"]);
     assert_lacks(&days, &["192.0.2.7", "page.html", "a=1"]);
 
@@ -372,7 +369,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
         folder.write(file, [OLD, NEW][version]);
         let since = of_git["history"]["versions"][version]["since"].as_str().unwrap();
         let since = humantime::parse_rfc3339(since).unwrap();
-        std::fs::File::options().write(true).open(folder.at(file)).unwrap().set_modified(since).unwrap();
+        fs::File::options().write(true).open(folder.at(file)).unwrap().set_modified(since).unwrap();
     }
     let of_files = replay(&["--history", "one.txt", "--history", "two.txt"]);
     assert_eq!(of_files["history"]["crawlers"], of_git["history"]["crawlers"]);
@@ -383,7 +380,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     let at = |hour: u64| begin + Duration::from_secs((hour + 2) * 3600);
     for (file, text, hour) in [("three.txt", OLD, 140), ("four.txt", NEW, 150)] {
         folder.write(file, text);
-        std::fs::File::options().write(true).open(folder.at(file)).unwrap().set_modified(at(hour)).unwrap();
+        fs::File::options().write(true).open(folder.at(file)).unwrap().set_modified(at(hour)).unwrap();
     }
     let log = folder.read("access.log");
     let quiet = |hour| {

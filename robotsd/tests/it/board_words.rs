@@ -213,7 +213,7 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert!(row["no_word"].as_str().unwrap().starts_with("fetches of robots.txt may be missing here"), "{row}");
         assert!(!running.ask_admin("GET /board").body.contains(">ignores</em>"));
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| cached(false, false));
         cached(true, true);
     });

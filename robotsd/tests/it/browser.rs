@@ -56,8 +56,8 @@ impl Browser {
             let mut errors = driver.stderr.take().unwrap();
             if let Some(port) = port {
                 // The pipes must be read, so that they do not fill up.
-                std::thread::spawn(move || lines.for_each(drop));
-                std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
+                thread::spawn(move || lines.for_each(drop));
+                thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
                 return Some((driver, SocketAddr::from(([127, 0, 0, 1], port))));
             }
             let mut why = String::new();

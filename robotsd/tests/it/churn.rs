@@ -118,9 +118,9 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                     let whole = text(version);
                     let (first, rest) = whole.split_at(whole.len() / 2);
                     let mut file = fs::File::create(&plain).unwrap();
-                    std::io::Write::write_all(&mut file, first.as_bytes()).unwrap();
-                    std::thread::sleep(Duration::from_millis(100));
-                    std::io::Write::write_all(&mut file, rest.as_bytes()).unwrap();
+                    Write::write_all(&mut file, first.as_bytes()).unwrap();
+                    thread::sleep(Duration::from_millis(100));
+                    Write::write_all(&mut file, rest.as_bytes()).unwrap();
                 }
                 4 => replace_file(&plain, "<html>not found</html>"),
                 5 => fs::remove_file(&plain).unwrap(),

@@ -33,7 +33,7 @@ fn every_command_has_a_manual_page() {
     let directory = folder(&[]);
     run(robotsd().arg("man").arg(directory.path()).env("SOURCE_DATE_EPOCH", "1790000000")).succeeded();
     for name in commands().iter().filter(|name| *name != "help") {
-        let page = std::fs::read_to_string(directory.at(format!("robotsd-{name}.1"))).unwrap();
+        let page = fs::read_to_string(directory.at(format!("robotsd-{name}.1"))).unwrap();
         let title = format!(".TH robotsd-{name} 1 2026-09-21 \"robotsd {}\"", env!("CARGO_PKG_VERSION"));
         assert!(page.contains(&title), "{name}: {}", page.lines().take(5).collect::<Vec<_>>().join("\n"));
         let has_commands = ["fleet", "token", "config"].contains(&name.as_str());

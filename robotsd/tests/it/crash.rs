@@ -221,7 +221,7 @@ fn go_on(call: &str, error: &str) {
     assert_eq!(running.get("/private/1", GPTBOT).status, 403);
     let mut paths = Vec::new();
     if call == "write" {
-        let today = humantime::format_rfc3339(std::time::SystemTime::now()).to_string()[..10].to_owned();
+        let today = humantime::format_rfc3339(SystemTime::now()).to_string()[..10].to_owned();
         paths.extend([folder.at(format!("state/board/shop/{today}.tmp")), folder.at("access.log")]);
     }
     let failing = Failing::begin(running.id(), &fault, &paths);

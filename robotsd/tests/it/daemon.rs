@@ -46,7 +46,7 @@ impl Daemon {
             if holds() {
                 return true;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         false
     }
@@ -60,7 +60,7 @@ impl Drop for Daemon {
             if !self.is_running() {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -279,7 +279,7 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     let url =
         [("X-Original-URL", "https://shop.test/drafts/y?z=1"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
     assert_eq!(running.request("GET", "/-/auth/ingress-nginx", &url).status, 403);
-    let lines = || std::fs::read_to_string(folder.at("access.jsonl")).unwrap_or_default();
+    let lines = || fs::read_to_string(folder.at("access.jsonl")).unwrap_or_default();
     wait_until("the log of requests", || lines().matches('\n').count() == 3);
     let read: Vec<Value> = lines().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [first, second, third] = &read[..] else { panic!("{read:?}") };
@@ -315,7 +315,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
         ask("/-/site/beta/auth/nginx", host);
     }
     ask("/robots.txt", "beta.test");
-    let lines = || std::fs::read_to_string(folder.at("access.log")).unwrap_or_default();
+    let lines = || fs::read_to_string(folder.at("access.log")).unwrap_or_default();
     wait_until("the log of requests", || lines().matches('\n').count() == 6);
     for (site, requests, other) in [("alpha", 2, "4 requests are"), ("beta", 4, "2 requests are")] {
         let replay = |format| folder.with_config(&["replay", "access.log", "--site", site, "--format", format]);
@@ -339,7 +339,7 @@ fn the_event_log_is_rejected_as_a_request_log() {
     // The time comes first, as in the log.
     let time = refused.as_object_mut().unwrap().remove("ts").unwrap();
     let refused = format!("{{\"ts\":{time},{}", &refused.to_string()[1..]);
-    let read = || std::fs::read_to_string(folder.at("access.jsonl")).unwrap_or_default();
+    let read = || fs::read_to_string(folder.at("access.jsonl")).unwrap_or_default();
     wait_until("the log of requests", || read().matches('\n').count() == 1);
     folder.write("events.jsonl", format!("{refused}\n"));
     let said = folder.run(["replay", "events.jsonl", "--robots", "robots.txt"]).failed(2);

@@ -90,7 +90,7 @@ fn ask(address: SocketAddr, questions: &[Vec<u8>]) -> Vec<u16> {
         }
         statuses
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let parts = questions.chunks(questions.len().div_ceil(4)).map(|part| scope.spawn(move || on_one(part)));
         parts.collect::<Vec<_>>().into_iter().flat_map(|part| part.join().unwrap()).collect()
     })

@@ -24,7 +24,7 @@ fn site_folder(sites: &str) -> Folder {
     let config = config(sites).file("shop.test.toml", EXPECTATIONS).file("access.log", log_line(ACME));
     let decision = config.clone().listener("kind = \"decision\"").to_string();
     let folder = config.file("decision.toml", decision).folder();
-    std::fs::create_dir(folder.at("root")).unwrap();
+    fs::create_dir(folder.at("root")).unwrap();
     folder
 }
 
@@ -235,7 +235,7 @@ fn generated_lines(names: &[String], at: usize) -> Vec<String> {
 }
 
 /// Returns the status and body of each response. Many are sent at a time on one connection.
-fn answers_of(address: std::net::SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String)> {
+fn answers_of(address: SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String)> {
     let mut kept = Kept::open(address, "shop.test");
     let field = |line: &String| format!("User-Agent: {line}\r\n");
     let request = |lines: &Vec<String>| {
@@ -284,7 +284,7 @@ fn a_batch_and_a_listener_agree_on_every_header() {
 
     let serving = folder.start();
     let address = serving.address;
-    let served: Vec<_> = std::thread::scope(|scope| {
+    let served: Vec<_> = thread::scope(|scope| {
         let some = requests.chunks(requests.len() / 4).map(|some| scope.spawn(move || answers_of(address, some)));
         some.collect::<Vec<_>>().into_iter().flat_map(|some| some.join().unwrap()).collect()
     });

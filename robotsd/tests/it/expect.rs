@@ -17,7 +17,7 @@ fn expectations_cannot_name_files_outside_the_folder() {
         (absolute.to_str().unwrap(), Some("this path leads out of the folder")),
         ("http://127.0.0.1:9/latest/meta-data", Some("this is a URL")),
     ] {
-        std::fs::write(site.join("robots.test.toml"), met(robots)).unwrap();
+        fs::write(site.join("robots.test.toml"), met(robots)).unwrap();
         let Ended { code, error: said, .. } =
             run(robotsd().current_dir(&site).args(["test", "--within", ".", "robots.test.toml"]));
         assert_eq!(code, Some(if fault.is_some() { 2 } else { 0 }), "{robots}: {said}");

@@ -25,7 +25,7 @@ fn the_shared_verdicts_agree_in_bulk() {
     let path = |name: &str| folder.at(name.replace('/', "_"));
     for file in files {
         let body = base64::engine::general_purpose::STANDARD.decode(file["body_base64"].as_str().unwrap()).unwrap();
-        std::fs::write(path(file["robots"].as_str().unwrap()), body).unwrap();
+        fs::write(path(file["robots"].as_str().unwrap()), body).unwrap();
     }
     let question = |(id, case): (usize, &Value)| {
         let robots = path(case["robots"].as_str().unwrap());
@@ -253,8 +253,8 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     assert_eq!(policy(&explain(&[])), want);
     // If the state cannot be read, this must be reported. The answer is then by the policy only.
     let switch = folder.at("state/enforcement");
-    std::fs::remove_file(&switch).unwrap();
-    std::fs::create_dir(&switch).unwrap();
+    fs::remove_file(&switch).unwrap();
+    fs::create_dir(&switch).unwrap();
     let unread = folder.with_config(&["explain", "--user-agent", GPTBOT, "/new"]);
     let parts = ["a server with the same problem enforces nothing; this answer ignores the switch and grace periods"];
     assert_has(&unread.error, &parts);

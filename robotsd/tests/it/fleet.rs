@@ -85,7 +85,7 @@ fn rows_of_answer(rows: &Value) -> Vec<(String, String, u64, u64)> {
     rows
 }
 
-fn merged(folders: impl IntoIterator<Item = std::path::PathBuf>) -> Value {
+fn merged(folders: impl IntoIterator<Item = PathBuf>) -> Value {
     rows_of_csv(&run(robotsd().args(["board", "--csv", "--merge"]).args(folders)).succeeded())
 }
 

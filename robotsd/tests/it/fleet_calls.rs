@@ -18,7 +18,7 @@ pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -
             assert_has(said, parts);
             return ended.ends_with(code);
         }
-        std::thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(50));
     }
 }
 

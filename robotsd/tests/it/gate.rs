@@ -121,7 +121,7 @@ fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
     folder.write("robots.txt", SHUT);
     gated(&running);
     let kept = folder.at("state/sites/shop/state.json");
-    let is_kept = || std::fs::read_to_string(&kept).is_ok_and(|kept| kept.contains("objections"));
+    let is_kept = || fs::read_to_string(&kept).is_ok_and(|kept| kept.contains("objections"));
     wait_until("what waits, and the hosts, to be written", || is_kept() && folder.at("state/hosts.json").exists());
     drop(running);
     folder.configure(named("store"));

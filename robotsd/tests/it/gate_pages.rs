@@ -106,7 +106,7 @@ fn the_accident_is_held_through_sitemaps_and_accept_says_what_to_commit() {
     assert_eq!(live(&running), ACCIDENT);
     let copy = said.lines().find(|line| line.trim().starts_with("cp ")).expect(&said).trim();
     // The suggested command must work as it is printed.
-    assert!(std::process::Command::new("sh").arg("-c").arg(copy).status().unwrap().success());
+    assert!(Command::new("sh").arg("-c").arg(copy).status().unwrap().success());
     assert_eq!(folder.read("robots.accepted.txt"), ACCIDENT);
 }
 

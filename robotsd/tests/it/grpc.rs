@@ -65,7 +65,7 @@ fn grpcio_gets_the_same_results_through_robotsd() {
     let (alone, server) = (GrpcServer::start(python), GrpcServer::start(self::python().unwrap()));
     let (_folder, proxy) = config(server.port).start();
     // Both run at the same time, because they spend most of the time waiting.
-    let (direct, through) = std::thread::scope(|scope| {
+    let (direct, through) = thread::scope(|scope| {
         let direct = scope.spawn(|| calls(alone.port));
         let through = calls(proxy.address.port());
         (direct.join().unwrap(), through)

@@ -57,9 +57,9 @@ const HANDBOOK: &str = "https://github.com/OWNER/tower-robots/blob/main/docs/src
 fn compare(page: &str, text: &str) {
     let path = project("docs/src/reference").join(page);
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        return std::fs::write(path, text).unwrap();
+        return fs::write(path, text).unwrap();
     }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    let found = fs::read_to_string(&path).unwrap_or_default();
     let differs = found.lines().zip(text.lines()).find(|(found, want)| found != want);
     assert!(found == text, "{page}: run this test with UPDATE_DOCS=1; first difference: {differs:?}");
 }
@@ -236,7 +236,7 @@ fn row(key: &ShippedKey, schema: &Value, is_required: bool) -> String {
 #[test]
 fn the_page_of_the_config_has_every_key() {
     let schema = run(robotsd().args(["config", "schema"])).ends_with(0).json();
-    let shipped = std::fs::read_to_string(project("config/robotsd.toml")).unwrap();
+    let shipped = fs::read_to_string(project("config/robotsd.toml")).unwrap();
     let sections = sections(&shipped);
     let mut page = CONFIG.to_owned();
     for section in &sections {
@@ -294,7 +294,7 @@ fn explanation(code: &str) -> String {
 #[test]
 fn the_pages_that_findings_link_to_are_copied() {
     for (page, source) in [("lints.md", "src/docs/lints.md"), ("answers.md", "robotsd/src/docs/answers.md")] {
-        let text = std::fs::read_to_string(project(source)).unwrap();
+        let text = fs::read_to_string(project(source)).unwrap();
         let (title, rest) = text.split_once('\n').unwrap();
         let rest = rest.replace(HANDBOOK, "../");
         assert!(!rest.contains("::"), "{source}: a link to an item works in rustdoc only");

@@ -103,7 +103,7 @@ fn only_regular_files_of_a_root_are_served() {
     assert_eq!(status("GET", "/page.html"), 200);
     let (threads, descriptors) = (entries(&running, "task"), entries(&running, "fd"));
     let paths = ["/fifo", "/link.html", "/folder/", "/folder/index.html", "/socket", "/device", "/fifo/", "/%66ifo?x"];
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(|| {
                 for round in 0..2 * paths.len() {
@@ -221,7 +221,7 @@ fn a_log_of_requests_may_be_a_pipe_that_is_read() {
     assert_eq!(page(&running, "well.test"), 403);
     let mut line = [0; 16];
     let (done, read) = std::sync::mpsc::channel();
-    std::thread::spawn(move || done.send(reader.read_exact(&mut line).map(|()| line)));
+    thread::spawn(move || done.send(reader.read_exact(&mut line).map(|()| line)));
     let line = read.recv_timeout(PATIENCE).unwrap().unwrap();
     assert!(line.starts_with(b"127.0.0."), "{line:?}");
 }
@@ -245,7 +245,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     let before = threads();
     let admin = running.admin();
     let ask = move || admin_answer(admin, "GET /board.json");
-    let asking: Vec<_> = (0..18).map(|_| std::thread::spawn(ask)).collect();
+    let asking: Vec<_> = (0..18).map(|_| thread::spawn(ask)).collect();
     for asked in asking {
         let answer = asked.join().unwrap();
         assert_eq!(answer.status, 503, "{}", answer.body);

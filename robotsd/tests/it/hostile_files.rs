@@ -181,7 +181,7 @@ fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
             let _ = child.kill();
         }
         // The interval between two measurements.
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -213,7 +213,7 @@ fn a_hostile_file_costs_what_its_size_costs() {
         costly
     };
     let (one, other) = files.split_at(files.len() / 2);
-    let costly = std::thread::scope(|scope| {
+    let costly = thread::scope(|scope| {
         let threads = [one, other].map(|files| scope.spawn(move || judge(files)));
         threads.map(|thread| thread.join().expect("no panic")).concat()
     });

@@ -204,7 +204,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
 fn idle_connections_make_room_for_new_ones_on_every_worker() {
     let limits = "[limits]\nconnections = 16\nfirst_byte = \"1h\"\nkeep_alive = \"1h\"\nheader_read = \"1h\"";
     let (_folder, running) = config().tables(limits).start();
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let mut idle = Vec::new();
     for number in 0..96 {
         let mut client = Kept::open(running.address, "a");
@@ -246,10 +246,10 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
     let mut kept = Kept::open(running.address, "a");
     served(&mut kept);
     // While robotsd runs, another program lowers the limit.
-    let open = std::fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().count() as u64;
+    let open = fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().count() as u64;
     let pid = i32::try_from(running.id()).unwrap();
     rlimit::prlimit(pid, rlimit::Resource::NOFILE, Some((open + 4, open + 4)), None).unwrap();
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     let mut others: Vec<_> = (0..30).map(|_| Kept::open(running.address, "a")).collect();
     others.iter_mut().for_each(|kept| kept.send(ASK));
     running.wait_for_event("problem", |line| line["reason"] == "accept");

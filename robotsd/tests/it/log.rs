@@ -195,7 +195,7 @@ fn with_little() -> BTreeSet<String> {
         Config::new().keys("state_dir = \"state\"").admin_socket().site("a", "root = \".\"\nrobots.text = \"# all\"");
     let config = config.tables("[limits]\nconnections = 100000").log_requests().tables("access_path = \"access.log\"");
     let folder = config.folder();
-    let mut command = std::process::Command::new("sh");
+    let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 200; exec \"$0\" serve --config \"$1\""]);
     command.arg(env!("CARGO_BIN_EXE_robotsd")).arg(folder.at("robotsd.toml"));
     let running = Running::spawn(&mut command);

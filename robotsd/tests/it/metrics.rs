@@ -203,7 +203,7 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
     let ask = |fields: &str| sent(running.address, format!("GET / HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n"));
     let read_head = |upstream: &mut TcpStream| {
         upstream.set_read_timeout(Some(PATIENCE)).unwrap();
-        assert!(head(&mut std::io::BufReader::with_capacity(1, upstream)).ends_with(b"\r\n\r\n"));
+        assert!(head(&mut BufReader::with_capacity(1, upstream)).ends_with(b"\r\n\r\n"));
     };
     let _first = ask("");
     let (mut kept, _) = upstream.accept().unwrap();

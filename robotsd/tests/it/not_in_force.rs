@@ -275,7 +275,7 @@ fn lists_and_names_that_refute_nobody() {
     // Another process has fetched this. Its server is gone by now.
     let folder = config.folder();
     let name = HEXLOWER.encode(&hmac_sha256::Hash::hash(LIST.as_bytes()));
-    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let saved = json!({"url": LIST, "confirmed": now, "body": "{\"prefixes\": [{\"ipv4Prefix\": \"8.8.8.0/24\"}]}"});
     folder.write(format!("state/evidence/{}.json", &name[..32]), saved.to_string());
     Scene::of(folder).says(&row.later);

@@ -234,8 +234,8 @@ fn deliveries_and_failures_are_counted_even_after_their_event_is_over() {
 }
 
 /// Returns the path of a site's file in the state directory.
-fn glob(folder: &Folder, name: &str) -> std::path::PathBuf {
-    let sites = std::fs::read_dir(folder.at("state/sites")).unwrap();
+fn glob(folder: &Folder, name: &str) -> PathBuf {
+    let sites = fs::read_dir(folder.at("state/sites")).unwrap();
     sites.map(|site| site.unwrap().path().join(name)).find(|path| path.exists()).unwrap()
 }
 
@@ -288,7 +288,7 @@ fn an_invalid_secret_is_found_by_the_check_and_never_shown() {
             None => folder.remove("secret"),
         }
         use std::os::unix::fs::PermissionsExt;
-        let _ = std::fs::set_permissions(folder.at("secret"), std::fs::Permissions::from_mode(0o600));
+        let _ = fs::set_permissions(folder.at("secret"), fs::Permissions::from_mode(0o600));
         folder.with_config(&["config", "check"])
     };
     check(Some(SECRET)).ends_with(0);

@@ -466,7 +466,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     elsewhere(&["enforce", "on"]).succeeded();
     folder.remove("state/admin.place");
     // Each command waits two seconds for the other's end, so all of them run at the same time.
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| {
             let second = folder.configured(["serve", "--config"]);
             assert!(second.code != Some(0), "{second:?}");

@@ -249,7 +249,7 @@ fn a_secret_that_others_can_read_is_a_warning() {
     ] {
         let hook = format!("url = \"{url}\"\nheaders = {{ Authorization = {{ file = \"token\" }} }}");
         let folder = config(&format!("[[site.robots.on_publish]]\n{hook}")).file("token", "Bearer s3cr3t\n").folder();
-        std::fs::set_permissions(folder.at("token"), std::fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(folder.at("token"), fs::Permissions::from_mode(mode)).unwrap();
         let said = folder.with_config(&["config", "check"]).ends_with(0).error;
         assert_eq!(said.matches("warning: ").count(), wants.len(), "{url} {mode:o}: {said}");
         assert_has(&said, wants);
@@ -415,12 +415,12 @@ fn hooks_of_an_included_file_go_where_the_operator_lists() {
 }
 
 /// Servers that accept connections, but never respond.
-struct Hanging(Vec<std::net::TcpListener>);
+struct Hanging(Vec<TcpListener>);
 
 impl Hanging {
     fn new(count: usize) -> Self {
         let bind = |_| {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             listener.set_nonblocking(true).unwrap();
             listener
         };
@@ -429,16 +429,16 @@ impl Hanging {
 
     /// Returns a file of a team with one hook for each server.
     fn file(&self, name: &str) -> String {
-        let of_site = |(number, servers): (usize, &[std::net::TcpListener])| {
-            let url = |server: &std::net::TcpListener| format!("http://{}/", server.local_addr().unwrap());
+        let of_site = |(number, servers): (usize, &[TcpListener])| {
+            let url = |server: &TcpListener| format!("http://{}/", server.local_addr().unwrap());
             team(&format!("{name}{number}"), servers.iter().map(url))
         };
         self.0.chunks(16).enumerate().map(of_site).collect()
     }
 
     /// Waits for this many connections, and returns them so that they stay open.
-    fn wait_for(&self, count: usize) -> Vec<std::net::TcpStream> {
-        let taken = std::sync::Mutex::new(Vec::new());
+    fn wait_for(&self, count: usize) -> Vec<TcpStream> {
+        let taken = Mutex::new(Vec::new());
         wait_until("connections", || {
             let mut taken = taken.lock().unwrap();
             taken.extend(self.0.iter().filter_map(|server| Some(server.accept().ok()?.0)));

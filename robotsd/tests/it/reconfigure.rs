@@ -45,7 +45,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
         Box::new(move || {
             assert_eq!(kept.get("/page.html", FIREFOX), (200, "hello".to_owned()));
             assert_eq!(kept.get("/private/x", GPTBOT).0, 403);
-            std::thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         })
     };
     let fresh: Client<'_> = Box::new(|| assert_eq!(asked(address, "a.test", "/page.html", FIREFOX).body, "hello"));
@@ -73,7 +73,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
             assert_eq!(same, added, "in round {round}");
             assert_eq!(asked(added, "a.test", "/page.html", FIREFOX).body, "hello");
             folder.configure(config());
-            wait_until("nobody listens there", || std::net::TcpStream::connect(added).is_err());
+            wait_until("nobody listens there", || TcpStream::connect(added).is_err());
             asking.wait_for_more(100);
         }
     });

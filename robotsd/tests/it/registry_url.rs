@@ -28,7 +28,7 @@ impl Published {
         let url = format!("https://localhost:{}/crawlers.toml", server.address.port());
         let robots = "User-agent: HouseBot\nDisallow: /private/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
         let folder = folder(&[("ca.pem", &ca), ("robots.txt", robots)]);
-        std::fs::create_dir(folder.at("root")).unwrap();
+        fs::create_dir(folder.at("root")).unwrap();
         let published = Self { folder, server, url };
         published.configure("");
         published

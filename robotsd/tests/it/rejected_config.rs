@@ -120,7 +120,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
 fn a_config_is_retried_once_its_obstacle_is_gone() {
     let good = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}{SITE}");
     let (folder, running) = serving(&[("robotsd.toml", &good), ("robots.txt", ROBOTS)]);
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let config = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}[[listener]]\naddress = \"{address}\"\n{SITE}");
     folder.configure(&config);
@@ -129,7 +129,7 @@ fn a_config_is_retried_once_its_obstacle_is_gone() {
     // The config is read again when the file is written. The status has that time in seconds.
     wait_until("another try", || {
         folder.configure(&config);
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        thread::sleep(Duration::from_secs(1));
         config_of(&folder)["rejected"]["tried"] != first["tried"]
     });
     assert_eq!(running.events("config-rejected"), 1);

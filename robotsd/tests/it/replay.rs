@@ -252,7 +252,7 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
     let packed = gzip(log().repeat(2_000));
     let folder = folder(&[("robots.txt", ROBOTS), ("log", &log())]);
     folder.write("cut.gz", &packed[..packed.len() / 2]);
-    std::fs::create_dir(folder.at("dir")).unwrap();
+    fs::create_dir(folder.at("dir")).unwrap();
     let arguments = ["replay", "missing", "cut.gz", "dir", "log", "--robots", "robots.txt", "--format", "json"];
     let output = folder.run(arguments).ends_with(2);
     // There are more requests than in the last log: all that could be decompressed counts.
@@ -453,14 +453,14 @@ fn a_file_of_a_folder_has_the_requests_for_its_host() {
 
 /// Runs git in a folder, with this date as its time. Fails if git is not installed.
 fn git_at(folder: &Folder, site: &str, date: &str, arguments: &[&str]) {
-    let mut command = std::process::Command::new("git");
+    let mut command = Command::new("git");
     command.arg("-C").arg(folder.at(site)).args(["-c", "user.name=t", "-c", "user.email=t@a.test"]);
     command.env("GIT_COMMITTER_DATE", date).env("GIT_AUTHOR_DATE", date);
     run(command.args(arguments)).succeeded();
 }
 
 fn has_git() -> bool {
-    std::process::Command::new("git").arg("--version").output().is_ok()
+    Command::new("git").arg("--version").output().is_ok()
 }
 
 /// Returns when each version came into force.
@@ -499,7 +499,7 @@ fn the_order_of_commits_counts_whatever_their_dates_and_user_settings() {
     // If the file is a link, the versions are those of its target, from the repository of the
     // target. Links of earlier commits are not followed.
     std::os::unix::fs::symlink("../shared/r[1].txt", {
-        std::fs::create_dir(folder.at("site/pages")).unwrap();
+        fs::create_dir(folder.at("site/pages")).unwrap();
         folder.at("site/pages/robots.txt")
     })
     .unwrap();
@@ -535,9 +535,9 @@ fn the_newest_versions_of_a_long_history_count_and_the_report_says_so() {
         format!("commit refs/heads/main\ncommitter t <t@a.test> {} +0000\ndata 1\nv\n{file}", 1_700_000_000 + at)
     };
     folder.write("import", (0..515).map(commit).collect::<String>());
-    let mut import = std::process::Command::new("git");
+    let mut import = Command::new("git");
     import.arg("-C").arg(folder.at("site")).args(["fast-import", "--quiet"]);
-    assert!(import.stdin(std::fs::File::open(folder.at("import")).unwrap()).status().unwrap().success());
+    assert!(import.stdin(fs::File::open(folder.at("import")).unwrap()).status().unwrap().success());
     git_at(&folder, "site", "2026-11-01T00:00:00Z", &["reset", "--quiet", "--hard"]);
     let ended = folder.run(["replay", "log", "--format", "json", "--history", "site"]);
     let report = ended.json();

@@ -64,7 +64,7 @@ fn non_utf8_bytes_are_judged_logged_and_forwarded_in_one_form() {
     let (folder, running) =
         proxy(&origin, "[log]\nquery = \"keep\"\naccess = \"json\"\naccess_path = \"access.log\"\n");
     folder.write("new", b"User-agent: GPTBot\nDisallow: /caf\xe9/\nDisallow: /*?x=caf%E9\n");
-    std::fs::rename(folder.at("new"), folder.at("robots.txt")).unwrap();
+    fs::rename(folder.at("new"), folder.at("robots.txt")).unwrap();
     wait_until("the rules", || running.get("/robots.txt", FIREFOX).body.contains("caf"));
     let ask = |target: &[u8], agent: &str, fields: &str| {
         let fields = format!(" HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {agent}\r\n{fields}\r\n");

@@ -7,8 +7,8 @@ use crate::harness::*;
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
 /// Returns the production config, adapted to the paths and ports of a test.
-fn production(folder: &std::path::Path, upstream: &str) -> String {
-    let text = std::fs::read_to_string(project("config/production.toml")).unwrap();
+fn production(folder: &Path, upstream: &str) -> String {
+    let text = fs::read_to_string(project("config/production.toml")).unwrap();
     let mut adapted = text.clone();
     let here = |name: &str| folder.join(name).display().to_string();
     for (shipped, here) in [
@@ -31,7 +31,7 @@ fn the_config_for_production_passes_its_check_and_observes() {
     let origin = Origin::start();
     let folder = folder(&[("robots.txt", ROBOTS)]);
     let path = folder.at("robotsd.toml");
-    std::fs::write(&path, production(folder.path(), &format!("http://{origin}"))).unwrap();
+    fs::write(&path, production(folder.path(), &format!("http://{origin}"))).unwrap();
     let checked = run(robotsd().args(["config", "check"]).arg(&path));
     assert_eq!(checked.error, "", "it has no warning and no note");
     assert_eq!(checked.code, Some(0));
@@ -55,7 +55,7 @@ fn the_config_for_production_passes_its_check_and_observes() {
 
 #[test]
 fn every_line_of_the_config_for_production_is_explained() {
-    let text = std::fs::read_to_string(project("config/production.toml")).unwrap();
+    let text = fs::read_to_string(project("config/production.toml")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     for (number, line) in lines.iter().enumerate() {
         let is_key = line.contains(" = ") && !line.starts_with('#');
@@ -68,7 +68,7 @@ fn every_line_of_the_config_for_production_is_explained() {
 /// Both shipped configs must open the address that the shipped Prometheus scrapes, read-only.
 #[test]
 fn the_shipped_prometheus_scrapes_what_the_shipped_configs_open() {
-    let read = |path: &str| std::fs::read_to_string(project(path)).unwrap();
+    let read = |path: &str| fs::read_to_string(project(path)).unwrap();
     let scrape = read("config/monitoring/prometheus.yml");
     let target = scrape.split_once("targets: [\"").unwrap().1.split_once('"').unwrap().0;
     let origin = Origin::start();
@@ -114,11 +114,11 @@ fn the_shipped_logrotate_file_is_valid_and_a_rotated_log_is_written_on() {
     let log = "[log]\naccess = \"combined\"\naccess_path = \"log/access.log\"";
     let folder = config.tables(log).file("log/.keep", "").file("page.html", "a page").folder();
     let running = folder.start();
-    let shipped = std::fs::read_to_string(project("config/logrotate.conf")).unwrap();
+    let shipped = fs::read_to_string(project("config/logrotate.conf")).unwrap();
     let signal = "systemctl kill --signal=HUP robotsd.service 2> /dev/null || true";
     assert_has(&shipped, &["/var/log/robotsd/*.log {", signal]);
     // The systemd unit must create the folder that the file names.
-    let unit = std::fs::read_to_string(project("config/robotsd.service")).unwrap();
+    let unit = fs::read_to_string(project("config/robotsd.service")).unwrap();
     assert_has(&unit, &["\nLogsDirectory=robotsd\n"]);
     let here = shipped.replace("/var/log/robotsd", &folder.at("log").display().to_string());
     folder.write("logrotate.conf", here.replace(signal, &format!("kill -HUP {}", running.id())));
@@ -129,7 +129,7 @@ fn the_shipped_logrotate_file_is_valid_and_a_rotated_log_is_written_on() {
         assert!(ended.code == Some(0) && !ended.said().contains("error:"), "{ended:?}");
     };
     rotate("--debug");
-    let lines = |name: &str| std::fs::read_to_string(folder.at(name)).unwrap_or_default().lines().count();
+    let lines = |name: &str| fs::read_to_string(folder.at(name)).unwrap_or_default().lines().count();
     let request = |times: usize| (0..times).for_each(|_| assert_eq!(running.get("/page.html", FIREFOX).status, 200));
     for round in 1..=3 {
         request(5);

@@ -76,7 +76,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
     let mut kept = Kept::open(running.address, "s0.test");
     let client: Client<'_> = Box::new(|| {
         assert_eq!(kept.get("/page", FIREFOX), (200, "hello".to_owned()));
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     });
     let (before, start) = while_asking([client], |asking| {
         asking.wait_for_more(100);
@@ -85,7 +85,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
         let patience = PATIENCE + Duration::from_secs(30) * u32::try_from(sites).unwrap();
         while !(0..sites).all(|site| note(&running, site).is_some()) {
             assert!(start.elapsed() < patience, "not within {patience:?}");
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
         // These requests were answered while sitemaps were read. None may have waited for that.
         let answered = asking.turns() - turns;

@@ -46,7 +46,7 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     assert_eq!(asked(&running, "new.test", "/robots.txt", FIREFOX).status, 404);
 
     // While robotsd runs, one file is added, one is fixed, and a fallback is added.
-    std::fs::remove_file(folder.at("sites/no host.txt")).unwrap();
+    fs::remove_file(folder.at("sites/no host.txt")).unwrap();
     folder.replace("sites/new.test.txt", REFUSES);
     wait_for("the new host", || refuses(&running, "new.test"));
     assert_lacks(problems(), &[ignored]);

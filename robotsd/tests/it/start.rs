@@ -73,7 +73,7 @@ fn a_start_waits_for_an_ending_process_and_names_a_running_one() {
     answering.set_nonblocking(true).unwrap();
     while answering.accept().is_ok() {}
     answering.set_nonblocking(false).unwrap();
-    let ending = std::thread::spawn(move || {
+    let ending = thread::spawn(move || {
         let _asked = answering.accept().unwrap();
         drop(answering);
     });
@@ -163,11 +163,11 @@ fn a_start_without_trust_publishes_no_site() {
 #[test]
 fn the_shipped_configs_start() {
     for name in ["config/demo.toml", "config/robotsd.toml"] {
-        let text = std::fs::read_to_string(project(name)).unwrap().replace("127.0.0.1:8080", "127.0.0.1:0");
+        let text = fs::read_to_string(project(name)).unwrap().replace("127.0.0.1:8080", "127.0.0.1:0");
         // Paths in the config are relative to it, so the copy must be in the same folder.
         let copy = tempfile::Builder::new().prefix(".test-").suffix(".toml").tempfile_in(project("config")).unwrap();
         // The log of the demo is for people, so its format is changed.
-        std::fs::write(copy.path(), text.replace("format = \"text\"", "format = \"json\"")).unwrap();
+        fs::write(copy.path(), text.replace("format = \"text\"", "format = \"json\"")).unwrap();
         let running = Running::start_with(copy.path());
         assert_eq!(running.get("/robots.txt", GPTBOT).status, 200, "{name}");
         assert_eq!(running.events("finding"), 0, "{name}");
@@ -214,15 +214,15 @@ fn a_clock_before_1970_ends_no_start() {
             rest(sent(running.address, "GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).is_empty()
         );
         assert_has(message(&running.event("panic")), &["the thread robotsd-", " panicked at "]);
-        let lines = || std::fs::read_to_string(folder.at("access.log")).unwrap_or_default().lines().count();
+        let lines = || fs::read_to_string(folder.at("access.log")).unwrap_or_default().lines().count();
         wait_until("a line for each request", || lines() == 3 * start);
         running.end();
     }
 }
 
 /// Returns the path of libfaketime, if it works on this machine.
-pub(super) fn faketime() -> Option<std::path::PathBuf> {
-    let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
+pub(super) fn faketime() -> Option<PathBuf> {
+    let folders = fs::read_dir("/usr/lib").ok()?.flatten();
     let library = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1")).find(|path| path.exists())?;
     let mut date = Command::new("date");
     let date = date.arg("+%Y").env("LD_PRELOAD", &library).env("FAKETIME", "@1965-03-04 05:06:07").output().ok()?;

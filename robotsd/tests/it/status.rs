@@ -309,7 +309,7 @@ fn an_unwritable_state_directory_is_reported_before_it_matters() {
         text.lines().find_map(|line| line.strip_prefix("robotsd_state_writable ")).map(str::to_owned)
     };
     assert_eq!((running.command(&["status"]).code, metric().as_deref()), (Some(0), Some("1")));
-    std::fs::rename(folder.at("state"), folder.at("aside")).unwrap();
+    fs::rename(folder.at("state"), folder.at("aside")).unwrap();
     folder.write("state", "no folder");
     wait_until("the metric", || metric().as_deref() == Some("0"));
     let ended = running.command(&["status"]).ends_with(1);
@@ -317,7 +317,7 @@ fn an_unwritable_state_directory_is_reported_before_it_matters() {
     assert_eq!(running.json(&["status"])["state_writable"], false);
     assert_eq!(running.command(&["status", "--ready"]).code, Some(0));
     folder.remove("state");
-    std::fs::rename(folder.at("aside"), folder.at("state")).unwrap();
+    fs::rename(folder.at("aside"), folder.at("state")).unwrap();
     wait_until("the metric again", || metric().as_deref() == Some("1"));
     running.command(&["status"]).succeeded();
 }

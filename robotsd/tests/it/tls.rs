@@ -29,7 +29,7 @@ fn pair(names: &[&str]) -> (rcgen::Certificate, KeyPair) {
 pub(super) fn put(path: &Path, text: &str) {
     let aside = path.with_extension("new");
     fs::write(&aside, text).unwrap();
-    fs::set_permissions(&aside, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    fs::set_permissions(&aside, PermissionsExt::from_mode(0o600)).unwrap();
     fs::rename(aside, path).unwrap();
 }
 
@@ -152,7 +152,7 @@ fn a_key_for_all_to_read_is_warned_about() {
     let folder = config().folder();
     certify(folder.path(), &["a.test"]);
     let key = folder.at("a.key");
-    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
     let running = folder.start();
     let event = running.event("certificate-warning");
     assert!(message(&event).contains("set its mode to 0600"), "{event}");

@@ -19,7 +19,7 @@ fn commands_print_what_the_documents_show() {
     let mut documents = vec![Path::new(ROOT).join("README.md")];
     add_files(&Path::new(ROOT).join("docs/src"), "md", &mut documents);
     for document in documents {
-        let text = std::fs::read_to_string(&document).unwrap();
+        let text = fs::read_to_string(&document).unwrap();
         for transcript in transcripts(&text) {
             shown += 1;
             let output = run(robotsd().current_dir(ROOT).args(transcript.command.split_whitespace()));
@@ -117,7 +117,7 @@ fn every_promise_names_existing_tests() {
         add_files(&Path::new(ROOT).join(folder), "rs", &mut files);
     }
     let sources: Vec<_> =
-        files.iter().map(|path| (path.display().to_string(), std::fs::read_to_string(path).unwrap())).collect();
+        files.iter().map(|path| (path.display().to_string(), fs::read_to_string(path).unwrap())).collect();
     for row in rows {
         let tests: Vec<_> = row.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::")).collect();
         assert!(!tests.is_empty(), "no test holds {row}");
@@ -136,7 +136,7 @@ fn every_promise_names_existing_tests() {
 
 /// Adds all files with this extension in a folder and its subfolders.
 fn add_files(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
             add_files(&path, extension, files);
@@ -149,7 +149,7 @@ fn add_files(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
 /// Only `repository` in the manifest determines where the project is hosted.
 #[test]
 fn every_mention_of_the_repository_is_that_of_the_manifest() {
-    let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
+    let manifest = fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
     let named = |line: &'static str| manifest.lines().find_map(|found| found.strip_prefix(line)?.strip_suffix('"'));
     let repository = named("repository = \"").unwrap();
     let (account, name) = repository.rsplit_once('/').unwrap();
@@ -159,17 +159,17 @@ fn every_mention_of_the_repository_is_that_of_the_manifest() {
         .map(|name| Path::new(ROOT).join(name))
         .to_vec();
     let mut texts: Vec<_> =
-        std::fs::read_dir(ROOT).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
+        fs::read_dir(ROOT).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
     texts.push(Path::new(ROOT).join("robotsd/README.md"));
     while let Some(folder) = waiting.pop() {
-        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             if path.is_dir() { &mut waiting } else { &mut texts }.push(path);
         }
     }
     let mut mentions = 0;
     for path in texts {
         // A file that is not text contains no address.
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let text = fs::read_to_string(&path).unwrap_or_default();
         for (at, _) in text.match_indices("/tower-robots") {
             let before = &text[..at];
             let word =

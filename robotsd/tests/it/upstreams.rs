@@ -111,7 +111,7 @@ fn clients_that_do_not_read_hold_no_upstream_connection() {
 }
 
 /// Opens an HTTP/2 connection, and requests this many pages. The zero window lets no body through.
-fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> std::net::TcpStream {
+fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> TcpStream {
     let mut said = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     // SETTINGS_INITIAL_WINDOW_SIZE is 0.
     said.extend_from_slice(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]);
@@ -124,7 +124,7 @@ fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> std::net::TcpStream
     let socket = sent(address, &said);
     let mut reader = socket.try_clone().unwrap();
     // All frames except bodies are read, as every client does.
-    std::thread::spawn(move || while matches!(reader.read(&mut [0; 4096]), Ok(1..)) {});
+    thread::spawn(move || while matches!(reader.read(&mut [0; 4096]), Ok(1..)) {});
     socket
 }
 

@@ -81,9 +81,9 @@ fn a_stopped_and_continued_process_reports_no_thread() {
     let (_folder, running) = start(Stdio::inherit());
     // First for longer than three beats, then for one beat.
     running.freeze();
-    std::thread::sleep(std::time::Duration::from_secs(7));
+    thread::sleep(Duration::from_secs(7));
     running.signal("CONT");
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    thread::sleep(Duration::from_millis(2500));
     assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);
     assert_eq!(running.events("stalled"), 0);
 }

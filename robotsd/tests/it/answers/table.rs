@@ -88,7 +88,7 @@ fn plain(message: &str) -> String {
 impl Table {
     pub(super) fn of_the_page() -> Self {
         let path = project("robotsd/src/docs/answers.md");
-        let page = std::fs::read_to_string(&path).expect("the page exists");
+        let page = fs::read_to_string(&path).expect("the page exists");
         Self { path, page }
     }
 
@@ -99,7 +99,7 @@ impl Table {
         let end = start + page[start..].find(NEXT).expect("a section on findings follows");
         let rows = written(rows);
         if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(path, format!("{}{rows}{}", &page[..start], &page[end..])).unwrap();
+            fs::write(path, format!("{}{rows}{}", &page[..start], &page[end..])).unwrap();
             return;
         }
         assert_eq!(&page[start..end], rows, "run this test with UPDATE_DOCS=1");

@@ -40,7 +40,7 @@ struct Maps {
 impl Maps {
     fn start() -> Option<(Self, Folder)> {
         let nginx = crate::programs::present(find("nginx"))?;
-        let http = std::fs::read_to_string(project("config/beside/nginx/robotsd-http.conf")).unwrap();
+        let http = fs::read_to_string(project("config/beside/nginx/robotsd-http.conf")).unwrap();
         let [front, robotsd, helper] = free_ports(3)[..] else { unreachable!() };
         let http = http.replace(":9180", &format!(":{robotsd}")).replace(":9181", &format!(":{helper}"));
         let config = format!(
@@ -77,7 +77,7 @@ fn no_header_of_a_crawler_is_taken_for_a_browsers() {
     }
     let file = RobotsTxt::parse(HOSTILE.as_bytes());
     let recognizer = Recognizer::new(Registry::builtin().clone(), &file);
-    let headers = std::fs::read_to_string(project("tests/cases/headers.jsonl")).unwrap();
+    let headers = fs::read_to_string(project("tests/cases/headers.jsonl")).unwrap();
     let headers: Vec<Value> = headers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut browsers = 0;
     for case in headers.into_iter().chain(cases("../agents/labelled.jsonl.gz")) {

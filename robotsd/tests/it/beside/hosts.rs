@@ -41,7 +41,7 @@ fn fault(stage: &Stage, head: &str) -> Option<String> {
     let is_wrong = |agent: &str, wrong: &dyn Fn(&Answer) -> bool| {
         let request = format!("{head}User-Agent: {agent}\r\nConnection: close\r\n\r\n");
         (0..10).all(|before| {
-            std::thread::sleep(Duration::from_millis(100 * before));
+            thread::sleep(Duration::from_millis(100 * before));
             stage.offer(request.as_bytes()).is_some_and(|answer| wrong(&answer))
         })
     };

@@ -485,7 +485,7 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     command
         .args(["--allow-to-run-as-root", "--nodaemonize", "--no-php-ini", "--fpm-config"])
         .arg(folder.join("php-fpm.conf"));
-    let php = Daemon::spawn(command.stdin(std::process::Stdio::null()));
+    let php = Daemon::spawn(command.stdin(Stdio::null()));
     wait_until("a PHP that listens", || UnixStream::connect(folder.join("php.sock")).is_ok());
     php
 }

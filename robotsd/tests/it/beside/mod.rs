@@ -34,7 +34,7 @@ struct Column {
 
 /// Calls `play` with each available server, at the same time, and returns the results.
 fn with_each<T: Send>(play: impl Fn(&'static Server, &Path) -> T + Sync) -> Vec<T> {
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let play = &play;
         let here = |server: &'static Server| {
             let program = present(server.find().map_err(|why| format!("{}: {why}", server.name)))?;
@@ -105,7 +105,7 @@ fn the_request_id_of_a_refusal_is_in_the_log() {
 
 #[test]
 fn the_config_for_use_with_other_proxies_observes_first_and_passes_its_check() {
-    let config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
+    let config = fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
     let config = config.replace("/var/lib/robotsd", "state");
     let config = config.replace("127.0.0.1:9180", "127.0.0.1:0").replace("127.0.0.1:9145", "127.0.0.1:0");
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", scene::ROBOTS)]);
@@ -132,7 +132,7 @@ fn play(mut stage: Stage, expected: &[String]) -> Vec<String> {
             if expected.get(number).is_none_or(|expected| *expected == outcome) || start.elapsed() > AGAIN {
                 break outcome;
             }
-            std::thread::sleep(Duration::from_millis(100));
+            thread::sleep(Duration::from_millis(100));
         };
         outcomes.push(outcome);
     }

@@ -31,7 +31,7 @@ fn three_nginx_allow_the_rate_of_one() {
     let Some(stages) = (0..3).map(|_| stage(&store)).collect::<Option<Vec<_>>>() else { return };
     let (passed, asked, is_over) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let began = Instant::now();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for stage in stages.iter().chain(&stages) {
             scope.spawn(|| {
                 while passed.load(Ordering::Relaxed) < wanted && !is_over.load(Ordering::Relaxed) {
@@ -42,14 +42,14 @@ fn three_nginx_allow_the_rate_of_one() {
                         status => panic!("{status}: {}", stage.log()),
                     }
                     // This is several times the allowed rate: six clients, one request every 3 ms.
-                    std::thread::sleep(Duration::from_millis(20));
+                    thread::sleep(Duration::from_millis(20));
                 }
             });
         }
         let stopping = StopAtEnd(&is_over);
         let patience = PATIENCE + Duration::from_millis(100) * u32::try_from(wanted).unwrap();
         while passed.load(Ordering::Relaxed) < wanted && began.elapsed() < patience {
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
         drop(stopping);
     });

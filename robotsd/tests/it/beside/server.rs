@@ -178,7 +178,7 @@ impl Stage {
             let [front, helper] = free_ports(2)[..] else { unreachable!() };
             for name in server.files {
                 let file = project(name);
-                let text = set_times(adapt(std::fs::read_to_string(&file).unwrap()));
+                let text = set_times(adapt(fs::read_to_string(&file).unwrap()));
                 let text = text
                     .replace(":8080", &format!(":{front}"))
                     .replace("port_value: 8080", &format!("port_value: {front}"))
@@ -276,7 +276,7 @@ impl Stage {
     }
 
     pub(super) fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.at("log")).unwrap_or_default()
+        fs::read_to_string(self.folder.at("log")).unwrap_or_default()
     }
 }
 
@@ -317,7 +317,7 @@ fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], bo
 
 /// Starts robotsd next to another proxy. It refuses disallowed requests; `more` is appended.
 fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
-    let mut config = adapt(std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
+    let mut config = adapt(fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
     for (shipped, here) in [
         ("mode = \"observe\"", "mode = \"refuse\""),
         ("grace = \"24h\"", "grace = \"0s\""),

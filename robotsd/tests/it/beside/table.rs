@@ -20,7 +20,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn read() -> Self {
-        Self { text: std::fs::read_to_string(project(OUTCOMES)).expect("the outcomes are there") }
+        Self { text: fs::read_to_string(project(OUTCOMES)).expect("the outcomes are there") }
     }
 
     /// Returns the recorded outcomes for a server, one per scene. None if they are being written.
@@ -41,8 +41,8 @@ impl Table {
             let outcomes = written(columns);
             let (page, start, end) = page();
             let table = Self { text: outcomes.clone() }.of_the_page();
-            std::fs::write(project(OUTCOMES), outcomes).unwrap();
-            std::fs::write(project(PAGE), format!("{}{table}{}", &page[..start], &page[end..])).unwrap();
+            fs::write(project(OUTCOMES), outcomes).unwrap();
+            fs::write(project(PAGE), format!("{}{table}{}", &page[..start], &page[end..])).unwrap();
             return;
         }
         let rows = self.rows();
@@ -87,7 +87,7 @@ impl Table {
 
 /// Returns the page of the handbook, and where its table begins and ends.
 fn page() -> (String, usize, usize) {
-    let page = std::fs::read_to_string(project(PAGE)).expect("the page exists");
+    let page = fs::read_to_string(project(PAGE)).expect("the page exists");
     let start = page.find(HEAD).expect("the page contains the table");
     let end = start + page[start..].find("\n\n").expect("text after the table") + 1;
     (page, start, end)

@@ -152,7 +152,7 @@ fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
 #[test]
 fn a_location_with_its_own_login_cannot_have_ours() {
     let Ok(nginx) = find("nginx") else { return };
-    let text = |name: &str| std::fs::read_to_string(project(&format!("config/beside/nginx/{name}.conf"))).unwrap();
+    let text = |name: &str| fs::read_to_string(project(&format!("config/beside/nginx/{name}.conf"))).unwrap();
     let [http, location, in_place] = ["robotsd-http", "robotsd-location", "robotsd-in-place"].map(text);
     for (file, own) in [
         (&location, "auth_request /login;"),
@@ -166,8 +166,7 @@ fn a_location_with_its_own_login_cannot_have_ours() {
         let config = format!("events {{}}\nhttp {{ {http}\nserver {{ location / {{\n{file}\n{own} }} }} }}");
         let folder = folder(&[("nginx.conf", &config)]);
         let arguments = ["-t", "-q", "-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"];
-        let Ended { code, error: message, .. } =
-            run(std::process::Command::new(&nginx).args(arguments).current_dir(folder.path()));
+        let Ended { code, error: message, .. } = run(Command::new(&nginx).args(arguments).current_dir(folder.path()));
         assert!(code != Some(0) && message.contains("is duplicate"), "{own}: {message}");
     }
 }

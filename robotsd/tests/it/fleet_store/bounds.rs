@@ -13,7 +13,7 @@ fn readers_get_the_last_reading_while_the_store_hangs() {
             let began = Instant::now();
             (fleet.replicas[0].running.ask_admin("GET /fleet").json(), began.elapsed())
         };
-        let answers: Vec<_> = std::thread::scope(|scope| {
+        let answers: Vec<_> = thread::scope(|scope| {
             let readers: Vec<_> = (0..22).map(|_| scope.spawn(ask)).collect();
             readers.into_iter().map(|reader| reader.join().unwrap()).collect()
         });

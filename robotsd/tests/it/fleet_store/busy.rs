@@ -62,7 +62,7 @@ fn off_is_in_force_everywhere_within_two_seconds_whatever_the_hooks_do() {
             assert_eq!(answer.status, 200, "{}", answer.body);
             while !fleet.replicas.iter().all(Replica::is_off) {
                 assert!(began.elapsed() < bound, "round {round}: not off everywhere after {:?}", began.elapsed());
-                std::thread::sleep(Duration::from_millis(10));
+                thread::sleep(Duration::from_millis(10));
             }
             longest = longest.max(began.elapsed());
             wait_until("that it is lifted", || {

@@ -177,7 +177,7 @@ impl Fleet {
         let until = Instant::now() + Duration::from_secs(2);
         while Instant::now() < until {
             assert!(self.replicas.iter().all(Replica::is_off), "a replica turned on by itself");
-            std::thread::sleep(Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(50));
         }
     }
 

@@ -142,7 +142,7 @@ fn each_replica_notifies_with_the_same_id_while_the_store_is_down() {
         all_know(&fleet.replicas, || shut_out(&fleet.replicas));
         let waits = only(&receiver, "waits", 3);
         assert!(waits.iter().all(|(id, _)| *id == waits[0].0), "{waits:?}");
-        std::thread::sleep(SILENT.saturating_sub(out.elapsed()));
+        thread::sleep(SILENT.saturating_sub(out.elapsed()));
         store.signal("CONT");
         fleet.synced();
         // After this, each replica has checked which replicas are missing.
@@ -206,7 +206,7 @@ fn a_replica_that_is_upgraded_in_place_stays_itself() {
             assert_eq!(names, ["web-1", "web-2", "web-3"]);
             let is_lost = |of: &Value| of["state"] == "missing" || of["state"] == "doubled";
             assert!(!replicas.iter().any(is_lost), "{report}");
-            std::thread::sleep(Duration::from_millis(500));
+            thread::sleep(Duration::from_millis(500));
         }
         fleet.synced_are(3);
         only(&receiver, "enforcement", 1);

@@ -12,7 +12,7 @@ const GATEWAYS: [&str; 3] =
     ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml", "config/beside/ingress-nginx.yaml"];
 
 fn manifest(name: &str) -> String {
-    std::fs::read_to_string(project(name)).unwrap()
+    fs::read_to_string(project(name)).unwrap()
 }
 
 /// Returns the text of a block in a ConfigMap.
@@ -168,7 +168,7 @@ fn the_manifests_are_valid_by_published_schemas() {
     };
     let valid = |objects: &str| {
         let mut node = Command::new("node");
-        node.arg(script("custom.mjs")).arg(std::fs::canonicalize(&schemas).unwrap());
+        node.arg(script("custom.mjs")).arg(fs::canonicalize(&schemas).unwrap());
         run_with(&mut node, objects.as_bytes())
     };
     let objects = read.out;

@@ -71,7 +71,7 @@ fn hammer(replicas: &[(Folder, Running)], ask: Ask, goes_on: impl Fn(usize, Dura
     let passed = AtomicUsize::new(0);
     let (first, last) = (Mutex::new(None), Mutex::new(None));
     let start = Instant::now();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for (_, running) in replicas.iter().chain(replicas) {
             scope.spawn(|| {
                 for request in 0.. {
@@ -90,7 +90,7 @@ fn hammer(replicas: &[(Folder, Running)], ask: Ask, goes_on: impl Fn(usize, Dura
                         }
                         status => panic!("{status}"),
                     }
-                    std::thread::sleep(Duration::from_millis(10));
+                    thread::sleep(Duration::from_millis(10));
                 }
             });
         }

@@ -35,7 +35,7 @@ pub(crate) fn any_store() -> Option<StoreServer> {
 
 /// Runs a scene with each program, at the same time, because a scene mostly waits.
 pub(crate) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let scene = &scene;
         for (name, program) in programs() {
             scope.spawn(move || Runtime::new().unwrap().block_on(scene(name, &program)));
@@ -181,11 +181,11 @@ fn answering(answer: impl Fn(&[u8]) -> (Vec<u8>, bool) + Send + Sync + 'static) 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let answer = Arc::new(answer);
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             let answer = Arc::clone(&answer);
-            std::thread::spawn(move || {
+            thread::spawn(move || {
                 let mut buffer = [0; 4096];
                 while let Ok(length @ 1..) = stream.read(&mut buffer) {
                     let (answer, closes) = answer(&buffer[..length]);

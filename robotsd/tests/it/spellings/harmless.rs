@@ -77,7 +77,7 @@ fn registered_methods_pass_unless_a_group_names_the_crawler() {
 fn a_canonical_target_gets_the_verdict_of_the_standard() {
     let origin = Origin::start();
     let (_folder, running) = super::proxy(&[("echo".to_owned(), origin.address.to_string())]);
-    let robots = std::fs::read_to_string(super::case("robots.txt")).unwrap();
+    let robots = fs::read_to_string(super::case("robots.txt")).unwrap();
     let rules: Vec<_> = robots
         .lines()
         .filter_map(|line| {

@@ -104,13 +104,13 @@ fn attack(upstreams: &[Upstream]) {
     let spellings: Vec<_> =
         pages.iter().map(|page| (page, target::spellings(page, by_chance(), &mut numbers))).collect();
     let count: usize = spellings.iter().map(|(_, spellings)| spellings.len()).sum();
-    let bypasses: Vec<_> = std::thread::scope(|scope| {
+    let bypasses: Vec<_> = thread::scope(|scope| {
         let running = &running;
         let spellings = &spellings;
         let attack = |(number, upstream): (usize, &'_ Upstream)| {
             let name = upstream.name;
             scope.spawn(move || {
-                let began = std::time::Instant::now();
+                let began = Instant::now();
                 let bypasses = attack_one(running, number, name, spellings);
                 println!("{name}: one in {} of {count} spellings, {:.1?}", share(), began.elapsed());
                 bypasses
@@ -231,7 +231,7 @@ fn proxy(sites: &[(String, String)]) -> (Folder, Running) {
     for (number, (_, address)) in sites.iter().enumerate() {
         config = config.upstream(&format!("s{number}"), address).tables(format!("hosts = [\"s{number}.test\"]"));
     }
-    config.robots(std::fs::read_to_string(case("robots.txt")).unwrap()).start()
+    config.robots(fs::read_to_string(case("robots.txt")).unwrap()).start()
 }
 
 fn case(name: &str) -> PathBuf {
@@ -239,7 +239,7 @@ fn case(name: &str) -> PathBuf {
 }
 
 fn lines(name: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(case(name)).unwrap();
+    let text = fs::read_to_string(case(name)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).expect("a case a line")).collect()
 }
 

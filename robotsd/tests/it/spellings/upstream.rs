@@ -142,7 +142,7 @@ pub(super) fn start(servers: &'static [Server], tree: &Path) -> Vec<Upstream> {
         .zip(ports.chunks(2))
         .map(|(server, ports)| {
             let (tree, ports) = (tree.to_owned(), ports.to_owned());
-            std::thread::spawn(move || Upstream::start(server, &tree, ports))
+            thread::spawn(move || Upstream::start(server, &tree, ports))
         })
         .collect();
     starting.into_iter().map(|starting| starting.join().expect("see above")).collect()
@@ -165,7 +165,7 @@ impl Upstream {
             };
             for (source, place) in server.files {
                 let source = project("robotsd/tests/it/spellings/upstreams").join(source);
-                files.write(place, fill(&std::fs::read_to_string(source).unwrap()));
+                files.write(place, fill(&fs::read_to_string(source).unwrap()));
             }
             let start = |program: &Program| {
                 let mut command = Command::new(find(program.name).unwrap());
@@ -181,7 +181,7 @@ impl Upstream {
                 if answers(address) {
                     return Self { name: server.name, address, _processes: processes, _files: files };
                 }
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                thread::sleep(Duration::from_millis(20));
             }
             println!("{}: {}", server.name, files.read("log"));
             ports = free_ports(2);
@@ -193,7 +193,7 @@ impl Upstream {
 /// Creates a folder that servers can read even after they have given up their privileges.
 pub(super) fn readable_folder() -> Folder {
     let folder = folder(&[]);
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
 

@@ -49,7 +49,7 @@ impl Upgraded {
         Self { running: Running::spawn(&mut command), folder }
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.folder.at(name)
     }
 
@@ -140,7 +140,7 @@ fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c Atomi
         }
         open = Some(kept);
         // Real clients are idle for a moment, too.
-        std::thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     })
 }
 
@@ -193,7 +193,7 @@ fn download_slowly(mut stream: TcpStream, rest: &AtomicBool) {
             read => octets += read,
         }
         if !rest.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(50));
         }
     }
     assert!(octets > LARGE, "{octets} of {LARGE}");
@@ -209,7 +209,7 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
     let stream: Client<'_> = Box::new(|| runtime.block_on(keep_streaming(address, &streaming, &goaways)));
     let connects = [(); 2].map(|()| keep_connecting(address, &connecting));
     let asks = [(); 2].map(|()| keep_asking(address, &asking, &lasts));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let stops = StopAtEnd(&rest);
         let downloading = scope.spawn(|| download_slowly(asked_for_large(address), &rest));
         while_asking([stream].into_iter().chain(connects).chain(asks), |_| {

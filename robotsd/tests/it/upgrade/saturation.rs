@@ -39,7 +39,7 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
     let address = upgraded.running.address;
     let [answered, tried, closed] = [const { AtomicUsize::new(0) }; 3];
     let is_checking = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let stops = StopAtEnd(rest);
         for _ in 0..SLOTS {
             let stream = asked_for_large(address);
@@ -112,7 +112,7 @@ fn a_death_under_saturation_cuts_nobody_off_who_waits() {
 fn only_one_of_several_concurrent_upgrades_is_done() {
     let upgraded = Upgraded::start("");
     let before = upgraded.process();
-    let asked: Vec<_> = std::thread::scope(|scope| {
+    let asked: Vec<_> = thread::scope(|scope| {
         let ask = || upgraded.command(&["upgrade", "--json"]);
         let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
         asking.into_iter().map(|asking| asking.join().unwrap()).collect()

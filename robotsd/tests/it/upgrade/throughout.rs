@@ -72,7 +72,7 @@ impl Tally {
             Err(_) => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 // There may be no process for a while.
-                std::thread::sleep(Duration::from_millis(5));
+                thread::sleep(Duration::from_millis(5));
                 None
             }
         }
@@ -115,7 +115,7 @@ impl Tally {
             self.answered(began);
             if !is_last {
                 open = Some((reader, opened));
-                std::thread::sleep(Duration::from_millis(2));
+                thread::sleep(Duration::from_millis(2));
             }
         })
     }
@@ -152,10 +152,10 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
         upgraded.running.has_event("upgrade", |line| message(line).starts_with(&served))
     };
     let moment = moment(seed);
-    std::thread::sleep(Duration::from_millis(moment));
+    thread::sleep(Duration::from_millis(moment));
     // Its messages tell whether it is killed before it serves.
     stop(new);
-    std::thread::sleep(HEARD);
+    thread::sleep(HEARD);
     let has_served = has_served();
     let left = if has_served {
         signal("CONT", new);
