@@ -339,7 +339,7 @@ mod tests {
         let row = || Crawler::new("A", Category::Seo);
         let checked_on = |day: &str| Crawler { checked_on: Some(day.into()), ..row() };
         for (row, field, right) in [
-            (Crawler::new(" ", Category::Seo), "name", "write one"),
+            (Crawler::new(" ", Category::Seo), "name", "write the name of the crawler"),
             (
                 Crawler { header_names: vec!["A".into(), "!".into()], ..row() },
                 "header",

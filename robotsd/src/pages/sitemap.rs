@@ -295,7 +295,7 @@ mod tests {
             (b"https://a.example/\r\n\r\n/news/\n", "s.xml:3:1: this line is not a URL"),
             (b"\xFF\xFE<\0u\0", "s.xml: the sitemap is UTF-16: save it as UTF-8"),
             (b"\xFE\xFF\0<", "s.xml: the sitemap is UTF-16: save it as UTF-8"),
-            (b"<urlset>\n<url><loc>https://a.example/</loc>\n", "s.xml:3:1: it is incomplete"),
+            (b"<urlset>\n<url><loc>https://a.example/</loc>\n", "s.xml:3:1: the sitemap is incomplete"),
             (b"\xEF\xBB\xBF\n<urlset>\n <url></loc></urlset>", "s.xml:3:7: ill-formed document"),
             (b"<urlset>\n<url>\n<loc", "s.xml:3:1: syntax error"),
         ] {

@@ -247,7 +247,7 @@ mod tests {
         });
         let problem = walk.problem().unwrap();
         assert!(problem.starts_with("https://a.example/broken.xml: the document is not a sitemap"), "{problem}");
-        assert!(problem.contains("other.xml: all pages in this list are on other hosts; late"), "{problem}");
+        assert!(problem.contains("other.xml: all pages in this sitemap are on other hosts; late"), "{problem}");
         assert_eq!(walk.into_pages(), [Page::new("/good")]);
     }
 

@@ -632,7 +632,7 @@ mod tests {
             // The second start must find the state that the first one has saved.
             config.sites[0].name = name.to_owned();
             let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
-            let want = format!("enforcement is switched off: `robotsd enforce on --site {name}`");
+            let want = format!("enforcement is switched off: to switch it on, run `robotsd enforce on --site {name}`");
             assert!(said.contains(&want), "{said}");
             let started = Sites::open(&config, false, &Log::nowhere()).unwrap();
             let live = started.lives().next().unwrap();

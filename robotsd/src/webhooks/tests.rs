@@ -192,7 +192,7 @@ fn sixteen_interim_answers_are_read_and_no_more() {
     serve(&hooks, &hook(server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
     says(&said, "there are too many interim answers (1xx)");
-    says(&said, "answered with 204 at attempt 2");
+    says(&said, "answered with status 204 at attempt 2");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn what_fails_is_tried_again_and_given_up() {
     hooks.published(&version("sha256:1"));
     until("delivered", || state(&hooks) == "delivered");
     assert_eq!(server.requests().len(), 3);
-    for what in ["the receiver answered 500", "connect", "answered with 204 at attempt 3"] {
+    for what in ["the receiver answered with status 500", "connect", "answered with status 204 at attempt 3"] {
         says(&said, what);
     }
 
