@@ -203,7 +203,7 @@ fn what_fails_is_tried_again_and_given_up() {
     hooks.published(&version("sha256:1"));
     until("delivered", || state(&hooks) == "delivered");
     assert_eq!(server.requests().len(), 3);
-    for what in ["the receiver answered with status 500", "connect", "answered with status 204 at attempt 3"] {
+    for what in ["the receiver answered 500", "connect", "answered with status 204 at attempt 3"] {
         says(&said, what);
     }
 
