@@ -58,7 +58,9 @@ impl<'a> TargetUrl<'a> {
         if authority.host.is_empty() {
             let path = word.split_once("://").map_or("", |(_, rest)| rest).trim_start_matches('/');
             let (path, url) = (format!("/{path}"), format!("https://HOST/{path}"));
-            return Err(format!("{word:?} has no host: write {path:?} for the path, or {url:?} for a URL"));
+            return Err(format!(
+                "{word:?} has no host: write {path:?} if you mean the path, or {url:?} if you mean a URL"
+            ));
         }
         let has_blank = authority.host.iter().any(|octet| octet.is_ascii_whitespace() || octet.is_ascii_control());
         if authority.port == Port::Malformed || has_blank {

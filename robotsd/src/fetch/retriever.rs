@@ -310,7 +310,7 @@ impl FromStr for ConnectTo {
         let parts = split(text);
         let [from_host, from_port, to_host, to_port] = *parts.as_slice() else {
             return Err(format!(
-                "the value has {count} of the four parts HOST:PORT:ADDRESS:PORT: write, for example, \
+                "the number of parts is {count}, not 4: write HOST:PORT:ADDRESS:PORT, such as \
                  \"example.com:443:192.0.2.7:443\", with IPv6 addresses in brackets",
                 count = parts.len()
             ));
@@ -380,9 +380,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (rule, want) in [
-            ("", "the value has 1 of the four parts HOST:PORT:ADDRESS:PORT"),
-            ("example.com:443:192.0.2.7", "the value has 3 of"),
-            ("example.com:443:::1:80", "the value has 6 of"),
+            ("", "the number of parts is 1, not 4: write HOST:PORT:ADDRESS:PORT"),
+            ("example.com:443:192.0.2.7", "the number of parts is 3"),
+            ("example.com:443:::1:80", "the number of parts is 6"),
             ("example.com:0:192.0.2.7:80", "\"0\" is not a port"),
             ("example.com:https:192.0.2.7:80", "\"https\" is not a port"),
             ("a b:80:192.0.2.7:80", "\"a b\" is neither a host nor an address"),

@@ -360,7 +360,7 @@ mod tests {
         let line = |sites: &[(&'static str, &Policy)]| spared(Registry::builtin(), sites.iter().copied());
         let all = line(&[("a", &plain), ("b", &none)]).expect("a line");
         assert!(all.starts_with("these search engines are only tagged, because search engines remove refused pages from their index: Googlebot, "), "{all}");
-        assert!(all.contains(", bingbot, ") && !all.contains("Wotbox") && all.ends_with(". Sites: \"a\""), "{all}");
+        assert!(all.contains(", bingbot, ") && !all.contains("Wotbox") && all.ends_with(" Sites: \"a\""), "{all}");
         let testers = line(&[("a", &few)]).expect("a line");
         assert!(testers.contains("Google-InspectionTool") && !testers.contains("Googlebot"), "{testers}");
         assert_eq!((line(&[("b", &none)]), line(&[])), (None, None));

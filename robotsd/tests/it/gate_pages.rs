@@ -148,7 +148,7 @@ fn broken_sitemaps_are_named_and_delay_nothing() {
     let running = folder.start();
     running.command(&["reload"]).succeeded();
     let note = running.event("gate");
-    let parts = ["own.xml: all pages in this list are on other hosts", "sitemap.xml: the document is not a sitemap"];
+    let parts = ["own.xml: all pages in this sitemap are on other hosts", "sitemap.xml: the document is not a sitemap"];
     assert_has(message(&note), &parts);
     goes_live(&folder, &running, ACCIDENT);
 }
@@ -204,7 +204,9 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     assert_eq!(status(&running)["problems"], json!([]));
 
     let lost = |of: &str, has: &str, had: usize| {
-        format!("the list of pages {of} has only {has} instead of {had}, so the gate does not watch the missing pages")
+        format!(
+            "the list of pages {of} contains only {has} (before: {had}), so the gate does not watch the missing pages"
+        )
     };
     folder.replace("urls.txt", urls(7));
     let of_urls = lost("of urls.txt", "7 pages", 16);

@@ -371,7 +371,7 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
         "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
         "  grace:      2 rules are only observed until 20",
-        " %) were checked against the pages of their operators",
+        " %) were checked against the pages of their",
     ];
     assert_has(&status, &parts);
     for line in status.lines().filter(|line| line.chars().count() > 80) {
@@ -650,7 +650,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
     let parts = [
         &format!("{of_all}: this is not a regular file; treated as \"off\", {unreadable}"),
         &format!(
-            "site \"shop\": {of_site}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\", so nothing"
+            "site \"shop\": {of_site}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\", so robotsd would enforce nothing for this site"
         ),
         "state_dir = \"state\"",
         "can be served, but a kill switch cannot be read, so rules would not be enforced; listeners: ",
@@ -659,7 +659,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
     let operated = Operated::start(&folder);
     operated.wait_for_event("enforcement", |line| {
         let message = message(line);
-        message.starts_with("OFF for every site because the kill switch could not be read (")
+        message.starts_with("enforcement is OFF for every site because the kill switch could not be read (")
             && message.contains(&of_all)
     });
     assert_eq!(operated.page("shop.test"), 200);
@@ -680,7 +680,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
         let switched: Vec<_> =
             history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == "switch").collect();
         let message = switched[0]["message"].as_str().unwrap();
-        let begin = format!("enforcement of {of} is switched off: {why}: this is ");
+        let begin = format!("enforcement of {of} is switched off: {why}: ");
         assert!(message.starts_with(&begin), "{message}");
         let outcomes: Vec<_> = switched.iter().map(|entry| &entry["outcome"]).take(2).collect();
         assert_eq!(outcomes, ["switched-off", "switched-on"], "{history}");

@@ -211,7 +211,7 @@ fn a_ca_certificate_causes_a_clear_warning() {
     let parts = ["this is the certificate of a certificate authority, not of a server", "basicConstraints=CA:FALSE"];
     assert_has(&checked.error, &parts);
     let running = folder.start();
-    running.wait_for_message("config-warning", "certificate of an authority");
+    running.wait_for_message("config-warning", "certificate of a certificate authority");
     let listening = running.wait_for_message("admin-listening", "https://");
     let port = message(&listening).rsplit(':').next().unwrap().split(' ').next().unwrap().to_owned();
     let mut command = folder.robotsd();

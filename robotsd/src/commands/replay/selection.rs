@@ -97,8 +97,7 @@ impl LogSelection {
         let pages = (counts.refusal_pages > 0).then(|| {
             let requests = counted(counts.refusal_pages, "request");
             format!(
-                "{requests} of a proxy for refusal pages were left out, because the refused requests have lines of \
-                 their own"
+                "left out {requests} of a proxy for refusal pages, because the refused requests have lines of their own"
             )
         });
         let questions = (counts.questions > 0).then(|| {

@@ -23,7 +23,7 @@ fn people_read_answers_findings_and_the_front_page() {
     let text = shown(&[]);
     let answer = "http://example.com:8080/robots.txt: 200 OK, text/html, 74 bytes, Cache-Control: max-age=864000, \
                   from ADDRESS\n  crawlers obey the rules of the file (RFC 9309, section \
-                  2.3.1.1)\n\nwarning[answer-content-type]: Content-Type is \"text/html\": RFC 9309 requires text/plain \
+                  2.3.1.1)\n\nwarning[answer-content-type]: the Content-Type is \"text/html\": RFC 9309 requires text/plain \
                   (section 2.3)\n--> http://example.com:8080/robots.txt\n = help: send \"Content-Type: text/plain; \
                   charset=utf-8\"\n\nnotes about the answers (add --notes to show them): 1 × \
                   answer-cached-long\n\nerror[path-without-slash]: ";
@@ -65,7 +65,7 @@ fn a_server_error_is_explained_once_and_blocks_everyone() {
 #[test]
 fn a_finding_about_an_answer_has_its_url_in_place_of_a_line() {
     let concise = shown(&["--format", "concise"]);
-    let line = "http://example.com:8080/robots.txt: warning: Content-Type is \"text/html\": RFC 9309 requires text/plain \
+    let line = "http://example.com:8080/robots.txt: warning: the Content-Type is \"text/html\": RFC 9309 requires text/plain \
                 (section 2.3) [answer-content-type]\n";
     assert!(concise.starts_with(line), "{concise}");
     assert_has(concise, &["http://example.com:8080/robots.txt:5:11: error: "]);

@@ -94,8 +94,8 @@ fn problems_of_a_sitemap_are_found() {
         ("/broken.xml", "sitemap-kind line 3, column 1: ill-formed document: "),
         ("/broken.xml", of_another),
         ("/staging.xml", &staging),
-        ("/many.xml", "sitemap-size it has 50,001 URLs: "),
-        ("/huge.xml", "sitemap-size it has more than 52,428,800 bytes: "),
+        ("/many.xml", "sitemap-size the sitemap has 50,001 URLs: "),
+        ("/huge.xml", "sitemap-size the sitemap has more than 52,428,800 bytes: "),
         (
             "http://cdn.example.net/good.xml",
             "sitemap-elsewhere the sitemap is on another host than the site (example.com)",

@@ -240,7 +240,10 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
         let none = fleet.replicas[0].running.ask_admin("GET /board?fleet=1").body;
         assert_has(
             unfolded(&none),
-            &["Counted: 0 of 1 replica.", "no replica could be asked, because \"replicas\" in [fleet] is empty."],
+            &[
+                "Counted: 0 of 1 replica.",
+                "no replica could be asked, because &quot;replicas&quot; in [fleet] is empty.",
+            ],
         );
     });
 }
@@ -805,7 +808,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
         let used = |to: &str, why: &str| {
             let refused = enforce(to);
             assert_eq!(refused.status, 409, "{}", refused.body);
-            assert_has(refused.body, &["the off switch m1 ", why, "choose a new id"]);
+            assert_has(refused.body, &["the off switch m1, ", why, "choose a new id"]);
         };
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
         // The same request is sent again, as after a lost response.

@@ -28,7 +28,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         match other_host(file, url) {
             None => draft.help(format_args!("write only the path: {path}")),
             Some(host) => draft.help(format_args!(
-                "if {host} is this site, write only the path, {path}; rules for another host belong into the \
+                "if {host} is this site, write only the path, {path}; rules for another host belong in the \
                  robots.txt of that host",
                 host = Quoted(host)
             )),

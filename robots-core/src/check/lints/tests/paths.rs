@@ -144,12 +144,12 @@ fn the_help_names_the_path_that_is_meant() {
         .helps(format!("{site}https://shop.example/a"), &["write only the path: \"/a\""])
         .helps(
             "Allow: https://a.example",
-            &["if \"a.example\" is this site, write only the path, \"/\"; rules for another host belong into the robots.txt of that host"],
+            &["if \"a.example\" is this site, write only the path, \"/\"; rules for another host belong in the robots.txt of that host"],
         )
         .found("Allow: https://a.example/b, https://a.example/c", &[])
         .helps(
             format!("{site}https://other.example/a"),
-            &["if \"other.example\" is this site, write only the path, \"/a\"; rules for another host belong into the robots.txt of that host"],
+            &["if \"other.example\" is this site, write only the path, \"/a\"; rules for another host belong in the robots.txt of that host"],
         );
     Case("space-in-path", "words behind a whole path may be a remark")
         .helps("Allow: /a/ b c", &["write \"/a/%20b%20c\", or \"#\" before \"b c\" if it is a comment"]);

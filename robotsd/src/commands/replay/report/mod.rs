@@ -196,7 +196,7 @@ impl Report {
                 _ if !row.identity.is_checked => String::new(),
                 _ if verified == 0 => "; none of these requests is verified".to_owned(),
                 unproven => format!(
-                    "; {unproven} of these {count} requests are not verified",
+                    "; not verified: {unproven} of these {count} requests",
                     unproven = grouped(unproven),
                     count = grouped(count)
                 ),
