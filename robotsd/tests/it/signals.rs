@@ -162,7 +162,7 @@ fn behind_nginx_as_a_cache_no_agent_gets_the_field_of_another() {
     folder.write(
         "nginx.conf",
         format!(
-            "worker_processes 1; pid nginx.pid; daemon off; error_log stderr;\nevents {{}}\nhttp {{\n\
+            "user root; worker_processes 1; pid nginx.pid; daemon off; error_log stderr;\nevents {{}}\nhttp {{\n\
              access_log off; client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;\n\
              proxy_cache_path cache keys_zone=c:1m;\nserver {{ listen 127.0.0.1:{port}; location / {{\n\
              proxy_pass http://{}; proxy_set_header Host $host; proxy_cache c; proxy_cache_key $uri;\n\

@@ -126,7 +126,8 @@ async fn a_licence_is_a_link_beside_others_and_on_refusals() {
     assert_eq!(all(&refusal, "link"), [LINK.replace("l.xml", "gpt.xml")]);
     let switching = answer(layer, get("/", FIREFOX), (101, &[])).await;
     assert_eq!(field(&switching, "link"), None);
-    let same = refusing_by("License: https://a.test/l.xml\n").signals(Signals::default().license_links());
+    let same = refusing_by("License: https://a.test/l.xml\nUser-agent: *\nDisallow:\n")
+        .signals(Signals::default().license_links());
     let response = answer(same, get("/", FIREFOX), (200, &[])).await;
     assert_eq!((all(&response, "link"), field(&response, "vary")), (vec![LINK], None));
 }
@@ -141,7 +142,7 @@ async fn fields_by_path_are_for_all_or_for_some_crawlers() {
         .field(rule("/art/", "tdm-reservation", "1"))
         .field(rule("/ai/", "X-Robots-Tag", "noai").for_category(Category::AiTraining))
         .field(rule("/ai/", "tdm-policy", "https://a.test/p").for_agent("Bingbot").expect("a name"));
-    let layer = RobotsLayer::new(live_by("", Policy::builder())).signals(signals);
+    let layer = RobotsLayer::new(live_by("User-agent: *\nDisallow:\n", Policy::builder())).signals(signals);
     for (path, agent, tags, tdm, vary) in [
         ("/", FIREFOX, &["all"][..], "0", None),
         ("/drafts/a.pdf", FIREFOX, &["all", "noindex", "noarchive"], "0", None),
