@@ -9,8 +9,8 @@ const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: *\nDisallow: /\n\nSitemap:
 const CHATGPT_USER: &str = "Mozilla/5.0 (compatible; ChatGPT-User/1.0; +https://openai.com/bot)";
 const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
 
-/// Rules that apply to everyone, so that people are refused, too.
-const EVERYONE: &str = "[agents]\nwildcard_scope = \"everyone\"\nwildcard_exempt = []";
+/// Rules apply to everyone, so that people are refused, too. The gate would hold such rules.
+const EVERYONE: &str = "[agents]\nwildcard_scope = \"everyone\"\nwildcard_exempt = []\n[gate]\nenabled = false";
 
 /// Returns the requests of crawlers that the site's own upstream received. robotsd itself fetches the
 /// sitemap there.
