@@ -558,8 +558,8 @@ fn the_policy_of_a_config_decides_and_its_override_is_named() {
     let config = Config::refusing().files_of("shop").tables(modes);
     let folder = config.robots("User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /x\n").folder();
     for (agent, path, want) in [
-        (GPTBOT, "/x", "refuse"),
-        ("bingbot", "/x", "refuse, by the override for index engines in [site.modes]"),
+        (GPTBOT, "/x", "refuse, with 403"),
+        ("bingbot", "/x", "refuse, with 403, by the override for index engines in [site.modes]"),
         ("bingbot", "/", "let pass"),
         (
             "CCBot",
