@@ -9,8 +9,8 @@ const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: *\nDisallow: /\n\nSitemap:
 const CHATGPT_USER: &str = "Mozilla/5.0 (compatible; ChatGPT-User/1.0; +https://openai.com/bot)";
 const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
 
-/// Rules that apply to everyone, so that people are refused, too.
-const EVERYONE: &str = "[agents]\nwildcard_scope = \"everyone\"\nwildcard_exempt = []";
+/// Rules apply to everyone, so that people are refused, too. The gate would hold such rules.
+const EVERYONE: &str = "[agents]\nwildcard_scope = \"everyone\"\nwildcard_exempt = []\n[gate]\nenabled = false";
 
 /// Returns the requests of crawlers that the site's own upstream received. robotsd itself fetches the
 /// sitemap there.
@@ -88,9 +88,6 @@ fields = { X-Terms = "ask us" }
     assert_eq!((head.status, head.field("crawler-price"), &*head.body), (402, Some("USD 0.01"), ""));
     let json = running.request("GET", "/402/x", &[("User-Agent", GPTBOT), ("Accept", "application/json")]);
     assert_eq!((json.json()["status"].clone(), json.field("crawler-price")), (402.into(), Some("USD 0.01")));
-    let call = [("User-Agent", GPTBOT), ("Content-Type", "application/grpc"), ("TE", "trailers")];
-    let call = running.request("POST", "/402/x", &call);
-    assert_eq!((call.status, call.field("grpc-status"), call.field("crawler-price")), (200, Some("7"), None));
 }
 
 #[test]
@@ -205,11 +202,42 @@ fn a_new_config_changes_the_cases_and_keeps_the_limit_of_a_server() {
     let text = folder.read("robotsd.toml");
     folder.replace("robotsd.toml", text.replace("status = 402", "status = 451"));
     wait_until("the new status", || running.get("/x", GPTBOT).status == 451);
-    assert_has(message(&running.event("config")), &["site \"shop\" has changed: refusal"]);
+    assert_has(message(&running.event("config")), &["site \"shop\": refusal.case: "]);
     drop(slow);
     wait_until("a free place", || running.get("/x", GPTBOT).status == 200);
     folder.replace("robotsd.toml", text.replace(&case, ""));
     wait_until("the plain refusal", || running.get("/x", GPTBOT).status == 403);
+}
+
+#[test]
+fn other_proxies_get_the_page_of_a_case_and_a_status_that_they_understand() {
+    let cases = "[[site.refusal.case]]\nstatus = 402\nfields = { crawler-price = \"USD 0.01\" }\nupstream = \"http://127.0.0.1:9\"";
+    let config = Config::deciding().files_of("shop").tables(cases).tables(EVERYONE).robots(ROBOTS);
+    let (folder, running) = config.start();
+    let nginx = [("X-Original-URI", "/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+    let caddy = [("X-Forwarded-Uri", "/x"), ("X-Forwarded-Host", "site.test"), ("User-Agent", GPTBOT)];
+    let method = |method| [&caddy[..], &[("X-Forwarded-Method", method)]].concat();
+    let call = [&method("POST")[..], &[("Content-Type", "application/grpc")]].concat();
+    for (target, fields, status, has_price) in [
+        ("/-/auth/nginx", nginx.to_vec(), 403, true),
+        ("/-/refusal/nginx", nginx.to_vec(), 402, true),
+        ("/-/auth/haproxy", nginx.to_vec(), 402, true),
+        ("/-/auth/caddy", method("GET"), 402, true),
+        ("/-/auth/caddy", call, 403, false),
+    ] {
+        let answer = running.request("GET", target, &fields);
+        assert_eq!(
+            (answer.status, answer.field("crawler-price").is_some()),
+            (status, has_price),
+            "{target}: {answer:?}"
+        );
+    }
+    running.wait_for_event("refused", |line| line["path"] == "/x" && line["status"] == 402);
+    let noted = folder.configured(["config", "check"]).said();
+    assert_has(
+        &noted,
+        &["no listener forwards requests", "nginx with only auth_request, such as ingress-nginx, gets 403"],
+    );
 }
 
 #[test]
