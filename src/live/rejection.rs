@@ -305,7 +305,7 @@ mod tests {
             rejection.is_some_and(|rejection| {
                 assert_eq!(rejection.kind, RejectionKind::Cut);
                 let said = rejection.to_string();
-                assert!(said.contains("line 3") && said.ends_with("; end the file with a line break"), "{said}");
+                assert!(said.contains("line 3") && said.ends_with(", and end the file with a line break"), "{said}");
                 true
             })
         };

@@ -355,7 +355,7 @@ mod tests {
         }
         let many = (0..10_000).map(|number| Crawler::new(format!("House{number}Bot"), Category::Seo));
         let many = Registry::builtin().extended_with(many).expect("a registry");
-        assert!(check_use(&many).is_err_and(|error| error.contains("more than 10000")));
+        assert!(check_use(&many).is_err_and(|error| error.contains("at most 10000 are allowed")));
     }
 
     #[test]

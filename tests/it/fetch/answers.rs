@@ -316,7 +316,7 @@ fn sixteen_interim_answers_are_read_and_no_more() {
         let flood = drip("", "HTTP/1.1 102 Processing\r\n\r\n", pause);
         let answer = fetch(&flood.url("/"));
         let FetchOutcome::Failed(error) = &answer else { panic!("no failure: {answer:?}") };
-        assert!(error.to_string().contains("too many interim answers (1xx): a server may send 16"), "{error}");
+        assert!(error.to_string().contains("too many interim answers (1xx): a server may send at most 16"), "{error}");
         assert_eq!(kind(answer), FetchErrorKind::InterimAnswers);
     }
 }
