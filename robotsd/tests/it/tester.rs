@@ -74,8 +74,8 @@ fn url(case: &Value) -> Vec<u8> {
     }
 }
 
-/// Returns the shared cases by file. The page cannot ask for an empty URL; the reference parser
-/// reads it as `/`.
+/// Returns the shared cases by file. The page cannot ask for an empty name, so cases without a name
+/// are left out, nor for an empty URL, which the reference parser reads as `/`.
 fn cases_by_file() -> Vec<FileCases> {
     let mut by_file: HashMap<String, FileCases> = HashMap::new();
     for file in cases("robots_files.jsonl.gz") {
@@ -87,7 +87,8 @@ fn cases_by_file() -> Vec<FileCases> {
         cases("reference_suite.jsonl").into_iter().map(|case| (case["robots"].as_str().unwrap().to_owned(), case));
     let verdicts =
         cases("verdicts.jsonl.gz").into_iter().map(|case| (case["robots"].as_str().unwrap().to_owned(), case));
-    for (robots, mut case) in suite.chain(verdicts) {
+    let is_named = |(_, case): &(String, Value)| case["agent"] != "";
+    for (robots, mut case) in suite.chain(verdicts).filter(is_named) {
         if case["url"] == "" {
             case["url"] = "/".into();
         }
