@@ -182,8 +182,9 @@ fn the_keyboard_reaches_everything_and_fixes_findings() {
     browser.press(&ENTER.to_string());
     browser.wait_until("return document.getElementById('shown').textContent === 'The last change is undone.'");
     // The button of a deciding rule selects its line.
-    browser
-        .run("[...document.querySelectorAll('#table button')].find(it => it.textContent.startsWith('line 11')).focus()");
+    browser.run(
+        "[...document.querySelectorAll('#table button')].find(it => it.textContent.startsWith('line 11')).focus()",
+    );
     browser.press(&ENTER.to_string());
     let selected =
         browser.run("const it = document.activeElement; return it.value.slice(it.selectionStart, it.selectionEnd)");
