@@ -61,7 +61,7 @@ fn the_page_answers_and_requests_nothing() {
         println!("the first answer of {} after {took} ms", url.split(':').next().unwrap());
 
         write_into(&browser, "file", "User-agent: GPTBot\nDisallow: /x\nDisallow: /x\n");
-        assert_has(text_of(&browser, "shown"), &["This is your file: 4 lines, 46 bytes."]);
+        assert_has(text_of(&browser, "shown"), &["This is your file: 4 lines, 45 bytes."]);
         browser.run("for (const id of ['keep', 'csv', 'share']) document.getElementById(id).click()");
         browser.wait_until("return document.getElementById('link-note').textContent !== ''");
         write_into(&browser, "file", "User-agent: GPTBot\nDisallow: /\n");
