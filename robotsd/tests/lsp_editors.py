@@ -30,7 +30,7 @@ async def test_every_answer_is_as_specified(editor: LanguageClient):
     if URI not in editor.diagnostics:
         await editor.wait_for_notification("textDocument/publishDiagnostics")
     found = editor.diagnostics[URI]
-    assert [one.code for one in found] == ["misspelled-directive", "path-without-slash"]
+    assert [one.code for one in found] == ["misspelled-directive", "unescaped-non-ascii", "path-without-slash"]
 
     def at(line, character):
         return {"text_document": DOCUMENT, "position": types.Position(line=line, character=character)}

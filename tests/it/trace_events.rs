@@ -270,9 +270,9 @@ fn claims_checked_without_an_address_cause_one_warning() {
             }
         });
         assert_eq!(live.status().without_address, warned);
-        let said = events
-            .iter()
-            .filter(|(_, target, text)| *target == "tower_robots::layer" && text.contains("address of a client is unknown"));
+        let said = events.iter().filter(|(_, target, text)| {
+            *target == "tower_robots::layer" && text.contains("address of a client is unknown")
+        });
         assert_eq!(said.count(), usize::from(warned > 0), "{events:?}");
     }
 }

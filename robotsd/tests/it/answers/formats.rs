@@ -70,7 +70,7 @@ fn a_finding_about_an_answer_has_its_url_in_place_of_a_line() {
     assert!(concise.starts_with(line), "{concise}");
     assert_has(concise, &["http://example.com:8080/robots.txt:5:11: error: "]);
     let github = shown(&["--format", "github"]);
-    let want = "::warning title=answer-content-type::http://example.com:8080/robots.txt: Content-Type is";
+    let want = "::warning title=answer-content-type::http://example.com:8080/robots.txt: the Content-Type is";
     assert!(github.starts_with(want), "{github}");
     let markdown = shown(&["--format", "markdown"]);
     let want = "**Fails**: 1 error, 1 warning, 3 notes\n\n`http://example.com:8080/robots.txt` answers: 1 warning, 1 note\n\n| URL | | finding |\n";
