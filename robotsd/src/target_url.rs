@@ -169,7 +169,7 @@ mod tests {
             ("go?u=https://example.com/", both("/go?u=https://example.com/", "https://HOST/go?u=https://example.com/")),
             ("index.html", both("/index.html", "https://HOST/index.html")),
             ("?page=2", both("/?page=2", "https://HOST/?page=2")),
-            ("https:///x", r#"write "/x" for the path, or "https://HOST/x" for a URL"#.to_owned()),
+            ("https:///x", both("/x", "https://HOST/x")),
             (
                 "example.com/x",
                 r#"write "https://example.com/x" if you mean the URL, or "/example.com/x" if you mean a path"#

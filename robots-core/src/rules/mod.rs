@@ -46,6 +46,7 @@ mod token;
 #[cfg(feature = "check")]
 mod trace;
 mod usage;
+mod usage_query;
 mod value;
 #[cfg(feature = "check")]
 mod write;
@@ -79,7 +80,8 @@ pub use self::token::ProductToken;
 #[cfg(feature = "check")]
 #[doc(hidden)]
 pub use self::trace::{FormTrace, Trace};
-pub use self::usage::{Preference, Usage, UsagePreferences};
+pub use self::usage::{Preference, UsagePreferences};
+pub use self::usage_query::Usage;
 pub use self::value::Host;
 pub(crate) use self::value::{delay as crawl_delay, is_absolute_url};
 #[cfg(feature = "check")]

@@ -16,7 +16,7 @@ use super::index::MatchBudget;
 use super::line::Directive;
 use super::pattern::PathPattern;
 use super::value::{first_word, is_absolute_url};
-use super::{Access, Reading, RequestPath, RuleSet, Selection};
+use super::{Reading, RequestPath};
 
 /// What a robots.txt says about the use of the content at a path, in the canonical form of a
 /// `Content-Usage` field: `search=y, train-ai=n`. Labels are sorted, and every value is `y` or `n`.
@@ -32,34 +32,24 @@ pub enum Preference {
     Disallow,
 }
 
-/// The preferences for a path, and the line that states them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Usage {
-    /// The preferences; there is at least one.
-    pub preferences: UsagePreferences,
-    /// Line number of the first line that applies.
-    pub line: usize,
-}
-
 /// The usage lines and licences of a file, compiled. Sections are sets of groups, as in
-/// [`RuleSet`].
+/// [`RuleSet`](super::RuleSet).
 pub(super) struct UsageLines {
     /// Distinct lines. Several groups may contain the same line.
     lines: Vec<UsageLine>,
-    sections: Vec<SectionUsage>,
+    pub(super) sections: Vec<SectionUsage>,
     /// Sections with equal usage lines, by their numbers. The section of `*` is in the first class.
-    classes: Vec<Vec<usize>>,
+    pub(super) classes: Vec<Vec<usize>>,
     /// Licences of crawlers whose groups have no licence.
-    licenses: Vec<Box<str>>,
+    pub(super) licenses: Vec<Box<str>>,
 }
 
-struct SectionUsage {
+pub(super) struct SectionUsage {
     /// Usage lines, longest path first: their indexes in `UsageLines::lines`, and their line
     /// numbers.
-    lines: Vec<(u32, usize)>,
+    pub(super) lines: Vec<(u32, usize)>,
     /// Licences of the groups; `None` if the groups have none, so that those of the site apply.
-    licenses: Option<Vec<Box<str>>>,
+    pub(super) licenses: Option<Vec<Box<str>>>,
 }
 
 struct UsageLine {
@@ -138,89 +128,6 @@ impl fmt::Display for UsagePreferences {
     }
 }
 
-impl RuleSet {
-    /// Reports whether a group states a usage preference.
-    pub fn has_usage(&self) -> bool {
-        let has_lines = |section: &SectionUsage| !section.lines.is_empty();
-        self.usage.as_ref().is_some_and(|usage| usage.sections.iter().any(has_lines))
-    }
-
-    /// Reports whether the file has a licence.
-    pub fn has_licenses(&self) -> bool {
-        self.usage.as_ref().is_some_and(|usage| !usage.licenses.is_empty()) || self.has_group_licenses()
-    }
-
-    /// Reports whether a group has its own licence, so that not all crawlers have the same one.
-    pub fn has_group_licenses(&self) -> bool {
-        self.usage.as_ref().is_some_and(|usage| usage.sections.iter().any(|section| section.licenses.is_some()))
-    }
-
-    /// Returns the URLs of all licences, each possibly several times.
-    pub fn licenses(&self) -> impl Iterator<Item = &str> {
-        let usage = self.usage.iter();
-        usage.flat_map(|usage| {
-            let own = usage.sections.iter().filter_map(|section| section.licenses.as_ref()).flatten();
-            usage.licenses.iter().chain(own).map(|url| &**url)
-        })
-    }
-
-    /// Returns the usage preferences that all crawlers have in common: those of every group that
-    /// may fetch the path. `None` if two of these groups differ. Also `None` if the file has no
-    /// group for `*`, because it then states nothing for crawlers that no group names.
-    pub fn unanimous_usage(&self, path: &RequestPath<'_>) -> Option<UsagePreferences> {
-        let usage = self.usage.as_ref().filter(|_| self.has_star())?;
-        let (work, mut agreed) = (&mut MatchBudget::new(), None);
-        for class in &usage.classes {
-            let stated = usage.at(*class.first()?, path, work).map(|(preferences, _)| preferences);
-            let may_fetch = |number: &usize, work: &mut MatchBudget| {
-                self.selection(*number).verdict_within(path, work).access() == Access::Allow
-            };
-            if agreed == stated && agreed.is_some() || !class.iter().any(|number| may_fetch(number, work)) {
-                continue;
-            }
-            if agreed.is_some() || stated.is_none() {
-                return None;
-            }
-            agreed = stated;
-        }
-        agreed.filter(|_| !work.is_spent())
-    }
-}
-
-impl<'r> Selection<'r> {
-    /// Returns the usage preferences of these groups for a path. The line with the longest path
-    /// decides. `None` if the path is disallowed, or if no preference is known.
-    ///
-    /// Only the standard form of the path is compared with the lines.
-    pub fn usage(self, path: &RequestPath<'_>) -> Option<Usage> {
-        let (usage, work) = (self.rules.usage.as_ref()?, &mut MatchBudget::new());
-        let (preferences, line) = usage.at(self.section_number()?, path, work)?;
-        let is_allowed = self.verdict_within(path, work).access() == Access::Allow;
-        (is_allowed && !work.is_spent()).then_some(Usage { preferences, line })
-    }
-
-    /// Returns the URLs of the licences for these groups: their own, or otherwise those of the
-    /// whole site. Values that cannot be sent in a `Link` field are left out.
-    pub fn licenses(self) -> &'r [Box<str>] {
-        let Some(usage) = &self.rules.usage else { return &[] };
-        let own = self.section_number().and_then(|number| usage.sections[number].licenses.as_deref());
-        own.unwrap_or(&usage.licenses)
-    }
-
-    /// Returns the paths of the usage lines of these groups, as written.
-    #[cfg(feature = "check")]
-    pub(crate) fn usage_paths(self) -> impl Iterator<Item = &'r [u8]> {
-        let groups = self.section_number().map_or(&[][..], |number| self.rules.groups_of(number));
-        let document = self.rules.document();
-        let is_own = move |record: &&UsageRecord| {
-            let is_of_group = record.group.is_some_and(|group| groups.binary_search(&group).is_ok());
-            is_of_group && record.directive == Directive::ContentUsage
-        };
-        let records = document.usage().iter().filter(is_own);
-        records.map(move |record| path_and_preferences(&document.bytes()[record.value.clone()]).0)
-    }
-}
-
 impl UsageLines {
     /// Compiles the lines of a file that end within the limit of the reading; `None` if there are
     /// none. `star` is the section of `*`.
@@ -273,7 +180,12 @@ impl UsageLines {
 
     /// Returns the preferences of a section for a path, and the first line that states them. `None`
     /// if no preference is known, or if the budget is used up.
-    fn at(&self, section: usize, path: &RequestPath<'_>, work: &mut MatchBudget) -> Option<(UsagePreferences, usize)> {
+    pub(super) fn at(
+        &self,
+        section: usize,
+        path: &RequestPath<'_>,
+        work: &mut MatchBudget,
+    ) -> Option<(UsagePreferences, usize)> {
         let lines = self.sections[section].lines.iter();
         let mut lines = lines.map(|(index, number)| (&self.lines[*index as usize], *number));
         let (first, number) = lines.find(|(line, _)| line.matches(path.as_bytes(), work))?;
@@ -310,7 +222,7 @@ fn licenses<'r>(document: &RobotsTxt, records: impl Iterator<Item = &'r &'r Usag
 }
 
 /// Splits the value of a usage line. If it has no path, the path is `/`.
-fn path_and_preferences(value: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn path_and_preferences(value: &[u8]) -> (&[u8], &[u8]) {
     if value.starts_with(b"/") { first_word(value) } else { (b"/", value) }
 }
 
@@ -324,7 +236,6 @@ fn license(value: &[u8]) -> Option<Box<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Fallback, ProductToken};
 
     #[test]
     fn preferences_are_known_tokens_and_labels_are_data() {
@@ -344,96 +255,5 @@ mod tests {
         ] {
             assert_eq!(UsagePreferences::parse(value.as_bytes()).as_str(), want, "{value}");
         }
-    }
-
-    fn rules(file: &str) -> RuleSet {
-        RobotsTxt::parse(file).compile(Reading::Standard)
-    }
-
-    fn by_agent(rules: &RuleSet, token: &str, path: &str) -> Option<String> {
-        let selection = rules.select(&[ProductToken::new(token)], Fallback::Star);
-        selection.usage(&RequestPath::new(path)).map(|usage| usage.preferences.to_string())
-    }
-
-    fn unanimous(rules: &RuleSet, path: &str) -> Option<String> {
-        rules.unanimous_usage(&RequestPath::new(path)).map(|usage| usage.to_string())
-    }
-
-    /// The example of draft-ietf-aipref-attach.
-    const DRAFT: &str = "User-agent: *\nAllow: /\nDisallow: /never/\nContent-Usage: train-ai=n\n\
-                         Content-Usage: /ai-ok/ train-ai=y\n\nUser-agent: ExampleBot\nContent-Usage: train-ai=y\n\
-                         Allow: /\n";
-
-    #[test]
-    fn the_table_of_the_draft() {
-        let rules = rules(DRAFT);
-        for (path, other, example, all) in [
-            ("/test", Some("train-ai=n"), Some("train-ai=y"), None),
-            ("/never/test", None, Some("train-ai=y"), Some("train-ai=y")),
-            ("/ai-ok/test", Some("train-ai=y"), Some("train-ai=y"), Some("train-ai=y")),
-        ] {
-            assert_eq!(by_agent(&rules, "OtherBot", path).as_deref(), other, "{path}");
-            assert_eq!(by_agent(&rules, "ExampleBot", path).as_deref(), example, "{path}");
-            assert_eq!(unanimous(&rules, path).as_deref(), all, "{path}");
-        }
-    }
-
-    #[test]
-    fn the_longest_path_decides_and_no_wins_among_equal_paths() {
-        let rules = rules(
-            "User-agent: *\nContent-Usage: train-ai=y, search=y\nContent-Usage: / train-ai=n\nContent-Usage: /*.pdf$ x=n\n\
-             Content-Usage: /%61b x=y\nContent-Usage: /a/ TRAIN-AI=y\nContent-Usage: /two words x=n\nDisallow: /no\n",
-        );
-        for (path, want) in [
-            ("/", Some("search=y, train-ai=n")),
-            ("/x.pdf", Some("x=n")),
-            ("/x.pdf?", Some("search=y, train-ai=n")),
-            ("/abc", Some("x=y")),
-            // A line that cannot be parsed states nothing, and still decides.
-            ("/a/b", None),
-            ("/two", None),
-            ("/no.pdf", None),
-        ] {
-            assert_eq!(by_agent(&rules, "a", path).as_deref(), want, "{path}");
-            assert_eq!(unanimous(&rules, path).as_deref(), want, "{path}");
-        }
-    }
-
-    #[test]
-    fn groups_are_unanimous_if_all_that_may_fetch_the_path_say_the_same() {
-        let star = "User-agent: *\nContent-Usage: train-ai=n\nDisallow: /x\n\n";
-        for (file, path, want) in [
-            (String::from(star), "/", Some("train-ai=n")),
-            (String::from(star), "/x", None),
-            (format!("{star}User-agent: a\nDisallow: /\n"), "/", Some("train-ai=n")),
-            (format!("{star}User-agent: a\nDisallow:\n"), "/", None),
-            (format!("{star}User-agent: a\nContent-Usage: train-ai=n, x=y\nAllow: /\n"), "/", None),
-            (format!("{star}User-agent: a\nContent-Usage: / train-ai=n\nAllow: /\n"), "/x", Some("train-ai=n")),
-            // Crawlers that no group names may fetch everything, and the file states nothing for
-            // them.
-            (String::from("User-agent: a\nContent-Usage: train-ai=n\nAllow: /\n"), "/", None),
-            (String::from("Content-Usage: train-ai=n\nUser-agent: *\nAllow: /\n"), "/", None),
-        ] {
-            assert_eq!(unanimous(&rules(&file), path).as_deref(), want, "{file} {path}");
-        }
-    }
-
-    #[test]
-    fn the_licences_of_a_group_replace_those_of_the_site() {
-        let rules = rules(
-            "License: https://a.test/l.xml\nLicense: MIT\nLicense: https://a.test/<x>\nUser-agent: a\nDisallow: /x\n\
-             License: https://a.test/a.xml\nLicense: https://a.test/b.xml\nUser-agent: *\nLicense: /relative\nDisallow: /y\n",
-        );
-        let of = |token: &str| rules.select(&[ProductToken::new(token)], Fallback::Star).licenses().join(" ");
-        assert_eq!(of("a"), "https://a.test/a.xml https://a.test/b.xml");
-        assert_eq!(of("b"), "https://a.test/l.xml");
-        assert!(rules.has_licenses() && rules.has_group_licenses() && !rules.has_usage());
-    }
-
-    #[test]
-    fn more_lines_than_the_limit_state_nothing() {
-        let file = |lines: usize| format!("User-agent: *\n{}", "Content-Usage: train-ai=n\n".repeat(lines));
-        assert_eq!(by_agent(&rules(&file(MAX_LINES)), "a", "/").as_deref(), Some("train-ai=n"));
-        assert_eq!(by_agent(&rules(&file(MAX_LINES + 1)), "a", "/"), None);
     }
 }

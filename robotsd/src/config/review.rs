@@ -59,7 +59,7 @@ impl Config {
         let without_grace = sites().filter_map(|site| without_grace(file, site));
         note(Severity::Note, &["grace", "mode", "site"], without_grace.collect());
         note(Severity::Note, &["mode", "site"], sites().filter_map(|site| bounded_rate(file, site)).collect());
-        note(Severity::Note, &["site"], sites().flat_map(varying).collect());
+        note(Severity::Note, &["site"], sites().flat_map(|site| varying(&site.signals, &site.field)).collect());
         note(Severity::Warning, &["site"], unseen_fields(file, self));
         note(Severity::Note, &["identity", "mode", "site"], bounded_impostors(file).into_iter().collect());
         note(Severity::Warning, &[], ended(file, now));
@@ -331,7 +331,7 @@ fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
     let robots = sites.filter_map(|(site, settings)| Some((site, local_robots(settings).ok()??)));
-    robots.flat_map(|(site, robots)| unseen(site.get_ref(), &robots, &registry)).collect()
+    robots.flat_map(|(site, robots)| unseen(&site.get_ref().field, &robots, &registry)).collect()
 }
 
 /// Finds expired overrides, and expired tokens and users of the admin interface.

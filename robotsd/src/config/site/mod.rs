@@ -225,7 +225,7 @@ pub(super) fn resolve(
     let terms = OfAllSites { mode: site.enforcement.mode.unwrap_or(all.mode), ..all };
     let policy = policy::resolve(&terms, &site.enforcement, &site.rate, &site.modes, faults);
     let check = faults.keep(policy::checks(all.check, all.exempt));
-    let signals = signals::resolve(site, faults);
+    let signals = signals::resolve(&site.signals, &site.field, faults);
     let gate_basis = faults.keep(GateBasis::resolve(all.gate, &site.robots, folder));
     Some(SiteConfig {
         name: site.name.get_ref().clone(),

@@ -6,7 +6,6 @@ use tower_robots::agent::Registry;
 use tower_robots::layer::{FieldRule, Signals, UsageField};
 use tower_robots::rules::{Access, Fallback, RequestPath, RobotsTxt, RuleSet, ValueError};
 
-use super::RawSite;
 use crate::config::{Fault, Faults, Placed, tables, words};
 use crate::selector::Selector;
 
@@ -39,19 +38,19 @@ words! {
 /// Maximum number of fields per site. Each response is compared with all of them.
 const MAX_FIELDS: usize = 100;
 
-pub(super) fn resolve(site: &RawSite, faults: &mut Faults) -> Option<Signals> {
-    let usage = match site.signals.content_usage.as_ref().map(Spanned::get_ref) {
+pub(super) fn resolve(signals: &RawSignals, fields: &[Spanned<RawField>], faults: &mut Faults) -> Option<Signals> {
+    let usage = match signals.content_usage.as_ref().map(Spanned::get_ref) {
         None | Some(ContentUsage::Off) => UsageField::Off,
         Some(ContentUsage::Unanimous) => UsageField::Unanimous,
         Some(ContentUsage::ByAgent) => UsageField::ByAgent,
     };
-    if let Some(further) = site.field.get(MAX_FIELDS) {
+    if let Some(further) = fields.get(MAX_FIELDS) {
         faults.push(further.fault(format!("a site may add at most {MAX_FIELDS} fields: merge some of the paths")));
         return None;
     }
-    let rules = faults.keep_all(site.field.iter().map(rule))?;
-    let signals = rules.into_iter().fold(Signals::default().usage(usage), Signals::field);
-    Some(if site.signals.license_link { signals.license_links() } else { signals })
+    let rules = faults.keep_all(fields.iter().map(rule))?;
+    let resolved = rules.into_iter().fold(Signals::default().usage(usage), Signals::field);
+    Some(if signals.license_link { resolved.license_links() } else { resolved })
 }
 
 fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
@@ -75,14 +74,17 @@ fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
 
 /// Returns the settings of a site that make responses differ by client, so that caches keep more
 /// copies.
-pub(in crate::config) fn varying(site: &RawSite) -> impl Iterator<Item = Fault> + '_ {
-    let usage = site.signals.content_usage.iter().filter(|usage| *usage.get_ref() == ContentUsage::ByAgent);
+pub(in crate::config) fn varying<'r>(
+    signals: &'r RawSignals,
+    fields: &'r [Spanned<RawField>],
+) -> impl Iterator<Item = Fault> + 'r {
+    let usage = signals.content_usage.iter().filter(|usage| *usage.get_ref() == ContentUsage::ByAgent);
     let usage = usage.map(|usage| {
         let message = "\"by-agent\" adds \"Vary: User-Agent\" to responses, so a cache keeps a copy for each User-Agent, \
                        and most CDNs cache nothing";
         usage.fault(message).help("\"unanimous\" needs no Vary".to_owned())
     });
-    let fields = site.field.iter().filter(|field| !field.get_ref().crawlers.is_empty());
+    let fields = fields.iter().filter(|field| !field.get_ref().crawlers.is_empty());
     usage.chain(fields.map(|field| {
         let message = "a field for some crawlers adds \"Vary: User-Agent\" to responses for its path, so a cache keeps a \
                        copy for each User-Agent";
@@ -92,13 +94,13 @@ pub(in crate::config) fn varying(site: &RawSite) -> impl Iterator<Item = Fault> 
 
 /// Returns the fields with `noindex` whose path the robots.txt disallows: crawlers that may not
 /// fetch a page never see its fields.
-pub(in crate::config) fn unseen(site: &RawSite, robots: &RobotsTxt, registry: &Registry) -> Vec<Fault> {
+pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt, registry: &Registry) -> Vec<Fault> {
     let rules = robots.compile_with(Default::default(), |name| registry.stands_for(name.value()));
     let is_noindex = |value: &str| {
         let words = value.to_ascii_lowercase();
         words.split([',', ':']).any(|word| matches!(word.trim(), "noindex" | "none"))
     };
-    let fields = site.field.iter().filter(|field| {
+    let fields = fields.iter().filter(|field| {
         let RawField { name, value, .. } = field.get_ref();
         name.get_ref().eq_ignore_ascii_case("x-robots-tag") && is_noindex(value.get_ref())
     });
