@@ -134,9 +134,9 @@ impl RobotsLayer {
     /// ([`Status::without_address`](crate::live::Status::without_address)).
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
-    /// the fields of every peer in these networks, so each of these peers can pretend to be a
-    /// client in an exempt network. If a proxy sets only `Forwarded`, it must also remove any
-    /// `X-Forwarded-For` that a client sends.
+    /// the fields `X-Forwarded-For` and `Forwarded` of every peer in these networks, so each of
+    /// these peers can pretend to be a client in an exempt network. If a proxy sets only
+    /// `Forwarded`, it must also remove any `X-Forwarded-For` that a client sends.
     ///
     /// ```
     /// use std::net::SocketAddr;

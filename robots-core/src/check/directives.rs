@@ -31,8 +31,8 @@ pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is an allow or disallow rule whose value is the whole path. If the colon
-/// after the directive is missing, part of the path may be in the name, and the result is `false`.
+/// Reports whether a field is an allow or disallow rule with a complete path. The result is `false`
+/// if the colon after the directive is missing, because part of the path may then be in the name.
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }

@@ -417,8 +417,8 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     )
 }
 
-/// Finds listener addresses that do not belong to this machine. This does not prevent every start:
-/// a supervisor may pass the sockets, or an address may be moved to this machine later.
+/// Finds listener addresses that do not belong to this machine. Some starts succeed nevertheless: a
+/// supervisor may pass the sockets, or an address may be moved to this machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
     let admin = file.admin.iter().flat_map(RawAdmin::addresses);

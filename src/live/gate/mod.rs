@@ -117,9 +117,9 @@ impl Gate {
     }
 
     /// Returns the objections to a version; an empty list means that it may go live. The version is
-    /// compared with the baseline or, if there is none, with the version `accepted` last. `report`
-    /// is the check report of the version. If parts are appended, `places` contains the origins of
-    /// its lines.
+    /// compared with the baseline of the gate. If the gate has no baseline, the version is compared
+    /// with `accepted`, the last accepted version. `report` is the check report of the version. If
+    /// parts are appended, `places` contains the origins of its lines.
     pub fn examine(
         &self,
         robots: &RobotsTxt,

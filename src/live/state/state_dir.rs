@@ -21,12 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A folder for the sites' accepted and pending versions, their reloads, and the kill switch. Cheap
 /// to clone.
 ///
-/// Only one process at a time can open a folder, with one `StateDir` and its clones. Two
-/// independent handles would overwrite each other's record of the live version. The folder is
-/// locked until the last clone, and the last site that was opened with it, are dropped. The system
-/// also releases the lock when the process ends. The next handle that opens the folder finds
-/// everything that was written. If a site is opened again with the same `StateDir`, for example to
-/// replace its settings, it also finds changes that are not written yet.
+/// A folder can be open only once at a time, in one process. Clone the `StateDir` to use it in
+/// several places: two independent handles would overwrite each other's record of the live version.
+/// The folder is locked until the last clone, and the last site that was opened with it, are
+/// dropped. The system also releases the lock when the process ends. The next handle that opens the
+/// folder finds everything that was written. If a site is opened again with the same `StateDir`,
+/// for example to replace its settings, it also finds changes that are not written yet.
 ///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
@@ -292,8 +292,8 @@ impl StateDir {
     }
 
     /// Returns why the kill switch of all sites counts as [`Enforcement::Off`] although no operator
-    /// has switched it off. Its file could not be read, or is damaged. `None` if it was written
-    /// since then.
+    /// switched enforcement off: its file could not be read, or is damaged. `None` if there is no
+    /// such problem, or if the switch was set after the problem was found.
     pub fn switch_problem(&self) -> Option<String> {
         self.root.folder.problems.get(ProblemKind::UnreadSwitch)
     }

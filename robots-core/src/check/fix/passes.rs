@@ -237,10 +237,10 @@ impl Prover {
         candidates
     }
 
-    /// Marks safe candidates as unsafe if they are not safe after the unsafe candidates are
-    /// applied. Each candidate that is marked changes that file, so this is repeated until no
-    /// candidate is marked. Candidates that are a choice are not applied, because a person decides
-    /// on them.
+    /// Marks safe candidates as unsafe if they are not safe in the file to which the unsafe
+    /// candidates were applied. A newly marked candidate changes this file, so the check is
+    /// repeated until no candidate is marked. Candidates that are a choice are not applied, because
+    /// a person decides on them.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
