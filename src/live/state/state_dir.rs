@@ -65,9 +65,9 @@ struct StateFolder {
 }
 
 impl StateDir {
-    /// Opens a folder, and creates it if it does not exist. The directory is used even if the
-    /// folder cannot be created, if one of its files is damaged, or if the file system does not
-    /// support locks. [`StateDir::problems`] then returns the problem.
+    /// Opens a folder, and creates it if it does not exist. The result is not an error if the
+    /// folder cannot be created, a file is damaged, or the file system does not support locks.
+    /// [`StateDir::problems`] then returns the problem.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ impl StateDir {
         self.root.switch.enforcement()
     }
 
-    /// Switches enforcement on or off for every site that was opened with this value or a clone of
-    /// it, at once and for sites that are opened later. The sites' own switches do not change.
+    /// Switches enforcement on or off for all sites of this value and of its clones, including
+    /// sites that are opened later. The sites' own switches do not change.
     ///
     /// # Errors
     ///
@@ -261,7 +261,8 @@ impl StateDir {
 
     /// Returns a problem if the last history entry of a site was more than an hour in the future
     /// when the site was opened. The clock is wrong now, or was wrong when the entry was written.
-    /// `None` if there is no such site, or if the clock has since passed the time of the entry.
+    /// `None` if no site has such an entry, or if the clock has passed the time of the entry in the
+    /// meantime.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();

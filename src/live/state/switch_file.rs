@@ -1,4 +1,5 @@
-//! The file that contains the position of a kill switch, for all sites or for one.
+//! The file that contains the position of a kill switch. All sites share one switch, and each site
+//! has its own.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

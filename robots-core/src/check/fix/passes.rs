@@ -105,8 +105,8 @@ impl FixedFile {
 /// Fixes the findings of a file. With [`Safety::Safe`], only safe fixes are applied. With
 /// [`Safety::Unsafe`], unsafe fixes are applied after them.
 ///
-/// A finding remains if it has no fix, if its fix is unsafe and only safe fixes were requested, or
-/// if [`FixedFile::MAX_PASSES`] passes were not enough.
+/// A finding remains in three cases: it has no fix; its fix is unsafe, but only safe fixes were
+/// requested; or [`FixedFile::MAX_PASSES`] passes were not enough.
 ///
 /// ```
 /// use robots_core::check::{Options, Safety, fix};
