@@ -1,5 +1,5 @@
 //! The audit file, which records who made or requested each change, and which requests were
-//! refused. It has one JSON object per line, and only its owner can read it.
+//! refused. The file has one JSON object per line, and only the owner of the file can read it.
 //!
 //! Accepting a version, rolling back and turning enforcement on have two records with the same ID.
 //! The first, `started`, is written before the action; if it cannot be written, the action is
@@ -48,7 +48,7 @@ pub(crate) struct AuditRecord {
     /// `*` for all sites; `None` if the action concerns the process.
     pub(crate) site: Option<String>,
     /// The state before the action: position of the switch, hash of the live version, or mode.
-    /// `after` is the state after it.
+    /// `after` is the state after the action.
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
     /// The reason that the client gave.

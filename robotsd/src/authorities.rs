@@ -9,7 +9,7 @@ use tower_robots::internals::roots_of;
 
 use crate::files;
 
-/// Certificate authorities that are trusted instead of those of the system.
+/// Certificate authorities that are trusted instead of the system's authorities.
 #[derive(Clone, derive_more::Debug)]
 pub(crate) struct Authorities {
     /// Contents of the file.

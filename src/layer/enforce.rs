@@ -509,8 +509,8 @@ impl Enforcer {
 }
 
 impl JudgedRequest<'_> {
-    /// Counts a request if a router has stripped part of its target, or if only a layer in a nested
-    /// router has judged it. In both cases the layer may be misplaced.
+    /// Counts requests that show that the layer may be misplaced: a router has stripped part of the
+    /// target, or only a layer in a nested router has judged the request.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}

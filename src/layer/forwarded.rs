@@ -139,8 +139,8 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// Splits at the last delimiter outside quotes. Returns the bytes before it, if there is one, and
-/// the bytes after it.
+/// Splits at the last delimiter outside quotes. Returns the bytes before the delimiter (`None`
+/// without a delimiter) and the bytes after it.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {

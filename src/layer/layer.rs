@@ -100,11 +100,12 @@ impl RobotsLayer {
     /// `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call replaces the
     /// function.
     ///
-    /// If a client's address is unknown, it is not in an exempt network, and its claim to be a
-    /// crawler is neither verified nor refuted by address. All such clients that claim to be the
+    /// A client with an unknown address is in no exempt network, and its address neither verifies
+    /// nor refutes a claim to be a crawler. All clients with unknown addresses that claim to be the
     /// same crawler share one crawl delay. When the policy needs an unknown address for the first
     /// time, the layer logs a warning (`tower_robots::layer`).
-    /// [`Status::without_address`](crate::live::Status::without_address) counts all such requests.
+    /// [`Status::without_address`](crate::live::Status::without_address) counts every request for
+    /// which the policy needed an unknown address.
     ///
     /// The function is called only if a group applies to the agent of the request. If it panics,
     /// the request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic.
@@ -134,9 +135,9 @@ impl RobotsLayer {
     /// ([`Status::without_address`](crate::live::Status::without_address)).
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
-    /// the fields of every peer in these networks, so each of these peers can pretend to be a
-    /// client in an exempt network. If a proxy sets only `Forwarded`, it must also remove any
-    /// `X-Forwarded-For` that a client sends.
+    /// the fields `X-Forwarded-For` and `Forwarded` of every peer in these networks, so each of
+    /// these peers can pretend to be a client in an exempt network. If a proxy sets only
+    /// `Forwarded`, it must also remove any `X-Forwarded-For` that a client sends.
     ///
     /// ```
     /// use std::net::SocketAddr;
@@ -239,12 +240,11 @@ impl RobotsLayer {
     }
 
     /// Returns a service that treats every request as a request for `/robots.txt`, whatever its
-    /// path. Use it in a route for `/robots.txt` if such requests do not reach the layer, for
-    /// example because the layer was added with `Router::route_layer` or to a single route. The
-    /// service answers with 404 if the request's host belongs to no site. The service also answers
-    /// with 404 if no robots.txt is known yet and
-    /// [`WhenMissing::Relay`](crate::live::WhenMissing::Relay) leaves the answer to the
-    /// application.
+    /// path. Use this service in a route for `/robots.txt` if requests for this path do not reach
+    /// the layer, for example because the layer was added with `Router::route_layer` or to a single
+    /// route. The service answers with 404 if the request's host belongs to no site. It also
+    /// answers with 404 under [`WhenMissing::Relay`](crate::live::WhenMissing::Relay) while no
+    /// robots.txt is known.
     ///
     /// In an app on axum 0.8, merge `RobotsLayer::robots_txt_route` instead.
     pub fn robots_txt_service(&self) -> RobotsTxtService {

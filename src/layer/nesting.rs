@@ -2,18 +2,19 @@
 //! client sent.
 //!
 //! A nested router strips its prefix from the request's URI. The outermost router stores the whole
-//! URI as [`OriginalUri`]. Several of these routers may have a robots layer. The layer that judges
-//! the request first therefore adds a mark to its extensions, so that the others do not judge it
-//! again.
+//! URI as [`OriginalUri`]. Several of these routers may have a robots layer. The first layer that
+//! judges a request therefore adds a mark to the request's extensions, so that the other layers do
+//! not judge the request again.
 //!
 //! **The axum variant of the layer is behind a version-specific feature (`axum08`).** axum's
-//! routers store the whole target in a type of their own, so reading it requires a dependency on
-//! axum. The public signatures here do not use types of axum.
+//! routers store the whole target in a type of axum, so code that reads the target depends on axum.
+//! The public signatures here do not use types of axum.
 //!
 //! The plain layer does not use the stored target, because it must not judge requests differently
-//! if another crate enables the feature. It only counts the requests that it judges by a stripped
-//! target, and logs the first. The axum layer counts and logs requests that only a layer in a
-//! nested router judges, because such a layer does not receive requests for `/robots.txt`.
+//! if another crate enables the feature. The plain layer only counts the requests that it judges by
+//! a stripped target, and logs the first of these requests. The axum layer counts and logs requests
+//! that only a layer in a nested router judges, because such a layer does not receive requests for
+//! `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};

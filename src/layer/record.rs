@@ -48,9 +48,9 @@ pub struct Record {
     /// any grace period, whatever the current mode is. This shows the effect of that mode before it
     /// is enabled.
     pub would: UnderRefuse,
-    /// The end of the grace period. Until then, the request is only observed, because the previous
-    /// file did not disallow or limit it. If there are several ends, the latest. `None` if no grace
-    /// period applies, or if the request would pass even without one.
+    /// The end of the grace period, or the latest end if there are several. Until then, the request
+    /// is only observed, because the previous file did not disallow or limit it. `None` if no grace
+    /// period applies, or if the request would pass without a grace period.
     pub grace_end: Option<SystemTime>,
     /// Number of rules in the grace period. `Some` only for the first request that passes because
     /// of the grace period of a version.

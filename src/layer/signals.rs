@@ -28,9 +28,8 @@ const CONTENT_USAGE: HeaderName = HeaderName::from_static("content-usage");
 const USER_AGENT_NAME: HeaderValue = HeaderValue::from_static("User-Agent");
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// Names of fields that cannot be added to a response: those of the connection (RFC 9110, section
-/// 7.6.1), of the framing and the coding of the content, of caches and cookies, and those that the
-/// layer computes itself.
+/// Fields that cannot be added to a response: fields of the connection (RFC 9110, section 7.6.1),
+/// framing, content coding, caches and cookies, and fields that the layer computes.
 const RESERVED: [&str; 24] = [
     "age",
     "cache-control",

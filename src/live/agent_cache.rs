@@ -288,7 +288,8 @@ mod tests {
         let class = |header: &[u8]| cache.get(header, None, |header| recognizer.agents(header)).first().class();
         let empty = recognizer.agents(b"").first().class();
         assert_eq!(class(b""), empty);
-        // Another header has taken every slot. The empty header is recognised and cached again.
+        // Each slot now contains some other header, so the empty header is recognised and cached
+        // again.
         (0..SMALL * 8).for_each(|number| assert_ne!(class(format!("Bot{number}/1.0").as_bytes()), empty));
         assert_eq!(class(b""), empty);
     }

@@ -29,8 +29,7 @@ impl Clock {
     }
 
     /// Creates a clock that returns the time of the system's last clock tick. This time may be some
-    /// milliseconds old, but on systems that provide such a clock, reading it takes only a fifth as
-    /// long as reading the exact time.
+    /// milliseconds old, but the call takes only a fifth as long as reading the exact time.
     pub(crate) fn coarse() -> Self {
         Self::new(coarse_time)
     }

@@ -93,8 +93,9 @@ impl Publisher {
         }
     }
 
-    /// Publishes the first candidate. If it cannot go live, publishes and returns the version that
-    /// was accepted last or, if there is none, the baseline of the gate.
+    /// Publishes the first candidate, or a replacement if the candidate cannot go live. The
+    /// replacement is the last accepted version, otherwise the baseline of the gate. Returns the
+    /// replacement.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let last = self.versions.current().cloned();
         let mut outcome = self.consider(candidate, now);

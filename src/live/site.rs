@@ -393,8 +393,8 @@ impl Site {
         }
     }
 
-    /// Adds an entry to the history for something other than a reload. Returns the site's state,
-    /// which the caller must write.
+    /// Adds an entry to the history for an event that is not a reload, such as a change of the kill
+    /// switch. Returns the site's state, which the caller must write.
     pub(super) fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
         #[cfg(feature = "tracing")]
         tracing::info!(target: "tower_robots::reload", cause = cause.as_str(), "{}: {detail}", self.origin);

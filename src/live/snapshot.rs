@@ -120,9 +120,10 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Returns one line for each override of the policy without effect: the override applies to a
-    /// rule that the file does not contain, or it is a rate override for search engines that does
-    /// not name one of them. Empty for a file of a [`Directory`](crate::source::Directory).
+    /// Returns one line for each override of the policy that has no effect. Such an override
+    /// applies to a rule that the file does not contain, or is a rate override for search engines
+    /// whose crawler is not a search engine. Empty for a file of a
+    /// [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
@@ -174,8 +175,9 @@ impl Snapshot {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
-    /// Returns the number of rules in their grace period when a request passes because of them.
-    /// Only the first call for a version returns the number; later calls return `None`.
+    /// Returns the number of rules that are in their grace period. The caller calls this function
+    /// when a request passes because of such a rule. Later calls for the same version return
+    /// `None`.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }

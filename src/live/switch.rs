@@ -113,7 +113,7 @@ impl KillSwitch {
     }
 }
 
-/// Whether the rules are enforced: the position of a kill switch.
+/// The position of a kill switch: whether the rules are enforced.
 ///
 /// If the position is `Off`, every request passes without being judged or recorded, whatever the
 /// policy. `/robots.txt` is still served.

@@ -126,7 +126,8 @@ pub(super) mod hanging {
         std::thread::spawn(move || sender.send(call()));
         let returned = receiver.recv_timeout(Duration::from_secs(60));
         returned.unwrap_or_else(|error| {
-            // The folders must stop hanging before the panic, because drops in it may access them.
+            // The folders must stop hanging before the panic, because destructors that run during
+            // the panic may access the folders.
             folders().iter_mut().for_each(|folder| folder.hangs = None);
             CHANGED.notify_all();
             panic!("{what} waits for a file system that does not respond: {error}")

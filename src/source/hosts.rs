@@ -148,9 +148,9 @@ impl<T> HostMap<T> {
 
     /// Returns the value for a host. `host` may include a port, as in a `Host` field.
     ///
-    /// If `host` has no port, both 80 and 443 are possible. For example, the value for
-    /// `example.com:443` is returned for `example.com` if there is no value for `example.com` or
-    /// `example.com:80`. If the default port is known, use [`HostMap::get_for`].
+    /// If `host` has no port and no value, the value of its port 80 or 443 is returned, unless both
+    /// ports have one. For example, `get("example.com")` can return the value of `example.com:443`.
+    /// If the default port is known, use [`HostMap::get_for`].
     pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), None)
     }

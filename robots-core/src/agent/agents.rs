@@ -152,7 +152,7 @@ impl Agents {
         }
     }
 
-    /// Returns the agent that the line names first. Logs and reports use its name for the sender.
+    /// Returns the agent that the line names first. Logs and reports show the name of this agent.
     pub fn first(&self) -> &Agent {
         &self[0]
     }

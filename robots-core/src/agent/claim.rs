@@ -376,8 +376,8 @@ impl Header<'_> {
     ///
     /// - products with a version outside comments (`MyBot/1.0`), and other words outside comments
     ///   that contain bot or crawler;
-    /// - products in comments, if they have a version and declare that they crawl, unless the
-    ///   comment belongs to a registered product.
+    /// - products in comments, if the product has a version and declares that it crawls. If the
+    ///   comment belongs to a registered product, its products stay.
     pub(super) fn ignore_descriptions(&mut self) {
         let bytes = self.bytes;
         let is_crawler = |word: &Word| word.may_name_a_crawler() && crawls(word.text(bytes));

@@ -67,9 +67,9 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
 }
 
-/// Reports whether the header is from a program that a person or the owner of a machine runs: one
-/// of its products is known to be such a program, or the header states its runtime or its machine
-/// (`go1.20.5`, `ruby3.1.4`, `linux/amd64`, `x86_64-pc-linux-gnu`).
+/// Reports whether a person or the owner of a machine runs the program that sent the header. This
+/// is the case if the header contains a known product of this kind, a runtime (`go1.20.5`,
+/// `ruby3.1.4`) or a machine (`linux/amd64`, `x86_64-pc-linux-gnu`).
 pub(super) fn is_program(header: &Header<'_>) -> bool {
     let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
     header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })

@@ -57,8 +57,8 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Serves, &["acme-challenge", "acme challenge", "acme-client", "acme client", "acmeclient", "acme.sh"]),
 ];
 
-/// An automaton that finds the pieces, and the list of pieces. A pattern's number in the automaton
-/// is the index of its piece in the list.
+/// An automaton that finds the pieces of names, and the list of these pieces with their purposes.
+/// Pattern `n` of the automaton is entry `n` of the list.
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();

@@ -45,8 +45,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Returns an error if a value is invalid, if two rows have the same name or two crawlers the
-    /// same header name, or if a crawler to remove is unknown. The error contains the row, its
+    /// Returns an error if a value is invalid, if two rows have the same name, if two crawlers have
+    /// the same header name, or if a crawler to remove is unknown. The error contains the row, its
     /// field, the problem and the correction.
     ///
     /// ```

@@ -3,11 +3,11 @@
 //!
 //! 1. A crawler is blocked if it may not fetch any path. A crawler is allowed if no rule disallows
 //!    the whole site to it; rules for parts of the site stay.
-//! 2. If a group is only for edited crawlers, the group is changed. If it is also for other
-//!    crawlers, the name of the edited crawler is removed from it.
-//! 3. An allowed crawler keeps the rules of its group, except rules about the whole site. If its
-//!    group has no other rules, the crawler gets the rules that would apply to it without the
-//!    group, and keeps the delays and preferences of its group.
+//! 2. If a group is only for edited crawlers, the group is changed. If the group is also for other
+//!    crawlers, only the name of the edited crawler is removed.
+//! 3. An allowed crawler keeps the rules of its group, except rules about the whole site. If the
+//!    group has no other rules, the crawler gets the rules that it would obey without a group. The
+//!    delays and preferences of the group stay.
 //! 4. Another crawler may obey the group of an edited crawler (`Googlebot-Image` obeys the group of
 //!    `Googlebot`). Its name is added to the group whose rules it obeyed, so that it keeps these
 //!    rules.
@@ -466,8 +466,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Returns the last line of the file's last group if that group has no rule. Crawlers would
-    /// read a new group below such a group as part of it.
+    /// Returns the last line of the file's last group if this group has no rule. Crawlers would
+    /// merge a group without rules with a new group below.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));

@@ -31,8 +31,8 @@ pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is an allow or disallow rule whose value is the whole path. If the colon
-/// after the directive is missing, part of the path may be in the name, and the result is `false`.
+/// Reports whether a field is an allow or disallow rule with a complete path. The result is `false`
+/// if the colon after the directive is missing, because part of the path may then be in the name.
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
@@ -92,9 +92,9 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     (!is_word || is_apart()).then_some(before.len()..head.len())
 }
 
-/// Returns the directive that remains of a name without its invisible characters, such as a byte
-/// order mark inside a file. `None` if the name has no such characters, or if the rest is not a
-/// directive.
+/// Removes invisible characters, such as a byte order mark inside a file, from a name, and returns
+/// the directive that remains. `None` if the name has no invisible characters, or if the rest is
+/// not a directive.
 pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
     let visible = without_invisible(name)?;
     let directive = Directive::names().find(|(known, _)| visible.eq_ignore_ascii_case(known))?.1;
@@ -159,8 +159,8 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
 }
 
 /// Reports whether an author of a robots.txt would write this field. Crawlers compare only the
-/// beginning of names and accept white space instead of a colon. So they also find a field in
-/// `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`, but such lines do not
+/// beginning of names, and accept white space instead of a colon. So crawlers also find fields in
+/// `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`, but these lines do not
 /// show that a file is a robots.txt.
 fn is_meant(field: &Field<'_>) -> bool {
     if !is_known(field) {

@@ -14,9 +14,9 @@
 //! reports whether the change closes or opens most of the site. [`Expectations`] contain the
 //! verdicts that a file must have.
 //!
-//! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next line if
-//! the comment is on a line of its own. [`Options`] turn a lint off for the whole file or give it
-//! another severity.
+//! A comment `# robots-check: allow(code)` turns a lint off for the line that contains the comment.
+//! If the line contains only the comment, the lint is turned off for the next line. [`Options`]
+//! turn a lint off for the whole file or give it another severity.
 //!
 //! This module does not read files and does not print anything.
 //!

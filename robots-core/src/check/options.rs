@@ -55,7 +55,8 @@ impl Options {
     /// # Errors
     ///
     /// Returns an error if a pattern begins with neither `/` nor `*`, because it would match no
-    /// path, or if it has braces, as patterns of routers do (`/api/{*rest}`).
+    /// path. Also returns an error for braces, which only patterns of routers contain
+    /// (`/api/{*rest}`).
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.site.exempt.extend(PathPattern::parse_exempt(patterns)?);
         Ok(self)

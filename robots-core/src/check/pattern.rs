@@ -49,7 +49,7 @@ impl Canonical {
     }
 }
 
-/// Returns a pattern with its bytes from 0x80 escaped.
+/// Returns a pattern in which every byte from 0x80 to 0xFF is replaced by its `%` escape.
 pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(pattern.len());
     for octet in pattern {
@@ -61,8 +61,9 @@ pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns a pattern in a spelling that all readings treat as equal: bytes from 0x80 are escaped,
-/// and the digits of escapes are in upper case.
+/// Returns another spelling of a pattern, with the same meaning under every
+/// [`Reading`](crate::rules::Reading): bytes from 0x80 to 0xFF are escaped, and the digits of
+/// escapes are in upper case.
 pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     let mut text = escaped(pattern);
     let mut at = 0;
@@ -143,8 +144,8 @@ fn is_class_of_marks(rest: &[u8]) -> bool {
     end > 0 && rest[..end].iter().all(is_mark)
 }
 
-/// Returns the pattern that matches the same paths as a regular expression: `/foo` for `^/foo.*$`.
-/// `None` if the expression uses syntax other than `.*` and anchors.
+/// Converts a regular expression to a pattern that matches the same paths: `^/foo.*$` becomes
+/// `/foo`. `None` if the expression uses syntax other than `.*` and anchors.
 pub(super) fn of_expression(expression: &[u8]) -> Option<Vec<u8>> {
     let (mut rest, is_anchored) = expression.strip_prefix(b"^").map_or((expression, false), |rest| (rest, true));
     let mut pattern = Vec::with_capacity(rest.len() + 2);

@@ -59,9 +59,8 @@ impl<'r> Reach<'r> {
         Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// Returns the rule that closes the whole site, except possibly the home page, and the closed
-    /// part. `None` if there is no such rule, or if the priority of an allow rule is at least as
-    /// high.
+    /// Returns the rule that closes the whole site, possibly without the home page, and the closed
+    /// part. `None` if no rule does this, or if an allow rule has at least the same priority.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))

@@ -60,8 +60,7 @@ impl AddressClass {
             [169, 254, ..] => Self::LinkLocal,
             [0 | 224.., ..] => Self::Special,
             [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => Self::Documentation,
-            // These ranges are for IETF protocol assignments, the former anycast address of 6to4
-            // relays, and benchmarks.
+            // IETF protocol assignments, the former anycast address of 6to4 relays, and benchmarks.
             [192, 0, 0, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => Self::Special,
             _ => Self::Public,
         }
@@ -73,7 +72,7 @@ impl AddressClass {
             [0xFE80..=0xFEBF, ..] => Self::LinkLocal,
             [0xFC00..=0xFDFF | 0xFEC0..=0xFEFF, ..] => Self::Private,
             [0x2001, 0xDB8, ..] | [0x3FFF, 0..=0xFFF, ..] => Self::Documentation,
-            // This range is for IETF protocol assignments, among them Teredo.
+            // IETF protocol assignments, including Teredo.
             [0x2001, 0..=0x1FF, ..] => Self::Special,
             // Global unicast (RFC 4291, section 2.4). No other range is assigned for this purpose.
             [0x2000..=0x3FFF, ..] => Self::Public,

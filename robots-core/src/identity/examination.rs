@@ -210,9 +210,9 @@ pub trait ClaimEvidence {
 /// Maximum age of a list that can refute claims, regardless of when the address was first seen.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// If a list is confirmed at least this long after the first request from an address, the list must
-/// contain the address. After a shorter time, the order of the two events is uncertain, because the
-/// clock may have been wrong by a day at either of them.
+/// Minimum time from the first request of an address to the confirmation of a list. If the time is
+/// shorter, the address need not be on the list: the clock may have been wrong by a day, so the
+/// order of the two events is uncertain.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Maximum time that a confirmation may be in the future. If it is further ahead, the clock was

@@ -62,9 +62,10 @@ impl<'a> IdentityRequest<'a> {
 
     /// Identifies the sender of the request.
     ///
-    /// 1. If the `User-Agent` names a registered crawler, the claim is checked by the methods in
-    ///    its registry row, and by signatures of its operator. The operator of an unregistered
-    ///    crawler is unknown, so a signature of any configured operator verifies the claim.
+    /// 1. If the `User-Agent` names a registered crawler, the claim is checked with the methods in
+    ///    the crawler's registry row, and with signatures of its operator. The operator of an
+    ///    unregistered crawler is unknown, so a signature of any configured operator verifies the
+    ///    claim.
     /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
     ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
     ///    the claim.

@@ -48,8 +48,7 @@ pub(super) struct Cookies {
 impl Cookies {
     /// Checks the names of cookies from a configuration.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
-        // A name must not contain bytes that would end it, that are trimmed from it, or that cannot
-        // occur in the field.
+        // A name must not contain delimiters, white space, or bytes that cannot occur in the field.
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),

@@ -43,8 +43,8 @@ impl Override {
     /// ([`PolicyBuilder::exempt_paths`](super::PolicyBuilder::exempt_paths)) or write an `Allow`
     /// line.
     ///
-    /// [`Reading::Legacy`] accepts rules whose pattern has no leading slash. Begin the pattern with
-    /// a slash here nevertheless.
+    /// A file that is parsed with [`Reading::Legacy`] may contain patterns without a leading slash.
+    /// Write the pattern with a slash here nevertheless.
     ///
     /// # Errors
     ///

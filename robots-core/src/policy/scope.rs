@@ -17,13 +17,13 @@ keyword_enum! {
         Nobody = "nobody",
         /// Crawlers in the registry.
         Registered = "registered",
-        /// Also agents that declare themselves to be crawlers. The default.
+        /// Registered crawlers, and agents that declare themselves to be crawlers. The default.
         #[default]
         Declared = "declared",
-        /// Also headless browsers and HTTP libraries.
+        /// `Declared`, headless browsers and HTTP libraries.
         Automation = "automation",
-        /// Also apps, requests without a `User-Agent`, and anything else that does not look like a
-        /// browser.
+        /// `Automation`, apps, requests without a `User-Agent`, and all other agents that do not
+        /// look like a browser.
         NonBrowser = "non-browser",
         /// Browsers too.
         Everyone = "everyone",

@@ -361,9 +361,9 @@ impl Fragment {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
-    /// Returns a served file without its appended parts, which it finds by the comments before
-    /// them. A comment that also occurs in `own`, another version of the site's own file, is not
-    /// such a comment.
+    /// Removes the appended parts from a served file. A part begins after a comment that robotsd
+    /// has written. `own` is another version of the site's own file: comments that also occur in
+    /// `own` do not begin a part.
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);

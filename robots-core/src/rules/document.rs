@@ -1,4 +1,5 @@
-//! The document: the content of a robots.txt, with line numbers, independent of any reading.
+//! The document: the content of a robots.txt, with line numbers. It is the same for every
+//! [`Reading`](super::Reading).
 //!
 //! **`Group`, `Rule` and `Name` are small `Copy` views** of the document. So a verdict is `Copy`,
 //! too, and a file of 30,000 rules does not need 30,000 allocations.

@@ -181,10 +181,9 @@ impl<'a> Line<'a> {
         self.range.end == self.file.len()
     }
 
-    /// Returns the field name at the end of the file if it is incomplete, or if only the colon
-    /// after it is missing. This happens if the program that writes the file was interrupted or is
-    /// still writing. `None` if a line end or a comment follows, or if no known field name begins
-    /// like this.
+    /// Returns the field name at the end of the file if the name or its colon is not complete. The
+    /// program that writes the file was then interrupted, or is still writing. `None` if a line end
+    /// or a comment follows, or if no known field name begins with these bytes.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;

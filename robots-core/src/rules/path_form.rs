@@ -50,8 +50,8 @@ pub(super) fn may_have(target: &[u8]) -> bool {
             .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
 }
 
-/// Returns the further forms of a target, which differ from each other and from `sent`, its
-/// standard form. The simplest forms come first.
+/// Returns the other paths that servers may read from a target. `sent` is the target's standard
+/// form. All returned forms differ from each other and from `sent`. The simplest forms come first.
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
     let query = standard(query, TargetPart::Query);

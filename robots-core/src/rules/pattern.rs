@@ -127,9 +127,9 @@ pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
 /// A rule, or all rules for one crawler, with so many wildcards that a verdict can be slow.
 /// Compiling finds these rules, and the check reports them.
 ///
-/// The work of a verdict grows with the number of wildcards times the length of the path, up to a
-/// limit for each request. On a crafted path, each wildcard costs some nanoseconds, and thousands
-/// of wildcards reach the limit.
+/// The time of a verdict is proportional to the number of wildcards times the length of the path,
+/// up to a limit for each request. On a crafted path, each wildcard costs some nanoseconds, and
+/// thousands of wildcards reach the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costly {
@@ -276,7 +276,8 @@ mod tests {
         // The text that `*` matches may end in the path or in the query. The standard form of a
         // path contains `:` instead of `%3A`, so the pattern also matches a `:` in the query.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // A pattern has further forms only if paths, but not queries, decode an escape after `*`.
+        // A pattern has several texts only if an escape after `*` is decoded in paths, but not in
+        // queries.
         let cases = [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)];
         for (pattern, texts) in cases {
             assert_eq!(PathPattern::new(pattern.as_bytes(), Reading::Standard).texts.len(), texts, "{pattern}");

@@ -23,17 +23,17 @@ pub(super) enum TargetPart {
     Query,
 }
 
-/// Converts bytes to standard form; borrows them if they are already in it. A backslash is escaped,
-/// because a URI cannot contain it. [`PathForm::Decoded`](super::PathForm::Decoded) is for servers
-/// that treat it as a slash.
+/// Converts bytes to standard form. Borrows bytes that are already in standard form. A backslash is
+/// escaped, because a URI cannot contain a backslash.
+/// [`PathForm::Decoded`](super::PathForm::Decoded) is for servers that treat a backslash as a
+/// slash.
 ///
 /// `%2A` and `%24` are decoded in both parts, because they are the only spelling of a literal `*`
 /// and `$` in patterns (RFC 9309, section 2.2.3). The caller keeps a literal `*` of a pattern
 /// separate from wildcards.
 ///
-/// A `%` that does not begin an escape is written as `%25` if it would begin an escape after the
-/// bytes behind it are decoded: `%%361` is a percent sign and `61`, not `a`. Otherwise, it stays
-/// unchanged.
+/// A `%` that does not begin an escape usually stays. If decoding the next bytes would make it
+/// begin an escape, it is written as `%25`: `%%361` is a percent sign and `61`, not `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
         TargetPart::Path => octets.len(),

@@ -2,8 +2,8 @@
 //! draft-ietf-aipref-attach-05) and licences (`License`, RSL 1.0).
 //!
 //! The labels of preferences are data, because their set is not final. A value other than `y` and
-//! `n` states no preference. If a line cannot be parsed, it states nothing, but it still counts as
-//! the line with the longest path, so that no shorter path states the opposite.
+//! `n` states no preference. A line that cannot be parsed states nothing. If its path is the
+//! longest, there is no preference, because a line with a shorter path could state the opposite.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -58,8 +58,8 @@ struct UsageLine {
     preferences: UsagePreferences,
 }
 
-/// Maximum number of usage lines of one crawler. If there are more, no preference is derived from
-/// them, because every request would have to be compared with all of them.
+/// Maximum number of usage lines of one crawler. A crawler with more lines has no preferences,
+/// because every request would have to be compared with all these lines.
 const MAX_LINES: usize = 1000;
 
 /// Maximum number of usage lines of all sections together. If there are more, which only a crafted

@@ -19,9 +19,8 @@ pub struct Host<'r> {
 }
 
 impl<'r> Host<'r> {
-    /// Parses a host: a name of letters, digits, hyphens and dots, optionally with `https://` or
-    /// `http://` before it and a port after it. Returns `None` for numeric addresses and for URLs
-    /// with a path.
+    /// Parses a host: an optional `https://` or `http://`, a name of letters, digits, hyphens and
+    /// dots, and an optional port. Returns `None` for numeric addresses and for URLs with a path.
     pub fn parse(value: &'r [u8]) -> Option<Self> {
         let value = std::str::from_utf8(value).ok()?;
         let scheme = |scheme: &str| {

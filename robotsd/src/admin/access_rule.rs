@@ -10,11 +10,11 @@
 //! browsers add (`Origin`, `Sec-Fetch-Site`) are also checked on the Unix socket, because someone
 //! may forward the socket to a port of a machine with a browser.
 //!
-//! A proxy that forwards requests to this interface would give its clients access. Proxies add
-//! header fields about the client, and so do robotsd's own listeners. Requests with such a field
+//! A proxy that forwards requests to this interface would give its clients access. Proxies and
+//! robotsd's own listeners add header fields about the client. Requests with one of these fields
 //! are refused unless the listener is configured for a proxy. Requests of robotsd's own fetcher are
-//! refused, too. Otherwise the response would be published as robots.txt if a configured robots.txt
-//! URL, or a redirect from it, pointed to this interface by mistake.
+//! always refused: if the URL of a robots.txt, or a redirect, pointed to this interface by mistake,
+//! the response would be published as robots.txt.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -51,7 +51,7 @@ pub(super) enum AccessRule {
     Socket(SocketPeer),
 }
 
-/// The user at the other end of a Unix socket.
+/// The user who connected to a Unix socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketPeer {
     pub(super) uid: u32,
@@ -87,8 +87,8 @@ impl AccessRule {
     /// robotsd's own fetcher.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
-        // This check comes first, so that no later branch (such as the one for HTTP/1.0 probes) can
-        // admit a request of a web page.
+        // The check for web pages comes first, so that no later branch, such as the branch for
+        // HTTP/1.0 probes, can admit a request of a web page.
         if let Some(message) = foreign_page(&head.headers, self.schemes()) {
             return refuse(message);
         }

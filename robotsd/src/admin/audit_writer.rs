@@ -114,8 +114,8 @@ impl AuditWriter {
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// Counts a refusal, and decides whether to record it. Returns the number of refusals that were
-    /// left out before it, or `None` if the limit is reached and this refusal is left out, too.
+    /// Counts a refusal. If the refusal is to be recorded, returns the number of refusals that were
+    /// left out since the last record. `None` if the limit is reached and the refusal is left out.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

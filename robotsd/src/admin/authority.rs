@@ -8,7 +8,8 @@
 //!
 //! Every program on the machine can reach a loopback address, including programs of other users and
 //! robotsd's own hooks. A change over such an address therefore needs a token. If no token is
-//! configured, robotsd creates one, and writes it to a file for its own user and root.
+//! configured, robotsd creates a token and writes it to a file that only robotsd's user and root
+//! can read.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -228,7 +229,8 @@ fn refused(message: &str) -> AdminReply {
 mod tests {
     use super::*;
 
-    /// This user connected while the config listed users, and asks after a reload without them.
+    /// The user connects while the config lists users, and sends a request after a reload of a
+    /// config without users.
     #[test]
     fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
         let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };

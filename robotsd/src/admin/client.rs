@@ -101,8 +101,8 @@ pub(crate) fn ask<T: DeserializeOwned>(
     ask_within((SILENT, whole_for(of.1)), place, of, &announce)
 }
 
-/// Like [`ask`], but without an announcement and with a shorter timeout, so that one replica does
-/// not delay the responses of the others.
+/// Like [`ask`], but without an announcement. The timeout is shorter, so that one slow replica does
+/// not delay the result for all replicas.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
     let deadline = match whole_for(of.1) {
         _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,
@@ -320,7 +320,7 @@ mod tests {
         for (answer, is_answer) in [
             (interim(16) + OK, true),
             (interim(17) + OK, false),
-            // These are far more interim responses than the client accepts.
+            // Far more interim responses than the client accepts.
             (interim(1 << 19), false),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -366,7 +366,7 @@ mod tests {
         let serving = std::thread::spawn(move || {
             let mut came = 0;
             for mut stream in listener.incoming().map_while(Result::ok) {
-                // This is the connection that the test opens at the end, without a request.
+                // The test opens this last connection to end the server, without a request.
                 if stream.read(&mut [0; 4096]).unwrap_or(0) == 0 {
                     break;
                 }
@@ -386,7 +386,8 @@ mod tests {
             (Method::GET, "/status", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS + 1, false, ATTEMPTS),
-            // These requests are not repeated, because the change may have been made.
+            // Requests that change something are not repeated, because the change may have been
+            // made.
             (Method::POST, "/rollback?site=a", 2, false, 1),
             (Method::POST, "/accept?site=enforce&hash=1", 2, false, 1),
         ] {

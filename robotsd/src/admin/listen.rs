@@ -116,8 +116,9 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     let cannot = |error| cannot_listen(address, &error);
     let listener = TcpListener::bind(address).map_err(cannot)?;
-    // The standard library's backlog is 128. If a burst of connections filled it, an operator's
-    // connection would be delayed by a second or more, until its SYN is sent again.
+    // The standard library's backlog is 128. If a burst of connections filled the backlog, an
+    // operator's connection would be delayed by a second or more, until the client sends its SYN
+    // again.
     socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot)?;
     Ok(listener)
 }
@@ -130,7 +131,7 @@ pub(crate) struct AddressSocket {
 }
 
 impl AddressSocket {
-    /// Binds an address, or uses the socket that was passed for it.
+    /// Binds an address, or uses the passed socket for this address.
     pub(crate) fn open(address: SocketAddr, passed: Option<TcpListener>) -> Result<Self, String> {
         let cannot = |error| cannot_listen(address, &error);
         let is_passed = passed.is_some();
@@ -220,8 +221,8 @@ impl CommandSocket {
         use std::os::unix::fs::PermissionsExt;
         if self.is_there() {
             let mode = if with_others { 0o666 } else { 0o600 };
-            // The result can be ignored. If the mode cannot be changed, it stays as it was when the
-            // file was created, so that only the owner can connect.
+            // The result can be ignored: if the mode cannot be changed, only the owner of the file
+            // can connect.
             let _ = fs::set_permissions(&self.path, fs::Permissions::from_mode(mode));
         }
     }
@@ -246,9 +247,10 @@ impl CommandSocket {
     }
 }
 
-/// Creates a socket file that only its owner can open. It is created in a private folder and then
-/// moved to its path, so that no other user can open it before its mode is set. Replaces a socket
-/// file that a killed process left behind, but not one that accepts connections.
+/// Creates a socket file that only its owner can open. The file is created in a private folder and
+/// then moved to its path, so that no other user can open the file before its mode is set. Replaces
+/// the socket file of a killed process, but not the socket file of a process that accepts
+/// connections.
 fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     use io::{Error, ErrorKind};
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
@@ -324,7 +326,7 @@ mod tests {
     fn a_socket_is_its_owners_replaces_a_dead_one_and_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.sock");
-        // This is the socket file that a killed process leaves behind.
+        // A socket file as a killed process leaves it behind.
         drop(UnixListener::bind(&path).unwrap());
         let socket = made(&path).unwrap();
         assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -10,8 +10,8 @@
 //! them. [`metrics`] returns the same data for Prometheus. [`watchdog`] detects stalled threads.
 //!
 //! The interface runs on the control thread and shares nothing with the listeners that serve sites,
-//! so it responds no matter how busy they are. Connections, heads, bodies and waiting times are
-//! bounded.
+//! so it responds even if these listeners are busy. Connections, heads, bodies and waiting times
+//! are bounded.
 
 mod access_rule;
 mod audit_writer;

@@ -65,7 +65,7 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     let asking = async {
         let alone = Arc::clone(&state.asking).write_owned().await;
         let ask = move || {
-            // This guard is held until all replicas have responded, even if the client has
+            // The guard is held until all replicas have responded, even if the client has
             // disconnected.
             let _alone = alone;
             let answers = ask_all(&replicas(&config)?.1, |at| ask_one_of_many(at, (&Method::GET, &query.at(ROWS))));

@@ -48,8 +48,8 @@ pub(crate) struct ServerState {
     /// Lock that keeps changes and upgrades apart: read-locked during a change by an operator,
     /// write-locked while a new process may replace this one.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Lock that is held while a request to all replicas of the fleet is in progress, so that there
-    /// is only one such request at a time.
+    /// Lock that is held during a request to all replicas of the fleet, so that these requests run
+    /// one after another.
     pub(super) asking: Arc<RwLock<()>>,
     /// The state of the config file: in force or rejected.
     pub(crate) config: ConfigState,
@@ -367,10 +367,10 @@ impl Serving {
 /// reload starts although the previous one hangs.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Channel for the outcome of a reload, to the request that waits for it.
+/// Channel that sends the outcome of a reload to the request that waits for the reload.
 pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 
-/// Channel for the outcome of an upgrade, to the request that waits for it.
+/// Channel that sends the outcome of an upgrade to the request that waits for the upgrade.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
 /// Receivers of the control thread for requests to reload or upgrade.

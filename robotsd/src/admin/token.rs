@@ -77,10 +77,10 @@ pub(crate) struct KeptToken {
     pub(crate) failures: Vec<String>,
 }
 
-/// Reads the local token from these files, or creates one, and writes it to every file that does
-/// not contain it. There are several files because a command must find the token even if it cannot
-/// read the state directory. If other users may know the token in one of the files, all files get a
-/// new token. Blocks.
+/// Reads the local token from these files. If no file contains a token, creates one. Writes the
+/// token to every file that does not contain it. There are several files, so that a command finds
+/// the token even if the command cannot read the state directory. If other users may know the token
+/// in one of the files, all files get a new token. Blocks.
 ///
 /// # Errors
 ///

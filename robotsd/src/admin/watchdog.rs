@@ -53,8 +53,8 @@ struct EventLoop {
 }
 
 impl Watchdog {
-    /// Starts the watchdog thread for these event loops, each named after its thread. Later calls
-    /// do not change the loops.
+    /// Starts the watchdog thread. `loops` contains the event loops to watch, with the names of
+    /// their threads. Later calls ignore `loops`.
     pub(crate) fn watch(
         self: &Arc<Self>,
         loops: impl IntoIterator<Item = (String, Handle)>,

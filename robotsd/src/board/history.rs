@@ -135,7 +135,7 @@ impl History {
     }
 
     /// Locks the folder against other processes. Without the lock, another process could read a
-    /// file before this process changes it, and later overwrite the change. Returns `None` if the
+    /// file, wait until this process has changed it, and then overwrite the change. `None` if the
     /// file system does not support locks, or if another process holds the lock too long.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
@@ -267,7 +267,7 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Stores that the hours of all days before `before` are folded, so that the files of those days
+/// Stores that the hours of all days before `before` are folded, so that the files of these days
 /// are not read again. Blocks.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {

@@ -1,11 +1,11 @@
 //! Decides whether a crawler that sent disallowed requests ignores robots.txt, or does not know the
 //! current rules yet.
 //!
-//! No crawler may be reported falsely. A request counts against a crawler only if **every** fetch
-//! that may have been the crawler's last one before the request is evidence against the crawler. A
-//! fetch is evidence against the crawler if the fetched version disallows the request, or if the
-//! fetch was more than 24 hours before the request (RFC 9309, section 2.4). These fetches may have
-//! been the last one:
+//! No crawler may be reported falsely. Several fetches of robots.txt may have been the crawler's
+//! last fetch before a request. The request counts against the crawler only if **every** one of
+//! these fetches is evidence against the crawler. A fetch is evidence against the crawler if the
+//! fetched version disallows the request, or if the fetch was more than 24 hours before the request
+//! (RFC 9309, section 2.4). These fetches may have been the last one:
 //!
 //! - the last fetch before the request, from the same origin, by a verified crawler that obeys one
 //!   of the same product tokens. Without such a fetch, the request does not count against the
@@ -100,11 +100,11 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
 /// What a crawler's fetches of robots.txt say about its disallowed requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadJudgement {
-    /// The crawler last fetched a version that disallows the requests, or fetched it more than 24
-    /// hours before them.
+    /// The crawler's last fetch was a version that disallows the requests, or was more than 24
+    /// hours before the requests.
     Ignored,
-    /// The crawler last fetched an older version that allows the requests, at most 24 hours before
-    /// them.
+    /// The crawler's last fetch was an older version that allows the requests, at most 24 hours
+    /// before the requests.
     NotNewest,
     /// No fetch of robots.txt was seen before the requests.
     Unread,

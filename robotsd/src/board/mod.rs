@@ -3,11 +3,12 @@
 //!
 //! Workers count in a [`recorder`]. The control thread moves these counts into the [`table`], and a
 //! blocking thread writes the table to the [`history`]: one file per site and [`day`]. All three
-//! add up [`row`]s. [`judgement`] decides whether a crawler ignores robots.txt; [`watch`] tells it
-//! when fetches may have been missed. [`summary`] builds the [`report`] from that.
-//! [`requested_paths`] holds the most requested paths, for the gate. [`visitors`] counts people
-//! that services such as search engines referred to the site; [`referrals`](mod@referrals) compares
-//! their number with the pages that crawlers fetched. The board never affects or delays a request.
+//! add up [`row`]s. [`judgement`] decides whether a crawler ignores robots.txt; [`watch`] tells
+//! `judgement` when fetches may have been missed. [`summary`] builds the [`report`] from the rows
+//! and judgements. [`requested_paths`] holds the most requested paths, for the gate. [`visitors`]
+//! counts people that services such as search engines referred to the site;
+//! [`referrals`](mod@referrals) compares their number with the pages that crawlers fetched. The
+//! board never affects or delays a request.
 
 mod row;
 

@@ -94,7 +94,7 @@ impl Sums {
     }
 }
 
-/// A task for the operator: its title, the reasons for it, and the commands that complete it.
+/// A task for the operator: title, reasons, and the commands that complete the task.
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl<'a> BoardPage<'a> {
@@ -314,8 +314,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns the number of forwarded requests that robots.txt disallows: first those of other
-/// crawlers, then those of search engines.
+/// Returns two numbers of forwarded requests that robots.txt disallows: requests of search engines
+/// are the second number, requests of other crawlers the first.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);

@@ -116,8 +116,9 @@ impl SiteRecorders {
         let mut recorders = self.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
-            // This must be checked before the recorder is emptied. Otherwise, a worker could count
-            // a last request and drop its recorder between the two steps. That count would be lost.
+            // `is_used` must be computed before the recorder is emptied. Otherwise, a worker could
+            // count a last request and drop its recorder between the two steps, and this count
+            // would be lost.
             let is_used = Arc::strong_count(recorder) > 1;
             taken.push(recorder.take());
             is_used
@@ -138,8 +139,8 @@ impl SiteRecorders {
         if is_known {
             return;
         }
-        // A crawler may have fetched the previous version until now, and may rely on it for a day
-        // after that.
+        // A crawler may have fetched the previous version until now, and may rely on it for one
+        // more day.
         let until = now + GONE_BY;
         let mut versions: Vec<_> = known.versions.iter().filter(|version| now <= version.until).cloned().collect();
         if let Some(last) = versions.last_mut() {

@@ -21,8 +21,8 @@ pub(crate) struct BoardReport {
     pub(crate) step_seconds: u64,
     /// Whether the config says that every fetch of robots.txt reaches the reporting processes.
     pub(crate) sees_all: bool,
-    /// Number of processes that serve the sites. The report contains the counts of only
-    /// `counted_replicas` of them.
+    /// Number of processes that serve the sites. `counted_replicas` is the number of processes
+    /// whose counts the report contains.
     pub(crate) replicas: usize,
     pub(crate) counted_replicas: usize,
     /// Sentences about counts that may be missing from the report.
@@ -91,7 +91,7 @@ pub(crate) struct RecentTraffic {
     /// Share of requests that were refused, from 0 to 1.
     pub(crate) refused_share: f64,
     /// 99th percentile of the decision time since the process started. Only one decision in 64 is
-    /// timed; `None` before the first of them.
+    /// timed; `None` before the first timed decision.
     pub(crate) decision_p99_seconds: Option<f64>,
 }
 
@@ -104,9 +104,8 @@ pub(crate) struct NeverHit {
     /// Number of lines with a `Disallow` rule. `count` of them have not disallowed any request.
     pub(crate) of: usize,
     pub(crate) count: usize,
-    /// Whether the listed lines certainly have no hits. This is uncertain if hits were counted
-    /// together for several lines, if counts are missing for some time, or if there are other
-    /// replicas.
+    /// Whether the listed lines certainly have no hits. `false` if hits were counted together for
+    /// several lines, if counts are missing for some time, or if there are other replicas.
     pub(crate) is_certain: bool,
     /// Lines without a hit, up to a maximum number.
     pub(crate) lines: Vec<LineBoard>,
@@ -115,11 +114,11 @@ pub(crate) struct NeverHit {
 /// Numbers of disallowed requests, grouped by the crawler's fetches of robots.txt before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JudgedCounts {
-    /// The crawler last fetched a version that disallows the requests, or fetched it more than 24
-    /// hours before them.
+    /// The crawler's last fetch was a version that disallows the requests, or was more than 24
+    /// hours before the requests.
     pub(crate) ignored: u64,
-    /// The crawler last fetched an older version that allows the requests, at most 24 hours before
-    /// them.
+    /// The crawler's last fetch was an older version that allows the requests, at most 24 hours
+    /// before the requests.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
     /// Requests that cannot be judged.

@@ -1,5 +1,5 @@
 //! The paths that verified search engines request most. When a new version of robots.txt is
-//! fetched, the gate checks whether it disallows any of these paths or those in sitemaps.
+//! fetched, the gate checks whether it disallows any of these paths, or any path in sitemaps.
 //!
 //! The counts use the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true
 //! number of requests for a path is at least `count - error`. Every path with more than 1 /

@@ -55,7 +55,8 @@ pub(crate) struct Row {
     pub(crate) category: String,
     /// Product tokens whose groups the crawler obeys, most preferred first.
     pub(crate) chain: Vec<String>,
-    /// Number of requests that robots.txt does not disallow, without those for robots.txt itself.
+    /// Number of requests that robots.txt does not disallow. Requests for robots.txt itself are not
+    /// included.
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
     /// Number of pages that the crawler received: responses with 2xx or 304, except to requests for
@@ -169,8 +170,9 @@ impl Row {
 
     /// Adds a case. The caller must already have added its requests to `disallowed`.
     pub(crate) fn disallow(&mut self, case: &Case) {
-        // Two requests stay in separate cases if a fetch begins between them, because it precedes
-        // only the later request. The same applies to a fetch in the same second as one of them.
+        // Two requests stay in separate cases if a fetch begins between them, because the fetch
+        // precedes only the later request. Requests also stay separate if a fetch begins in the
+        // same second as one of the two requests.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());

@@ -1,7 +1,8 @@
 //! Builds the board of a site from its rows.
 //!
 //! The rows may come from one process or several. Each request is judged by the fetches of
-//! robots.txt that any of the processes recorded, and by those that any of them may have missed.
+//! robots.txt that were recorded by any process, and by the fetches that any process may have
+//! missed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -232,8 +233,8 @@ impl<'r> Crawler<'r> {
         for of in self.rows.of_same_operator(self.crawler, operator) {
             let (crawler, identity) = of;
             for CrawlerRow { row, .. } in self.rows.by_crawler.get(&of).into_iter().flatten() {
-                // This row of the other crawler has another operator, for example because the
-                // registry has changed.
+                // The rows may name different operators, for example because the registry has
+                // changed.
                 if crawler != self.crawler && row.operator != operator {
                     continue;
                 }

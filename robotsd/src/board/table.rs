@@ -259,7 +259,7 @@ impl Board {
             if held.is_gone && !was_gone {
                 // The site is no longer served, and is removed when its counts are written. The
                 // last watch must not include the current second, because another server may
-                // already have responded in it.
+                // already respond in this second.
                 held.watches.interrupt(now);
             }
         }
@@ -517,9 +517,9 @@ impl Table {
     }
 }
 
-/// Splits rows by day. A [`Watch`] that covers several days is stored with the last of them. If an
-/// earlier one of these days has counts, the watch is split at the end of that day. The file of a
-/// day therefore never claims that another day with counts is complete.
+/// Splits rows by day. A [`Watch`] that covers several days is stored with its last day. If an
+/// earlier day of the watch has counts, the watch is split at the end of that earlier day. The file
+/// of a day therefore never claims that another day with counts is complete.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {

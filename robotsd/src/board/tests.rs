@@ -67,7 +67,7 @@ fn script() -> Vec<Step> {
     all(&mut hours(43, 48), 0, ("stale", Verified), What::Private);
     // `unseen` never fetches robots.txt.
     all(&mut hours(50, 54), 0, ("unseen", Verified), What::Private);
-    // These clients are impostors of `obeyer` and `late`. Their fetches do not count for these.
+    // Impostors of `obeyer` and `late`. Fetches of impostors do not count for the real crawlers.
     all(&mut hours(60, 66), 0, ("obeyer", Impostor), What::Private);
     all(&mut hours(60, 60), 0, ("late", Impostor), What::Read);
     // The claim of `claimer` is never confirmed.
@@ -127,8 +127,8 @@ fn moment(now: Second, counted: Vec<Counted>) -> SiteMoment {
     SiteMoment { version, ..SiteMoment::new("shop", counted, None, Sight::Clear) }
 }
 
-/// What the board shows for a crawler: its name, its verdict if there is one, and its disallowed
-/// requests, grouped by what it had fetched before.
+/// What the board shows for a crawler: name, verdict if there is one, and disallowed requests,
+/// grouped by the crawler's fetch before the request.
 type Said = (String, Option<String>, JudgedCounts);
 
 fn said(processes: &[DayRows], evidence: Evidence) -> Vec<Said> {

@@ -1,5 +1,5 @@
-//! Builds the board for a query. The counts are those of this process or of several processes. The
-//! rows of other processes are read from their files or fetched over HTTP.
+//! Builds the board for a query, from the counts of this process or of several processes. The rows
+//! of other processes are read from files or fetched over HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

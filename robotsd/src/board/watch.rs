@@ -2,12 +2,13 @@
 //! live then. In any other time, a gap, fetches may have been missed.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
-//! was live then, and a crawler is accused only if every possible last fetch accuses it. Each file
-//! covers the time since the previous write, including days without counts. Files never overlap in
-//! time, so a missing file leaves a gap. The version during a gap is certain only if one process
-//! recorded that it served no other version (`live_since`). Equal versions before and after the gap
-//! are not enough, because the version may have changed twice in between. If a reload moves hosts
-//! to another site, the time before the reload is a gap for that site.
+//! was live during the gap. A crawler is accused only if every fetch that may have been its last
+//! one is evidence against the crawler. Each file covers the time since the previous write,
+//! including days without counts. Files never overlap in time, so a missing file leaves a gap. The
+//! version during a gap is certain only if one process recorded that it served no other version
+//! (`live_since`). Equal versions before and after the gap are not enough, because the version may
+//! have changed twice in between. If a reload moves hosts to another site, the time before the
+//! reload is a gap for that site.
 
 use serde::{Deserialize, Serialize};
 
@@ -181,7 +182,8 @@ impl Watches {
     }
 }
 
-/// Adds watches to those of a file. A watch that continues another one extends it.
+/// Adds watches to the watches of a file. If a new watch begins where another watch ends, the two
+/// are joined.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
         let goes_on = |own: &&mut Watch| {

@@ -344,7 +344,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     ))
 }
 
-/// An agent in the output: its class, the crawler if it is one, and the tokens that it obeys.
+/// An agent in the output: its class, its tokens, and its registry row if it is a crawler.
 #[derive(Debug, Serialize, Template)]
 #[template(path = "commands/agent.txt", whitespace = "preserve")]
 pub(in crate::commands) struct AgentSummary<'a> {

@@ -35,9 +35,9 @@ pub(super) enum Names {
     Leave,
 }
 
-/// Checks whether a request from this address is from one of these agents. Uses the copy of each
-/// list that a running robotsd saved, otherwise the operator's own copy, otherwise the built-in
-/// one. Fetches no list.
+/// Checks whether a request from this address is from one of these agents. Uses, for each list, the
+/// copy that a running robotsd saved, otherwise the operator's own copy, otherwise the built-in
+/// copy. Fetches no list.
 pub(super) fn check(
     agents: &[Agent],
     address: IpAddr,

@@ -35,7 +35,8 @@ use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, u
 /// config, and writes the decision to the state directory.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
-/// A decision: the path and the query parameters of its request, and the reason for it.
+/// A decision of an operator: the path and the query parameters of the request, and the operator's
+/// reason.
 struct OperatorDecision<'a> {
     path: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
@@ -78,13 +79,13 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Ok(Ok(report)) => return conclude(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
-        // The decision may be written to the state directory even if the config does not say how to
-        // reach a robotsd, because the lock of the directory shows whether a process uses it.
+        // The decision may be written to the state directory even if the config contains no admin
+        // address: the lock of the directory shows whether a process uses the directory.
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
-    // A robotsd may have started meanwhile. It may have read the old state, or prevented the change
-    // because it has the state directory open, so the decision is sent to it, too.
+    // A robotsd may have started meanwhile. That process may have read the old state, or may hold
+    // the lock of the state directory, so the decision is sent to that process, too.
     if let Ok(Ok(report)) = place.as_ref().map(asking) {
         return conclude(&report, None, running);
     }

@@ -8,10 +8,11 @@
 //! - 1 if a replica reports a problem, or replicas serve different versions;
 //! - 2 if one replica could not be reached, or refused the command.
 //!
-//! A fleet with a name has a document in a store, so one replica acts for all: it writes the change
-//! to the store, and the others read it a second later. `enforce off` is nevertheless sent to every
-//! replica, with the same switch id, because it must work without the store. In such a fleet, a
-//! replica that cannot be reached reads the change from the store later, so the exit status is 1.
+//! A fleet with a name has a document in a store, so a change is sent to only one replica. This
+//! replica writes the change to the store, and the other replicas read it a second later. `enforce
+//! off` is nevertheless sent to every replica, with the same switch id, because it must work
+//! without the store. If a replica of a named fleet cannot be reached, it reads the change from the
+//! store later, so the exit status is 1.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -281,9 +282,9 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // This replica may refuse the change because an earlier one has already made it
-                    // without confirming. The error therefore contains the messages of all queried
-                    // replicas.
+                    // The replica may refuse the change because another replica has already made
+                    // the change without confirming it. The error therefore contains the messages
+                    // of all queried replicas.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
                 }

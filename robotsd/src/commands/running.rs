@@ -63,7 +63,8 @@ impl Running {
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 
-    /// Returns a command for the same robotsd, as it can be typed in the same directory.
+    /// Returns a robotsd command with the options `--config` and `--admin` of this command, so that
+    /// it addresses the same process.
     pub(in crate::commands) fn command<'a>(
         &self,
         words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,

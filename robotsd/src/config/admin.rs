@@ -115,8 +115,8 @@ pub(crate) struct AdminSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
-    /// `None` if the config does not set it, so that it depends on whether the config has tokens:
-    /// see [`AdminListenerConfig::access`].
+    /// `None` if the config does not set the access. The access then depends on whether the config
+    /// has tokens: see [`AdminListenerConfig::access`].
     pub(crate) access: Option<AdminAccess>,
     /// Certificates for TLS; `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
@@ -138,8 +138,8 @@ impl AdminListenerConfig {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // This arm is only for the address of `[admin]`. If other machines can reach that
-            // address, the config sets `reach = "network"`, which permits everything.
+            // Only the address of `[admin]` gets here. If other machines can reach that address,
+            // the config sets `reach = "network"`, which permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }

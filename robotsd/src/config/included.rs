@@ -1,8 +1,8 @@
 //! The site files that a config includes: `include = ["sites.d/*.toml"]`.
 //!
-//! 1. An included file contains only `[[site]]` tables. All paths in it, with symbolic links
-//!    resolved, must be in its own folder or in one of `include_roots`. Its author therefore cannot
-//!    use robotsd to read other people's secrets.
+//! 1. An included file contains only `[[site]]` tables. All paths in the file, with symbolic links
+//!    resolved, must be in the folder of the file or in one of `include_roots`. The author of the
+//!    file therefore cannot use robotsd to read other people's secrets.
 //! 2. A file is used or refused as a whole. If it is refused, its last good copy is used instead,
 //!    so a broken file does not affect the sites of other files.
 //! 3. A site name or host belongs to the file whose last good copy contains it, or else to the
@@ -166,9 +166,9 @@ pub(super) struct IncludedFile {
 }
 
 /// Finds the files that a config includes, in the order of their names, with their last good
-/// copies. The last good copies are those in `served` if it is given, otherwise those in the state
-/// directory. If a folder cannot be listed, each of its files with a copy counts as unreadable, or,
-/// if there are no copies, the pattern itself.
+/// copies. The last good copies come from `served` or, if it is `None`, from the state directory.
+/// If a folder cannot be listed, the files of the folder that have a copy are returned as
+/// unreadable files. If there are no copies, the pattern is returned as one unreadable file.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -258,8 +258,8 @@ impl StatePlace {
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
-        // Sites of refused files are included as well: those in the current content, as far as it
-        // can be read, and those in the last good copy.
+        // Sites of refused files are included as well, from the last good copy and from the
+        // readable part of the current content.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);

@@ -86,10 +86,10 @@ pub(crate) struct ListenerConfig {
 /// hosts may not need a certificate.
 ///
 /// Only listeners that clients connect to directly certainly need a certificate for these hosts,
-/// because a proxy in front may accept any certificate. If other listeners for clients exist, an
-/// uncovered host may be meant for those. The function then returns an error only if the
-/// certificates cover no host at all and no site serves every host. IP addresses and names without
-/// a dot are ignored, because they may be only for health checks.
+/// because a proxy in front may accept any certificate. If the config also has listeners behind
+/// proxies, an uncovered host may be meant for one of them. The function then returns an error only
+/// if the certificates cover no host at all and no site serves every host. IP addresses and names
+/// without a dot are ignored, because they may be only for health checks.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());

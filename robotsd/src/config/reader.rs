@@ -62,7 +62,7 @@ pub(crate) trait Document: Table {
 /// contains the key that was probably meant, else `?`.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
-/// A document, as far as it could be read, with its problems.
+/// The parts of a document that could be read, and the problems of the document.
 pub(super) struct ReadText<D> {
     /// `None` if the text is not TOML. Values that could not be read have their defaults.
     pub(super) document: Option<D>,

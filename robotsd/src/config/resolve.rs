@@ -170,7 +170,7 @@ impl Config {
         ConfigFile::read(path, None)?.config()
     }
 
-    /// Reads a config file as far as it is valid, and finds all of its problems.
+    /// Reads the valid parts of a config file, and finds all problems of the file.
     pub(crate) fn examine(path: &Path) -> (Option<Self>, Option<ConfigError>) {
         ConfigFile::read(path, None).map_or_else(|error| (None, Some(error)), |file| file.examined())
     }

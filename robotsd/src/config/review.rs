@@ -139,7 +139,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let of_all = file.agents.ignore.iter().map(|name| (name.clone(), &*config.sites));
     let is_unknown = |(name, sites): &(Spanned<String>, &[_])| {
         let name = name.get_ref();
-        // A crawler is known by its name, or by a product token that it obeys.
+        // `name` may be the name of a crawler, or a product token that a crawler obeys.
         let is_registered = registry.crawler(name).is_some() || registry.knows(&ProductToken::new(name));
         !is_registered && !sites.iter().any(|site| may_name(site, name))
     };
@@ -216,7 +216,7 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
         if let (Some(written), Some(path)) = (&written.get_ref().secret, &hook.secret) {
             faults.extend(secret_file(written, path, "a signature"));
         }
-        // Both lists are sorted by the names of the headers.
+        // The written and the resolved headers are both sorted by name.
         for (written, (name, header)) in written.get_ref().headers.values().zip(&hook.headers) {
             let HookHeader::File(path) = header else { continue };
             if hook.target.is_open() {
@@ -417,8 +417,8 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     )
 }
 
-/// Finds listener addresses that do not belong to this machine. This does not prevent every start:
-/// a supervisor may pass the sockets, or an address may be moved to this machine later.
+/// Finds listener addresses that do not belong to this machine. Some starts succeed nevertheless: a
+/// supervisor may pass the sockets, or an address may be moved to this machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
     let admin = file.admin.iter().flat_map(RawAdmin::addresses);
@@ -533,8 +533,8 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Returns a note if the rate mode of a site has less effect than its name says, because the mode
-/// of the site limits it.
+/// Returns a note if the mode of a site limits the site's rate mode, so that the rate mode does
+/// less than its name says.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);

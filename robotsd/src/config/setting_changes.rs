@@ -133,7 +133,8 @@ fn settings(text: &str) -> Option<Settings> {
     let mut sites = BTreeMap::new();
     for mut site in mem::take(&mut raw.site).into_iter().map(Spanned::into_inner) {
         let (name, exceptions) = (site.name.get_ref().clone(), mem::take(&mut site.modes).0);
-        // This fails only if a path is not UTF-8, which cannot happen because the config is UTF-8.
+        // The conversion fails only if a path is not UTF-8. The config is UTF-8, so its paths are,
+        // too.
         let mut of_site = by_name(Table::try_from(site).ok()?);
         for exception in &exceptions {
             let modes = Table::try_from(exception.modes.get_ref()).ok()?;

@@ -33,8 +33,8 @@ impl Config {
     }
 }
 
-/// Returns the reason why no user can create this folder or, if it exists, write to it. `None` if
-/// another user may be able to do so, or if this user lacks the permission to find out.
+/// Returns the reason why no user can create this folder, or write to the existing folder. `None`
+/// if another user may be able to use the folder, or if this user lacks the permission to find out.
 fn unusable(path: &Path) -> Option<String> {
     let exists = match fs::metadata(path) {
         Ok(_) => true,

@@ -144,8 +144,8 @@ pub(crate) fn unplaced_texts<const N: usize>(texts: [&str; N]) -> Vec<Spanned<St
     texts.into_iter().map(|text| unplaced(text.to_owned())).collect()
 }
 
-/// Parses a whole number that is not negative; `None` if the value is not such a number, or does
-/// not fit into the type.
+/// Parses a whole number that is not negative; `None` if the value is something else, or does not
+/// fit into the type.
 pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
     let DeValue::Integer(number) = value else { return None };
     u64::from_str_radix(number.as_str(), number.radix()).ok()?.try_into().ok()

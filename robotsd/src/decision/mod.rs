@@ -16,11 +16,11 @@
 //!
 //! The preset determines which fields contain the original request ([`asked_request`]); other
 //! fields are never used instead. If a required field is missing, the request is passed or refused
-//! as configured, and the error is counted and logged ([`question_error`]). If a question is
-//! malformed or its site is uncertain, every request and every site that it could mean are
-//! considered, and the strictest decision counts ([`asked_request`], [`site_table`]). Decisions are
-//! made by the library's robots layer, so a refusal here is the same as one that robotsd sends as a
-//! proxy.
+//! as configured, and the error is counted and logged ([`question_error`]). A malformed question
+//! may stand for several requests, and its site may be uncertain. All possible requests and sites
+//! are then considered, and the strictest decision counts ([`asked_request`], [`site_table`]).
+//! Decisions are made by the library's robots layer, so a refusal is the same as a refusal that
+//! robotsd sends as a proxy.
 
 mod asked_request;
 mod ext_authz;
@@ -121,9 +121,9 @@ pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 /// Returns the limits of a listener for decisions, based on the limits of a listener for clients.
 ///
 /// A target may be as long as a whole head, and at least 500 fields are allowed. As a proxy,
-/// robotsd would reject longer requests. Here it must decide about them, because passing them all
-/// would be a way around the rules, and refusing them all would block people whose requests their
-/// proxy would serve.
+/// robotsd rejects requests with a longer target or more fields. Here, robotsd must decide about
+/// such requests: if all of them passed, crawlers could evade the rules; if all of them were
+/// refused, people would be blocked whose requests their proxy would serve.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
@@ -202,7 +202,7 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // These futures are boxed, because otherwise each enclosing future would move them.
+        // The futures are boxed, because otherwise each enclosing future would move them.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),
             Some(called) => Box::pin(self.answer_call(called, question, body)),
@@ -269,8 +269,8 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // This clone shares the bytes of the target. It is needed because the request is changed
-        // below.
+        // The target is cloned because the request is changed below. The clone shares the bytes of
+        // the target.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {

@@ -35,8 +35,8 @@ impl DecisionSites {
     pub(crate) fn add<'h>(&mut self, site: DecisionSite, hosts: impl IntoIterator<Item = &'h str>) {
         let place = self.sites.len();
         for host in hosts {
-            // This cannot fail: the config was rejected if a host was malformed or belonged to two
-            // sites.
+            // Inserting cannot fail: a config with a malformed host, or with a host of two sites,
+            // was rejected.
             let _ = self.by_host.insert(host, place);
         }
         self.by_name.insert(Arc::clone(&site.judge.name), place);

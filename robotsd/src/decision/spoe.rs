@@ -86,8 +86,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
         if name.is_empty() {
             return Some(());
         }
-        // No proxy accepts a field name that is not a token, so rules do not depend on such a
-        // field.
+        // Fields whose name is not a token are skipped. No proxy accepts such a field, so rules do
+        // not depend on it.
         let Ok(name) = HeaderName::from_bytes(name) else { continue };
         if !is_of_message(&name) {
             fields.try_append(name, value_of(value)).ok()?;

@@ -264,8 +264,8 @@ impl Fleet {
         self.calls(seen.write_back)
     }
 
-    /// Stores the heartbeats of the replicas and the time of the store's clock. Blocks while it
-    /// parses the heartbeats, because there may be many.
+    /// Stores the heartbeats of the replicas and the time of the store's clock. Parsing many
+    /// heartbeats takes time, so call this function from a thread that may block.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
         // Replicas with equal maps share one map, because nearly all replicas serve the same
         // versions.

@@ -110,8 +110,8 @@ impl LineSnippet<'_> {
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);
-        // The column is added here, because the renderer would count it in the excerpt, which may
-        // be only a part of the line and contains escapes.
+        // The column is added here. The renderer would compute a wrong column, because the excerpt
+        // may start in the middle of the line and contains escapes.
         let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
         let (arrow, indent) = (place_arrow(colour), line.to_string().len());
         format!("{title}\n{:indent$}{arrow} {}:{line}:{column}\n{snippet}", "", self.name)

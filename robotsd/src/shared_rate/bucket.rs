@@ -47,14 +47,13 @@ impl SharedBucket {
         Self { interval, burst: burst.clamp(1, Self::MAX_BURST) }
     }
 
-    /// Returns the arguments of the script.
+    /// Returns the arguments of the script that takes a token from the bucket.
     pub(super) fn arguments(self) -> [String; 2] {
         let interval = self.interval.as_micros();
         [interval, interval * u128::from(self.burst)].map(|micros| micros.to_string())
     }
 
-    /// Converts the script's answer to a verdict; `None` if a script cannot give this answer for
-    /// this bucket.
+    /// Converts the script's answer to a verdict; `None` if the answer is invalid for this bucket.
     pub(super) fn verdict(self, micros: u64) -> Option<SharedVerdict> {
         match Duration::from_micros(micros) {
             Duration::ZERO => Some(SharedVerdict::Allow),

@@ -1,5 +1,5 @@
-//! Writes the metrics of sites and of what they share (address lists, registry, store of rates),
-//! from the same data as their status.
+//! Writes the metrics of the sites, the address lists, the registry and the rate store, from the
+//! same data as `robotsd status`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

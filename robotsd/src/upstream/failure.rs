@@ -1,10 +1,10 @@
 //! Failures of upstreams, the responses that clients get because of them, and the events that
 //! report them.
 //!
-//! If a server goes out of service or returns, or if a name can no longer be resolved, this is
-//! always reported, because such changes are rare. Failed requests and aborted transfers can be
-//! many. So each kind is reported at most once a second, with the number of occurrences since its
-//! last report.
+//! These changes are rare, so each is reported: a server goes out of service or returns, or a host
+//! name can no longer be resolved. Failed requests and aborted transfers can be frequent, so each
+//! kind is reported at most once a second, with the number of occurrences since the last report of
+//! this kind.
 
 use std::fmt;
 use std::time::{Duration, Instant};

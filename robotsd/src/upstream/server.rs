@@ -303,7 +303,7 @@ pub(crate) struct Outage {
     pub(crate) again: Duration,
 }
 
-/// The status of a site's server, or of a name that has no address.
+/// The status of a site's server, or of a host name that cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerStatus {
     pub(crate) server: String,

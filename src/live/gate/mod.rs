@@ -3,11 +3,11 @@
 //!
 //! 1. A version passes if its hash is in the list of [`Gate::accept`], or if it is the version that
 //!    was accepted last.
-//! 2. A new version is compared with the version that was accepted last. The gate refuses it if it
-//!    blocks everyone, crawlers without their own group, or a search engine that was allowed. The
-//!    gate also refuses it if it has no group or no effective rule left, is a truncated copy of the
-//!    accepted version, or allows much more at once (see [`DrasticChange`]). If no version was
-//!    accepted yet, only a version that blocks everyone is refused.
+//! 2. A new version is compared with the version that was accepted last. The gate refuses a version
+//!    that blocks everyone, crawlers without their own group, or a search engine that was allowed.
+//!    The gate also refuses a version that has no group or no effective rule left, is a truncated
+//!    copy of the accepted version, or allows much more at once (see [`DrasticChange`]). If no
+//!    version was accepted yet, only a version that blocks everyone is refused.
 //! 3. The gate refuses a version that newly disallows too many important pages for a search engine
 //!    (see the module `objection`).
 //! 4. The gate also refuses a version that does not meet an expectation, changes what a guard
@@ -117,9 +117,9 @@ impl Gate {
     }
 
     /// Returns the objections to a version; an empty list means that it may go live. The version is
-    /// compared with the baseline or, if there is none, with the version `accepted` last. `report`
-    /// is the check report of the version. If parts are appended, `places` contains the origins of
-    /// its lines.
+    /// compared with the baseline of the gate. If the gate has no baseline, the version is compared
+    /// with `accepted`, the last accepted version. `report` is the check report of the version. If
+    /// parts are appended, `places` contains the origins of its lines.
     pub fn examine(
         &self,
         robots: &RobotsTxt,

@@ -57,7 +57,7 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
     let reported = notified.clone();
     let listener = move |reload: &Reload, snapshot: &Snapshot| {
         if let ReloadOutcome::Published { hash, .. } = reload.outcome {
-            // The other thread may publish now. If it could also notify listeners, it would do so.
+            // The other thread may publish now. It must not notify listeners yet.
             thread::yield_now();
             assert_eq!(snapshot.content.as_ref().map(|content| content.hash()), Some(hash));
             reported.lock().push(hash);

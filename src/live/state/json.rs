@@ -109,8 +109,7 @@ pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 
-/// Parses a line; `None` if [`write_entry`] did not write it or if it is incomplete. For example,
-/// the last line may be truncated.
+/// Parses a line that [`write_entry`] wrote. `None` if the line has another format or is truncated.
 pub(super) fn read_entry(line: &[u8]) -> Option<HistoryEntry> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let text = |key: &str| value[key].as_str().map(str::to_owned);

@@ -44,8 +44,8 @@ pub(super) enum LockState {
     Released,
 }
 
-/// Keeps the lock until it is dropped. The lock is shared by a [`StateDir`](crate::live::StateDir),
-/// its clones, and the sites that were opened with them.
+/// Holds the lock. A [`StateDir`](crate::live::StateDir), its clones and their sites share this
+/// value, and the lock is released when the last of them is dropped.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,

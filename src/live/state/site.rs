@@ -49,7 +49,8 @@ pub(super) struct SiteStore {
     place: Mutex<QueuePlace>,
     /// The changes that are not written yet. Never locked while the disk is accessed.
     unwritten: Mutex<Unwritten>,
-    /// What the folder contains, as far as known. Locked while files of the site are written.
+    /// The files in the folder that this process has read or written. Locked while files of the
+    /// site are written.
     written: Mutex<Written>,
     switch: SwitchFile,
     /// Time of the last history entry. `Some` only if it was far ahead of the clock when the

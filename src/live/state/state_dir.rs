@@ -21,12 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A folder for the sites' accepted and pending versions, their reloads, and the kill switch. Cheap
 /// to clone.
 ///
-/// Only one process at a time can open a folder, with one `StateDir` and its clones. Two
-/// independent handles would overwrite each other's record of the live version. The folder is
-/// locked until the last clone, and the last site that was opened with it, are dropped. The system
-/// also releases the lock when the process ends. The next handle that opens the folder finds
-/// everything that was written. If a site is opened again with the same `StateDir`, for example to
-/// replace its settings, it also finds changes that are not written yet.
+/// A folder can be open only once at a time, in one process. Clone the `StateDir` to use it in
+/// several places: two independent handles would overwrite each other's record of the live version.
+/// The folder is locked until the last clone, and the last site that was opened with it, are
+/// dropped. The system also releases the lock when the process ends. The next handle that opens the
+/// folder finds everything that was written. If a site is opened again with the same `StateDir`,
+/// for example to replace its settings, it also finds changes that are not written yet.
 ///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
@@ -65,9 +65,9 @@ struct StateFolder {
 }
 
 impl StateDir {
-    /// Opens a folder, and creates it if it does not exist. The directory is used even if the
-    /// folder cannot be created, if one of its files is damaged, or if the file system does not
-    /// support locks. [`StateDir::problems`] then returns the problem.
+    /// Opens a folder, and creates it if it does not exist. The result is not an error if the
+    /// folder cannot be created, a file is damaged, or the file system does not support locks.
+    /// [`StateDir::problems`] then returns the problem.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ impl StateDir {
         self.root.switch.enforcement()
     }
 
-    /// Switches enforcement on or off for every site that was opened with this value or a clone of
-    /// it, at once and for sites that are opened later. The sites' own switches do not change.
+    /// Switches enforcement on or off for all sites of this value and of its clones, including
+    /// sites that are opened later. The sites' own switches do not change.
     ///
     /// # Errors
     ///
@@ -261,7 +261,8 @@ impl StateDir {
 
     /// Returns a problem if the last history entry of a site was more than an hour in the future
     /// when the site was opened. The clock is wrong now, or was wrong when the entry was written.
-    /// `None` if there is no such site, or if the clock has since passed the time of the entry.
+    /// `None` if no site has such an entry, or if the clock has passed the time of the entry in the
+    /// meantime.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();
@@ -292,8 +293,8 @@ impl StateDir {
     }
 
     /// Returns why the kill switch of all sites counts as [`Enforcement::Off`] although no operator
-    /// has switched it off. Its file could not be read, or is damaged. `None` if it was written
-    /// since then.
+    /// switched enforcement off: its file could not be read, or is damaged. `None` if there is no
+    /// such problem, or if the switch was set after the problem was found.
     pub fn switch_problem(&self) -> Option<String> {
         self.root.folder.problems.get(ProblemKind::UnreadSwitch)
     }

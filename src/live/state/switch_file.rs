@@ -1,4 +1,5 @@
-//! The file that contains the position of a kill switch, for all sites or for one.
+//! The file that contains the position of a kill switch. All sites share one switch, and each site
+//! has its own.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -102,9 +103,9 @@ impl Disk {
 
     /// Writes the file of a kill switch: `on` or `off`.
     ///
-    /// The file is written under a temporary name and renamed. If that fails, for example on a full
-    /// disk, the existing file is overwritten in place. If the machine crashes while it is
-    /// overwritten, it contains `on`, `off`, or neither, which counts as `off`.
+    /// The file is written under a temporary name and renamed. If renaming or writing fails, for
+    /// example on a full disk, the existing file is overwritten in place. After a crash in the
+    /// middle of this, the file contains `on`, `off`, or something else, which counts as `off`.
     pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
         let path = folder.join(SWITCH);
         let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);

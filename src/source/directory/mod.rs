@@ -87,8 +87,8 @@ impl Directory {
     }
 
     /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. The map
-    /// follows changes of the folder as long as one of these exists: this directory, the map, a
-    /// clone of it, or a layer that uses it.
+    /// follows changes of the folder as long as this directory, the map, a clone of the map, or a
+    /// layer that uses the map exists.
     pub fn sites(&self) -> &SiteMap {
         &self.sites
     }

@@ -170,9 +170,9 @@ impl DirectoryState {
         let _ = self.watched.set(watched);
     }
 
-    /// Opens sites for new files. A new file may still be being written, so it is opened only if it
-    /// was not modified for a while. Returns how long to wait until the skipped files can be
-    /// opened, if any.
+    /// Opens sites for new files. A new file is opened only if it was not modified for a while,
+    /// because another program may still be writing the file. Returns the time until the skipped
+    /// files can be opened; `None` if no file was skipped.
     pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, Rejection> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
         // If a listener panics, the sites that are already open are kept, and the next scan opens

@@ -210,8 +210,8 @@ const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (Android 15; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0",
 ];
 
-/// Converts a fetched registry to a string. Rejects it if it is not UTF-8, or if it is an HTML or
-/// XML page. An operator's own file is not checked in this way.
+/// Converts a fetched registry to a string. Rejects a registry that is not UTF-8, or that is an
+/// HTML or XML page. An operator's own file is not checked in this way.
 fn check_text(octets: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(octets).map_err(|error| {
         let before = &octets[..error.valid_up_to()];

@@ -2,10 +2,10 @@
 //! one is dropped if the queue is full, so that the lookups are shared fairly among networks. Also
 //! contains `RecentMarks`, a lock-free filter for repeated notes.
 //!
-//! When a lookup arrives, the lookups of its own network that are ahead of it are counted. The one
-//! with the lowest count is next. The count for its /24 (IPv4) or /64 (IPv6) is compared first, and
-//! then the count for its /48 (IPv6), because one customer may have many /64 networks. If these
-//! counts are equal, the order of arrival decides.
+//! The count of a lookup is the number of lookups of the same network that were already in the
+//! queue when it arrived. The lookup with the lowest count is next. The count for the /24 (IPv4) or
+//! /64 (IPv6) is compared first, and then the count for the /48 (IPv6), because one customer may
+//! have many /64 networks. If these counts are equal, the order of arrival decides.
 //!
 //! So a client with many addresses that claim to be crawlers mainly delays its own network. Such a
 //! client delays other networks only by its lookups in progress.
@@ -82,9 +82,8 @@ impl<T> LookupQueue<T> {
         Arc::new(Self { places: Mutex::new(places), changed: Notify::new() })
     }
 
-    /// Adds a lookup to the queue. If the queue is full, a lookup is removed and returned, which
-    /// may be the new one. The removed lookup is the one with the most lookups of its own networks
-    /// ahead of it.
+    /// Adds a lookup to the queue. If the queue is full, removes and returns the lookup with the
+    /// highest count, which may be the new lookup.
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);

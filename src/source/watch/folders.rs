@@ -72,8 +72,8 @@ impl Folders {
         drop(sources);
     }
 
-    /// Registers the names that lead to the target of a path now, and unregisters those that no
-    /// longer do.
+    /// Registers the names that now lead to the target of a path, and unregisters the names that
+    /// did so before.
     pub(super) fn register(
         &self,
         id: WatchId,

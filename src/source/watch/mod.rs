@@ -1,7 +1,8 @@
 //! Detects that a file has changed, and never publishes an incomplete file.
 //!
-//! The *folders* that contain the file and every symbolic link on its path are watched, because a
-//! watch on the file itself ends when another file is renamed to its name.
+//! The watcher watches *folders*: the folder of the file, and the folder of every symbolic link on
+//! the file's path. A watch on the file itself would end when another file is renamed to the file's
+//! name.
 //!
 //! - After a rename, or a close after writing, the file is complete. The file is then published at
 //!   once, unless another modification follows immediately.

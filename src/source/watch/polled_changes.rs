@@ -124,8 +124,8 @@ impl FileFacts {
 /// Maximum number of symbolic links that are followed on the path of a file, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Returns the path itself and all symbolic links on the path of the file. Each is in a folder
-/// without links.
+/// Returns the path itself, the symbolic links on the path, and the path of the file that they lead
+/// to. The folder of each link, and of that file, contains no symbolic links.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -91,8 +91,8 @@ impl Watcher {
         watched
     }
 
-    /// Calls `changed` when names are added to a folder or removed from it, if `counts` returns
-    /// `true` for at least one of them. The current names are not reported as a change, so list the
+    /// Calls `changed` when names are added to a folder or removed, if `counts` returns `true` for
+    /// at least one of these names. The current names are not reported as a change, so list the
     /// folder after this call.
     pub fn names(
         &self,

@@ -248,8 +248,7 @@ impl DrasticChange {
         found
     }
 
-    /// Returns only those drastic changes that show that a file has lost its groups, its rules or
-    /// its end.
+    /// Returns only the drastic changes in which a file has lost its groups, its rules or its end.
     #[doc(hidden)]
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
         let groups = old.groups().len();

@@ -13,10 +13,10 @@
 //! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no path and no
 //!   delay that changes.
 //!
-//! Some findings have two possible corrections, and the file does not show which is meant: for
-//! example if one path is both allowed and disallowed. The fix of such a finding is
-//! [`Unsafe`](super::Safety::Unsafe) even if the effect is the same, because a person must choose.
-//! If only a person can correct the findings of a lint, the lint has no fix.
+//! Some findings have two possible corrections, and only the author knows which is right. For
+//! example, one path is both allowed and disallowed. The fix of this kind of finding is
+//! [`Unsafe`](super::Safety::Unsafe) even if it does not change the effect, because a person must
+//! choose. If only a person can correct the findings of a lint, the lint has no fix.
 
 mod candidate;
 mod effective_content;

@@ -105,8 +105,8 @@ impl FixedFile {
 /// Fixes the findings of a file. With [`Safety::Safe`], only safe fixes are applied. With
 /// [`Safety::Unsafe`], unsafe fixes are applied after them.
 ///
-/// A finding remains if it has no fix, if its fix is unsafe and only safe fixes were requested, or
-/// if [`FixedFile::MAX_PASSES`] passes were not enough.
+/// A finding remains in three cases: it has no fix; its fix is unsafe, but only safe fixes were
+/// requested; or [`FixedFile::MAX_PASSES`] passes were not enough.
 ///
 /// ```
 /// use robots_core::check::{Options, Safety, fix};
@@ -237,10 +237,10 @@ impl Prover {
         candidates
     }
 
-    /// Marks safe candidates as unsafe if they are not safe after the unsafe candidates are
-    /// applied. Each candidate that is marked changes that file, so this is repeated until no
-    /// candidate is marked. Candidates that are a choice are not applied, because a person decides
-    /// on them.
+    /// Marks safe candidates as unsafe if they are not safe in the file to which the unsafe
+    /// candidates were applied. A newly marked candidate changes this file, so the check is
+    /// repeated until no candidate is marked. Candidates that are a choice are not applied, because
+    /// a person decides on them.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);

@@ -11,8 +11,8 @@ use std::fmt;
 pub use self::embedded::EmbeddedList;
 pub use self::range_list::RangeList;
 
-/// The error if a document is rejected, because it is not a valid list of addresses or set of keys,
-/// or because it must not replace the previous list.
+/// Why a document is rejected: it is not a valid list of addresses or set of keys, or it must not
+/// replace the previous list.
 ///
 /// `Display` writes the position, if it is known, before the message, as in `12:3: message`. The
 /// caller adds a path or URL.

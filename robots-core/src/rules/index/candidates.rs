@@ -149,7 +149,7 @@ const COPIES: usize = 2;
 ///
 /// A token can occur in many groups, and a group can name many tokens. If every token got its own
 /// copy of the candidates of all its groups, the cost could be quadratic in the size of the file.
-/// An example is a group of a thousand rules for a thousand tokens, if each token also has a small
+/// Example: one group has a thousand rules for a thousand tokens, and each token also has a small
 /// group of its own.
 ///
 /// The number of copied candidates is therefore limited to a multiple of the number of candidates.

@@ -179,8 +179,7 @@ impl Usage {
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
-        // A pattern without a literal after its `*` is not stored as a wildcard, so the pattern has
-        // at least one byte there.
+        // Only patterns with a literal after their `*` are stored here, so there is a byte.
         gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }

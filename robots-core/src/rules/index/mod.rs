@@ -7,9 +7,9 @@
 //! ([`candidates`]). One walk along a trie finds the best literal pattern, however many patterns
 //! there are.
 //!
-//! A few wildcards with the same literal prefix are attached to a node of the trie as a list; if
-//! there are many, [`grams`] stores them. The structures of the index only skip wildcards that
-//! cannot match. An exact comparison ([`text`](super::text)) decides whether a wildcard matches.
+//! Patterns with wildcards are grouped by their literal prefix. A small group is a list at a node
+//! of the trie. A large group is stored in [`grams`]. The index only skips patterns that cannot
+//! match. An exact comparison ([`text`](super::text)) decides whether a pattern matches.
 //!
 //! Automata were tried and rejected. By its choice of paths, a client can make a lazy DFA fill and
 //! empty its cache again and again. A dense DFA takes seconds and tens of megabytes to build.

@@ -1,13 +1,13 @@
 //! A radix trie of the literal patterns and of the literal prefixes of all other patterns. A
 //! verdict takes one walk along the path, however many patterns there are.
 //!
-//! Each node stores the best candidate among its own and those of all nodes above it. So a walk
-//! needs no further state, even though a shorter pattern may take precedence over a longer one (the
-//! priority is the length as written, not as compared). The nodes of all tries of a file are stored
-//! in one vector. The nodes of one trie are in breadth-first order, so that the children of a node
-//! are neighbours. A step finds the child by its first byte: in one comparison of words if there
-//! are up to eight children, otherwise in a table. The walk then compares eight bytes of the
-//! child's label at once.
+//! Each node stores the best candidate of this node and of all nodes above. So a walk needs no
+//! further state. A shorter pattern may take precedence over a longer pattern, because the priority
+//! is the length as written, not as compared. The nodes of all tries of a file are stored in one
+//! vector. The nodes of one trie are in breadth-first order, so that the children of a node are
+//! neighbours. A step finds the child by its first byte: in one comparison of words if there are up
+//! to eight children, otherwise in a table. The walk then compares eight bytes of the child's label
+//! at once.
 //!
 //! Radix trees from crates store one value per key. Such trees can store neither the best rank
 //! above a node nor all tries of a file in one vector.
@@ -97,8 +97,8 @@ pub(super) enum KeyKind {
     List(u32),
 }
 
-/// A node that has an index but no content yet, with the range of its keys, the number of bytes
-/// before it, and the node above.
+/// A node that has an index but no content yet: the range of its keys, the number of bytes that
+/// precede it in these keys, and the node above.
 struct PendingNode {
     start: usize,
     end: usize,

@@ -95,7 +95,7 @@ struct ConfiguredSite {
     state_dir: Option<PathBuf>,
 }
 
-/// A robots.txt, and its name in output.
+/// A robots.txt, and the name that the output shows for the file.
 #[derive(Debug)]
 pub(in crate::commands) struct RobotsFile {
     pub(in crate::commands) name: String,

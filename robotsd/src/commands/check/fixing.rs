@@ -108,8 +108,7 @@ impl<'a> FixRun<'a> {
         Ok((!self.args.fixing.diff).then(|| after.to_vec()))
     }
 
-    /// Writes the number of corrections. Returns `true` if the command should write nothing after
-    /// that.
+    /// Writes the number of corrections. Returns `true` if the command should write no more output.
     pub(super) fn finish(&self, out: &mut impl Write) -> io::Result<bool> {
         let fixing = &self.args.fixing;
         if !fixing.is_on() {
@@ -239,10 +238,10 @@ fn write_lines(
 /// Replaces the content of a file, as a whole or not at all. `read` is the content that was read
 /// before.
 ///
-/// The new file is written next to the old one, with its mode, owner and group, and then renamed
-/// over it. A symbolic link stays, and the file that it points to is replaced. Returns an error and
-/// writes nothing if the replacement would lose a hard link to the file, the file's group, or
-/// changes that were saved since the file was read.
+/// The new file is written next to the old file, with the same mode, owner and group, and is then
+/// renamed to the path of the old file. If the path is a symbolic link, the target of the link is
+/// replaced. Returns an error and writes nothing if the replacement would lose a hard link to the
+/// file, the file's group, or changes that were saved after the file was read.
 pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
     // If the path is a symbolic link, this is the path of the file that it points to.
     let path = fs::canonicalize(path)?;

@@ -14,8 +14,7 @@ use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::fetch::CrawlerAccess;
 use crate::render::{FindingFormat, printable};
 
-/// Maximum number of crawlers shown by name: of those that may fetch the page, and of those that
-/// may not.
+/// Maximum numbers of crawlers shown by name: allowed crawlers, and disallowed crawlers.
 const NAMES: (usize, usize) = (6, 12);
 
 /// Access of the crawlers of each kind to the front page. Empty if the access is unknown.
@@ -58,7 +57,7 @@ impl FrontPage {
     }
 }
 
-/// Text that lists the crawlers that may fetch the front page, and those that may not.
+/// Text that lists which crawlers may fetch the front page and which may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page.txt", whitespace = "preserve")]
 struct FrontPageText<'a> {
@@ -66,7 +65,7 @@ struct FrontPageText<'a> {
     page: &'a FrontPage,
 }
 
-/// Markdown table of the crawlers that may fetch the front page, and of those that may not.
+/// Markdown table of the crawlers that may fetch the front page and the crawlers that may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page_markdown.txt", whitespace = "preserve")]
 struct FrontPageMarkdown<'a> {
@@ -74,7 +73,7 @@ struct FrontPageMarkdown<'a> {
     page: &'a FrontPage,
 }
 
-/// Lists the crawlers of a kind that may fetch the page, and those that may not.
+/// Lists which crawlers of a kind may fetch the page and which may not.
 fn sides(page: &FrontPage, kind: &CrawlerKind) -> (String, String) {
     let side = |access, shown| {
         let is_meant = |row: &&FrontPageAccess| row.kind == *kind && row.access == access;

@@ -215,7 +215,7 @@ impl CheckOutput<'_> {
         complain(reason);
     }
 
-    /// Checks a file with the settings for it, after correcting it if requested.
+    /// Checks a file with the settings for this file. If requested, corrects the file first.
     fn source(
         &mut self,
         out: &mut impl Write,

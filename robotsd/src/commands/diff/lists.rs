@@ -81,7 +81,7 @@ fn percentage(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a percentage from 0% to 100%, such as 1%".to_owned())
 }
 
-/// The pages that search engines lose through a change, by list.
+/// The pages that search engines can no longer fetch after a change, by list.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ListLosses {
     /// Lists that were read.
@@ -95,8 +95,8 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that the change disallows for some search engines, which all obey the same
-/// groups.
+/// The pages of one list that the change disallows for certain search engines. All these search
+/// engines obey the same groups of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
     /// Description of the list, as it follows the word "pages".

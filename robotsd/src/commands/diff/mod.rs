@@ -72,8 +72,8 @@ enum DiffFormat {
     Markdown,
 }
 
-/// JSON output: the effects of the change, and the pages of the given lists that search engines
-/// lose.
+/// JSON output: the effects of the change, and the pages that it disallows for search engines. The
+/// pages come from sitemaps and logs.
 #[derive(Debug, Serialize)]
 struct DiffJson<'d> {
     #[serde(flatten)]

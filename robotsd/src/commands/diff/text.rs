@@ -108,8 +108,9 @@ fn width(effect: &Effect) -> usize {
     shown(effect).map(|change| what(change, plain).chars().count()).max().unwrap_or(0).min(40)
 }
 
-/// Lists the crawlers that a change of the group for unnamed crawlers does not affect, because they
-/// obey a group that names them or a related crawler. `None` if there are none.
+/// Lists the crawlers that obey a group with their own name or the name of a related crawler, so
+/// that a change of the group for unnamed crawlers does not affect them. `None` if the list is
+/// empty.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);

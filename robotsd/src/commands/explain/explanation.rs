@@ -153,7 +153,7 @@ impl ExplainedRequest<'_> {
         fields.map(|(name, value)| format!("{name}: {}", printable(value.as_bytes()))).collect()
     }
 
-    /// Returns the site and its hosts, if the host of the URL is not one of them.
+    /// Returns the site and its hosts, if the host of the URL is not a host of the site.
     pub(super) fn other_site(&self) -> Option<(&str, String)> {
         let (name, hosts) = self.site.hosts()?;
         let is_own = |host| self.site.serves(self.url.is_https(), host);
@@ -300,8 +300,8 @@ impl<'e> Explanation<'e> {
         Some(selection.trace(path))
     }
 
-    /// Returns the token whose groups were chosen for a trace, or `None` if the groups are those
-    /// for `*`.
+    /// Returns the token whose groups were chosen for a trace; `None` if the groups for `*` were
+    /// chosen.
     pub(super) fn token_of(&self, trace: &Trace<'_>) -> Option<&ProductToken> {
         let line = |group: &Group<'_>| group.line();
         self.tokens.iter().find(|token| {

@@ -56,8 +56,8 @@ pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<
     writeln!(out, "URL")
 }
 
-/// Writes a row for one URL. The URL is in the last column, because a list is answered while it is
-/// read and the width of its longest URL is not known.
+/// Writes a row for one URL. The URL is in the last column: rows are written while the list is
+/// read, so the width of the longest URL is not known.
 pub(super) fn matrix_row<'n, 'e: 'n>(
     out: &mut impl Write,
     url: &TargetUrl<'_>,

@@ -106,9 +106,9 @@ impl ExplainedRequest<'_> {
         star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
     }
 
-    /// Returns a note if the path is allowed only because the crawler has its own group, and the
-    /// group for `*` would disallow it. Many owners expect the rules for `*` to apply in addition.
-    /// The note is empty otherwise.
+    /// Returns a note if the group for `*` would disallow the path, but the crawler has its own
+    /// group, which allows it. Many owners expect the rules for `*` to apply in addition.
+    /// Otherwise, the note is empty.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);

@@ -1,5 +1,5 @@
-//! The queue of messages from the editor. Work can look ahead in it, to end early if its result is
-//! not needed any more.
+//! The queue of messages from the editor. A check looks at the waiting messages, and ends early if
+//! they make its result useless.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

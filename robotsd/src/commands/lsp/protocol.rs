@@ -138,8 +138,7 @@ pub(super) struct ContentChange {
     pub(super) text: String,
 }
 
-/// Parameters of most messages: a document, and a place in it or a part of it if the message has
-/// one.
+/// Parameters of most messages: a document, and optionally a position or a range in the document.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DocumentParams {

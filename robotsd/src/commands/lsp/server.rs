@@ -288,7 +288,7 @@ fn interruption(inbox: &Inbox<'_>, id: &RequestId, method: &str) -> ResponseErro
     if inbox.is_cancelled(id) {
         return cancelled();
     }
-    let message = "other messages wait: ask again";
+    let message = "newer messages arrived before the answer was ready: send the request again";
     if method == "textDocument/diagnostic" {
         let data = Some(json!({ "retriggerRequest": true }));
         return ResponseError { data, ..error(ErrorCode::ServerCancelled, message) };

@@ -39,7 +39,8 @@ impl TextBuffer {
         let end = self.offset(range.end).max(start);
         self.text.replace_range(start..end, &change.text);
         let new_end = start + change.text.len();
-        // A start depends on the byte before it and, between CR and LF, on the byte after it.
+        // Whether a position is the start of a line depends on the byte before it and, after a CR,
+        // also on the byte after it.
         let kept = self.starts.partition_point(|known| *known < start);
         let next = self.starts.partition_point(|known| *known <= end);
         let inside = self.starts_within(start..new_end + 1);

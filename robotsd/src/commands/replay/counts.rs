@@ -342,8 +342,8 @@ const MAX_TARGETS: usize = 100_000;
 const MAX_TARGET_LENGTH: usize = 2048;
 
 /// Requests of each search engine with an index that people use, except requests for robots.txt.
-/// Every client that claims to be a search engine counts as one, because a log alone does not show
-/// who sent a request.
+/// Every client that claims to be a search engine is counted as a search engine, because a log
+/// alone does not show who sent a request.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,

@@ -23,8 +23,8 @@ pub(in crate::commands) struct LogSelection {
     is_host_named: bool,
 }
 
-/// Numbers of requests that are left out of the counts, or that the report has a note about,
-/// because of their host or because a proxy sent them to ask for a decision.
+/// Numbers of requests with an unexpected host, and of decision requests of proxies. Such requests
+/// are left out of the counts, or the report contains a note about them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
     /// Requests for another site. No other count includes them.

@@ -46,8 +46,8 @@ pub(super) struct RequestTally {
     pub(super) pages: u64,
 }
 
-/// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last number counts the
-/// requests that an upstream would answer.
+/// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last number counts
+/// refused requests whose answer comes from an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 

@@ -118,7 +118,7 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     if let Some(name) = &settings.server_name {
         check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
     }
-    // This check comes last, so that a wrong `eject` does not hide other problems with the
+    // `eject` is checked last, so that a mistake in it does not hide other problems with the
     // upstreams.
     if settings.eject.get_ref().0.is_zero() {
         return Err(settings.eject.fault("\"eject\" is zero: write max_fails = 0 to never eject an upstream"));

@@ -92,8 +92,8 @@ pub(crate) enum RobotsSource {
 }
 
 impl RobotsSource {
-    /// Returns the path or URL of the robots.txt. `None` if it has neither, or if each host has its
-    /// own file.
+    /// Returns the path or URL of the robots.txt. `None` if the robots.txt is a string in the
+    /// config, or if each host has its own file.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
             // The path is absolute, so that it does not depend on how the path of the config was

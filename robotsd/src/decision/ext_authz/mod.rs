@@ -108,7 +108,7 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     let mut out = BytesMut::with_capacity(PREFIX + length);
     out.put_u8(0);
     out.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    // This cannot fail, because the buffer has room for the encoded length.
+    // Encoding cannot fail, because the buffer has room for the encoded length.
     let _ = message.encode(&mut out);
     out.freeze()
 }

@@ -125,7 +125,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
 
-    /// Reads, writes and answers as much as is possible now. Gathered bytes are not sent yet.
+    /// Reads and answers as much as is possible now. Written bytes may remain in the socket's
+    /// buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {

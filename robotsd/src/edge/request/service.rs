@@ -309,8 +309,8 @@ fn finish<B>(
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
-        // The client does not expect this 1xx response as the final one. If it were passed on, the
-        // client could take the upstream's next bytes for another response.
+        // A 1xx response cannot be the final response. If this response were passed on, the client
+        // could take the upstream's next bytes for another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
         }

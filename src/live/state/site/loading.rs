@@ -16,7 +16,8 @@ use crate::live::{
 /// If an entry is ahead of the clock by more than this, a clock error is reported.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
-/// Replaces the loaded versions by those that another handle of the same site has not written yet.
+/// Replaces the loaded versions with newer versions that another handle of the site has not written
+/// to the disk yet.
 fn with(remembered: Remembered, state: &SavedState) -> Remembered {
     let SavedState { versions, pending, durability: _ } = state;
     Remembered { versions: versions.clone(), pending: pending.clone(), was_live: WasLive::Current, ..remembered }

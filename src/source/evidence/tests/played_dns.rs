@@ -36,7 +36,7 @@ struct State {
 
 impl PlayedDns {
     pub(crate) fn start() -> Self {
-        // Both protocols need one port. If it is in use by one of them, another port is tried.
+        // The same port must be free for UDP and TCP. Otherwise, another port is tried.
         let (udp, tcp) = (0..100)
             .find_map(|_| {
                 let udp = UdpSocket::bind("127.0.0.1:0").ok()?;

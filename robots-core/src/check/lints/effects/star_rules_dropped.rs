@@ -34,8 +34,8 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules of `*` that are examined. This bounds the cost.
 const MAX_RULES: usize = 64;
 
-/// If a group has more rules of its own than this number, and more than it repeats from `*`, it was
-/// written for its crawler and is not an incomplete copy.
+/// Maximum number of own rules in an incomplete copy of the group for `*`. A group with more own
+/// rules, and more own rules than rules copied from `*`, was written for its crawler.
 const OWN_LIST: usize = 24;
 
 /// Words in a path that suggest that the path is closed on purpose. The message lists paths with

@@ -57,7 +57,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let Some((first, rule, extent)) = shut.first() else { continue };
         let names = quoted_list(shut.iter().map(|(name, ..)| name.value()));
         let effect = if severity == Severity::Warning { ": the site will be dropped from the index" } else { "" };
-        // The message states the smallest of their closed parts, which is closed to all of them.
+        // The message names only the part of the site that is closed to all these crawlers.
         let all = shut.iter().fold(*extent, |all, (.., extent)| all.max(*extent));
         let draft = sink.report_at(severity, rule.range(), format_args!("{all} is disallowed for {names}{effect}"));
         let draft = draft.of_agent(first.value());

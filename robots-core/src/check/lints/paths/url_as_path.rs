@@ -43,8 +43,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     })
 }
 
-/// Returns the host of a URL if it may not be the host of the site. The host is returned if it
-/// differs from the known host of the site or, if no host is known, if the path of the URL is the
+/// Returns the host of a URL if it may belong to another site. If the host of the checked site is
+/// known, the two hosts are compared. Otherwise, the host is returned if the path of the URL is the
 /// whole site.
 fn other_host<'u>(file: &CheckedFile<'_>, url: &'u [u8]) -> Option<&'u [u8]> {
     let (_, authority, _) = Authority::of_url(url)?;

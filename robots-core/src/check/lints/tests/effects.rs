@@ -54,14 +54,14 @@ fn lints_about_effects() {
         "bingbot\nDisallow: /",
         "bingbot\nDisallow:",
         "bingbot\nAllow: /\nDisallow: /x",
-        // These groups repeat the rules of "*", possibly in another spelling, or open the paths
-        // that the rules of "*" close.
+        // Groups that repeat the rules of "*", possibly in another spelling, or open the paths that
+        // the rules of "*" close.
         "bingbot\nDisallow: /x\nDisallow: /cart/\nDisallow: /login/",
         "bingbot\nAllow: /cart/\nDisallow: /x",
         "Googlebot-Image\nDisallow: /",
         "Googlebot-Image\nDisallow:",
-        // These groups are for a crawler that does not read whole sites, a crawler that ignores
-        // "*", an unknown crawler, and a crawler that shares its group with "*".
+        // The crawlers of these groups: one does not read whole sites, one ignores "*", one is
+        // unknown, and one shares its group with "*".
         "Twitterbot\nAllow: /x",
         "AdsBot-Google\nDisallow: /x",
         "OurOwnBot\nDisallow: /x",

@@ -1,5 +1,4 @@
-//! Findings about a response: its status, the redirects before it, and the header fields of the
-//! file.
+//! Findings about a response: status, redirects, and the header fields of the final response.
 
 use std::time::Duration;
 

@@ -176,7 +176,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     Ok((named, others))
 }
 
-/// Adds `www.` to the host name, or removes it if the name begins with it.
+/// Adds `www.` to a host name, or removes a `www.` at the start.
 fn counterpart(host: &str) -> Option<String> {
     if host.parse::<IpAddr>().is_ok() || !host.trim_end_matches('.').contains('.') {
         return None;

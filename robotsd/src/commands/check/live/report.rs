@@ -15,7 +15,7 @@ pub(super) struct LiveReport {
     /// URL of the robots.txt.
     #[serde(rename = "file")]
     pub(super) name: String,
-    /// Response for this URL, then those for the other names of the site.
+    /// The response for this URL, followed by the responses for the other names of the site.
     pub(super) answers: Vec<AnswerSummary>,
     /// Findings, the worst first.
     #[serde(skip)]

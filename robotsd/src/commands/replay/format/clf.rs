@@ -247,7 +247,7 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Connection types of a load balancer. Every line of its log begins with one of them.
+/// Connection types. Every line in the log of an AWS load balancer begins with a connection type.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
 /// Reports whether a line begins like those of load balancers: `https 2018-07-02T22:23:00.186641Z

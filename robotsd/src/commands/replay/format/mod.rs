@@ -137,8 +137,8 @@ fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl ReplayLogFormat {
-    /// Reads a line. Returns `None` if it is not a request in this format, or if the format needs a
-    /// line with the names of the columns.
+    /// Reads a line. `None` if the line is not a request in this format, or if the format needs an
+    /// earlier line with the names of the columns.
     pub(super) fn read<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line, json_keys),

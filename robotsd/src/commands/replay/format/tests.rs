@@ -184,7 +184,7 @@ fn lines_that_a_collector_put_into_an_object_are_read() {
         ]
     };
     let of_server = [GPTBOT, GPTBOT_JSON].into_iter().flat_map(objects);
-    // These objects are nested, such as the output of a container that a service gathers.
+    // Nested objects, such as the output of a container that a service gathers.
     let twice = objects(&objects(GPTBOT)[0]);
     let lines: Vec<_> =
         of_server.chain(twice).chain([format!(r#"{{"MESSAGE":{octets}}}"#)]).chain([GPTBOT.to_owned()]).collect();
@@ -247,7 +247,8 @@ fn lines_behind_a_prefix_are_read() {
     assert_eq!(gptbots(&[caddy.to_owned()]), [Some((Some("shop.test".to_owned()), "192.0.2.5".to_owned()))]);
 }
 
-/// Each line contains something like a request, but is not a line that a server writes for one.
+/// Each line contains text that looks like a request, but no server writes such a line for a
+/// request.
 #[test]
 fn what_is_not_understood_is_unread() {
     let keys = JsonKeys::default();
@@ -264,15 +265,15 @@ fn what_is_not_understood_is_unread() {
         "Nov 27 13:40:30 localhost haproxy[5417]: 192.0.2.1:47878 [27/Nov/2026:13:40:30.102] https~ backend/srv 395/0 200 1654 {a|b} \"GET /a HTTP/1.1\"",
         "[27/Nov/2026:18:41:26 +0000] - 200 200 - GET https shop.test \"/a\" [Client 192.0.2.9] \"GPTBot/1.2\" \"-\"",
         r#"{"level":"error","msg":"no answer to \"GET /a HTTP/1.1\" from 192.0.2.7"}"#,
-        // These lines have other values under the names of request fields.
+        // Lines with other values under the names of request fields.
         r#"{"level":"info","method":"tools/list","path":"/a"}"#,
         r#"{"level":"info","method":"dns-01","target":"shop.test"}"#,
-        // These lines have a User-Agent under an unknown key.
+        // A User-Agent under an unknown key.
         r#"{"method":"GET","path":"/a","userAgent":"GPTBot/1.2"}"#,
         r#"{"method":"GET","path":"/a","req":{"headers":{"user-agent":["GPTBot/1.2"]}}}"#,
         r#"{"method":"GET","path":"/a","client_ua":"GPTBot/1.2"}"#,
-        // These lines have a host, an address or the agent before the value at the agent's
-        // position, or are two lines in one.
+        // Lines with a host, an address or the agent before the agent's column, and two lines in
+        // one.
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "shop.test" "https://x.test/" "GPTBot/1.2""#,
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "GPTBot/1.2" "-""#,
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "-" "10.0.0.1, 192.0.2.7" "GPTBot/1.2""#,

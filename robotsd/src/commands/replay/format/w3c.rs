@@ -146,8 +146,8 @@ fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     }
 }
 
-/// Returns the content of a string up to its closing quote (quotes in it are doubled), and the rest
-/// after it.
+/// Splits a text at the closing quote of a string. Returns the content of the string, in which
+/// quotes are doubled, and the text after the closing quote.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut end = memchr::memchr(b'"', text)?;
     while text.get(end + 1) == Some(&b'"') {

@@ -111,8 +111,8 @@ async fn ask(
     Ok(outcomes)
 }
 
-/// Ends the process on the next Ctrl-C. tokio replaces the default handler when it first waits for
-/// Ctrl-C, so the process would otherwise ignore it.
+/// Ends the process on the next Ctrl-C. tokio has replaced the default handler, so without this
+/// function the process would ignore Ctrl-C.
 fn end_on_the_next_interrupt(runtime: Runtime) {
     thread::spawn(move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
