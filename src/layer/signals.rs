@@ -287,7 +287,7 @@ impl ResponseFields {
     /// Adds the fields to the response of the inner service or the upstream. Fields that the
     /// response has already are left alone and counted
     /// ([`Status::kept_fields`](crate::live::Status::kept_fields)).
-    pub fn add_to(self: Box<Self>, status: StatusCode, headers: &mut HeaderMap) {
+    pub fn add_to(self, status: StatusCode, headers: &mut HeaderMap) {
         if status.is_informational() {
             return;
         }
@@ -295,7 +295,7 @@ impl ResponseFields {
         if self.varies && (has_representation || !self.links.is_empty()) {
             vary_by_agent(headers);
         }
-        let Self { live, usage, links, fields, .. } = *self;
+        let Self { live, usage, links, fields, .. } = self;
         add_links(links, headers);
         if !has_representation {
             return;
@@ -319,15 +319,15 @@ impl ResponseFields {
     }
 
     /// Adds the links to the layer's own refusal.
-    pub(super) fn add_to_refusal(self: Box<Self>, headers: &mut HeaderMap) {
+    pub(super) fn add_to_refusal(self, headers: &mut HeaderMap) {
         add_links(self.links, headers);
     }
 
     /// Returns the fields for the answer to a proxy that asks about a request and adds the fields
     /// itself.
     #[doc(hidden)]
-    pub fn for_proxy(self: Box<Self>) -> Vec<(HeaderName, HeaderValue)> {
-        let Self { usage, links, fields, varies, .. } = *self;
+    pub fn for_proxy(self) -> Vec<(HeaderName, HeaderValue)> {
+        let Self { usage, links, fields, varies, .. } = self;
         let usage = usage.map(|value| (CONTENT_USAGE, value));
         let links = links.into_iter().map(|link| (LINK, link));
         let vary = varies.then_some((VARY, USER_AGENT_NAME));

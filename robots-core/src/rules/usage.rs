@@ -60,7 +60,7 @@ struct UsageLine {
 
 /// Maximum number of usage lines of one crawler. A crawler with more lines has no preferences,
 /// because every request would have to be compared with all these lines.
-const MAX_LINES: usize = 1000;
+pub(super) const MAX_LINES: usize = 1000;
 
 /// Maximum number of usage lines of all sections together. If there are more, which only a crafted
 /// file reaches, no preference is derived from any.

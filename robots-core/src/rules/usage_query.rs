@@ -107,6 +107,7 @@ impl<'r> Selection<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::usage::MAX_LINES;
     use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt};
 
     fn rules(file: &str) -> RuleSet {

@@ -44,7 +44,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use tower_robots::layer::{Record, RobotsLayer};
-use tower_robots::parts::{Answer, OriginalRequest, Outcome, ResponseFields};
+use tower_robots::parts::{Answer, OriginalRequest, Outcome};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
@@ -386,7 +386,7 @@ impl DecisionState {
             QuestionKind::Refusal => (decided(quiet, &original), None),
         };
         let Answer { mut outcome, record, response_fields, .. } = answer;
-        let fields = response_fields.map(ResponseFields::for_proxy).unwrap_or_default();
+        let fields = response_fields.map(|fields| fields.for_proxy()).unwrap_or_default();
         if let Outcome::Respond(response) = &mut outcome {
             response::as_refusal(response);
         }

@@ -163,7 +163,7 @@ type Found = Vec<(u64, u64, String)>;
 /// Returns what `robotsd check` finds in a text. The lints about bytes are left out.
 fn checked(text: &str) -> Found {
     let arguments = ["check", "--isolated", "--format", "json", "--ignore", &OF_BYTES.join(","), "-"];
-    let ended = run_with(robotsd().args(&arguments), text.as_bytes());
+    let ended = run_with(robotsd().args(arguments), text.as_bytes());
     let mut found: Found = ended
         .json_lines()
         .iter()
@@ -589,8 +589,10 @@ fn neovim_shows_and_fixes_findings() {
     neovim.current_dir(folder.path()).env("PATH", path).env("XDG_STATE_HOME", folder.path());
     neovim.args(["--headless", "-i", "NONE", "-n", "-u", "init.lua", "robots.txt", "-c", "luafile test.lua"]);
     let ended = run(&mut neovim);
-    let result: Value =
-        serde_json::from_str(&fs::read_to_string(folder.at("result.json")).expect(&ended.said())).unwrap();
+    let result: Value = serde_json::from_str(
+        &fs::read_to_string(folder.at("result.json")).unwrap_or_else(|_| panic!("{}", ended.said())),
+    )
+    .unwrap();
     assert_eq!(result["opened"], "misspelled-directive path-without-slash", "{result}");
     assert_has(result["hover"].as_str().unwrap(), &["**GPTBot** (OpenAI)"]);
     assert_has(result["changed"].as_str().unwrap(), &["misspelled-directive"]);

@@ -128,7 +128,10 @@ const TABLE: &[Row] = &[
                 ("append", "this is an HTML page, not a robots.txt; the last good version of the list stays in use"),
             )
         },
-        mended: well((&["robotsd_append_part_state{", "\"appended\""], "1"), ("append", "with 1 name is appended")),
+        mended: well(
+            (&["robotsd_append_part_state{", "\"appended\""], "1"),
+            ("append", "with 1 name, is appended now"),
+        ),
     },
     Row {
         key: "on_publish",

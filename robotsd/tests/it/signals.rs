@@ -24,8 +24,7 @@ fn start(signals: &str) -> (Folder, Running) {
             _ if asked.field("if-none-match").is_some() => "304 Not Modified",
             _ => "200 OK",
         };
-        let octets = response(status, fields, if status.starts_with("304") { "" } else { "page" });
-        octets
+        response(status, fields, if status.starts_with("304") { "" } else { "page" })
     });
     let config = Config::refusing().upstream("shop", origin.address);
     config.tables(signals).admin().robots(ROBOTS).start()

@@ -138,7 +138,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     put(&folder.at("a.key"), &key);
     wait_until("the end of the problem", || problems() == json!([]));
     assert_eq!(metric(), "0");
-    running.wait_for_message("certificate", "the files contain the served certificate again");
+    running.wait_for_message("certificate", "the files again contain the certificate");
     // A certificate is renewed.
     put(&folder.at("a.key"), "no key\n");
     wait_until("another problem", || metric() == "1");

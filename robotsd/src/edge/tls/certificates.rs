@@ -318,7 +318,9 @@ impl LiveCertificates {
                 ));
             }
             if is_back && report.rejection.is_some() {
-                events.push(CertificateEvent::new(InForce, paths, "the files contain the served certificate again"));
+                let message =
+                    format!("the files again contain the certificate that is used for {names}", names = before.pair);
+                events.push(CertificateEvent::new(InForce, paths, &message));
             }
             if is_back || after.is_some() {
                 report.rejection = None;

@@ -196,7 +196,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
-    assert!(news.len() == 1 && news[0].message.contains("the files contain the served certificate again"), "{news:?}");
+    assert!(news.len() == 1 && news[0].message.contains("the files again contain the certificate"), "{news:?}");
     assert_eq!(certificates.rejections(), [(paths.chain.clone(), None)]);
     // The files are replaced with another valid pair.
     put(&paths.chain, &other.0);
