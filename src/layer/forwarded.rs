@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::HeaderValue;
 use http::header::{FORWARDED, HeaderMap, HeaderName};
 
-/// The path of a request from its client, as far as trusted proxies report it.
+/// The part of a request's way from the client that trusted proxies report.
 #[derive(Debug)]
 pub struct ForwardedWay {
     /// The addresses from the peer to the client; never empty. The client is the first address that

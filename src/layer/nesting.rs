@@ -10,9 +10,9 @@
 //! routers store the whole target in a type of axum, so code that reads the target depends on axum.
 //! The public signatures here do not use types of axum.
 //!
-//! The plain layer does not use the stored target, because it must not judge requests differently
-//! if another crate enables the feature. The plain layer only counts the requests that it judges by
-//! a stripped target, and logs the first of these requests. The axum layer counts and logs requests
+//! The plain layer ignores the stored target: if another crate enables the feature, the verdicts of
+//! the plain layer must not change. The plain layer only counts the requests that it judges by a
+//! stripped target, and logs the first of these requests. The axum layer counts and logs requests
 //! that only a layer in a nested router judges, because such a layer does not receive requests for
 //! `/robots.txt`.
 

@@ -204,8 +204,9 @@ impl Site {
     }
 
     /// Reads the source and publishes its content. If the content is new, `settled` reports whether
-    /// the file has been written completely; if not, the outcome is [`RejectionKind::Unstable`].
-    /// Only one such reload runs at a time, so earlier content never replaces later content.
+    /// the file has been written completely. If the file is incomplete, the outcome is
+    /// [`RejectionKind::Unstable`]. Only one reload of a site runs at a time, so earlier content
+    /// never replaces later content.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
         let reload = {
             let _reading = self.reading.lock();
@@ -231,8 +232,8 @@ impl Site {
         let run = move |site: Arc<Self>| {
             let reloaded = catch_unwind(AssertUnwindSafe(|| reload(&site)));
             let reloaded = reloaded.unwrap_or_else(|_| Reload::interrupted(Cause::Request, &site.origin, site.live()));
-            // This reference is dropped before the caller continues. If the caller then drops the
-            // last handle, the site is saved and dropped on the caller's thread.
+            // `site` is dropped before the caller continues. If the caller then drops the last
+            // handle, the site is saved and dropped on the caller's thread.
             drop(site);
             completion.fill(reloaded);
         };
@@ -449,8 +450,8 @@ impl AppendsParts for Site {
             let candidate = self.appended(publisher, Candidate::Version(source));
             Ok(publisher.consider(candidate, now))
         };
-        // This fails if the source has not provided any content yet. The parts are then appended to
-        // its first content.
+        // Publishing fails if the source has not provided any content yet. The parts are then
+        // appended to the first content.
         let _: Result<Reload, ()> = self.publish(Cause::Append, &Attribution::default(), step);
         self.notices.deliver();
     }

@@ -354,8 +354,8 @@ impl Origin {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
     }
 
-    /// Reports whether a URL has this origin, that is, whether this origin's robots.txt applies to
-    /// it.
+    /// Reports whether a URL has this origin, so that the robots.txt of this origin applies to the
+    /// URL.
     pub fn covers(&self, url: &str) -> bool {
         Self::of(url).is_some_and(|origin| origin == *self)
     }

@@ -78,9 +78,9 @@ impl Examination {
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
 
-    /// Returns the identity. The claim is verified if a method confirmed it. If no method confirmed
-    /// it, the claim is undecided if a method is undecided, and otherwise refuted if a method
-    /// failed. If several methods have the same outcome, the first one is reported.
+    /// Returns the identity. The best outcome of the methods counts: confirmed (the claim is
+    /// verified), then undecided, then failed (the claim is refuted). If several methods have the
+    /// same outcome, the first method is reported.
     ///
     /// If the check of the address failed, undecided outcomes that the sender can cause are
     /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature

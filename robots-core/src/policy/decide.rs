@@ -137,8 +137,8 @@ impl Policy {
         }
     }
 
-    /// Reports whether a request with this evidence would pass even if it exceeded its crawl delay,
-    /// because it is from a person or an exempt tool. Such a request is not counted in a bucket.
+    /// Reports whether this evidence shows a person or an exempt tool. Such a request is not
+    /// counted in a bucket, and passes even if it exceeds its crawl delay.
     #[doc(hidden)]
     pub fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
         let spares_people = self.suspect_human == SuspectHuman::Exempt;
@@ -192,7 +192,7 @@ impl Policy {
         RequestPath::with_forms(target, self.forms)
     }
 
-    /// Returns the path of a request in the forms that a reading matches with the rules;
+    /// Returns the path of a request in all forms that a [`Reading`] compares with rules.
     /// [`Reading::Reference`] uses only one form.
     #[doc(hidden)]
     pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {

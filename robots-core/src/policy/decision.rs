@@ -101,8 +101,7 @@ keyword_enum! {
         /// observed.
         Grace = "grace",
         /// The rules disallow the request, and the mode refuses. The request is only tagged,
-        /// because its agent is a crawler that feeds the index of a search engine, and no override
-        /// applies to it.
+        /// because its agent feeds the index of a search engine and no override applies.
         SearchEngine = "search-engine",
         /// The rules allow the request, but it exceeds its crawl delay and is refused with 429.
         Limited = "limited",

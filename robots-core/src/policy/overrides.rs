@@ -98,7 +98,8 @@ impl<M: Copy> Override<M> {
         self
     }
 
-    /// Reports whether the override is for search engines, but does not name one of them.
+    /// Reports whether the override is for search engines in general, not for a named search
+    /// engine.
     pub(super) const fn is_for_unnamed_engines(&self) -> bool {
         matches!(self.covers, OverrideFor::IndexEngines | OverrideFor::Category(Category::Search))
     }

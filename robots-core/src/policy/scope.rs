@@ -38,8 +38,8 @@ impl WildcardScope {
             Class::Declared => Self::Declared,
             Class::Headless | Class::Library => Self::Automation,
             Class::Browser => Self::Everyone,
-            // These are infrastructure, apps, and empty and unrecognised headers. If a class is
-            // added to [`Class`], it is not treated as a crawler.
+            // Infrastructure, apps, and empty and unrecognised headers. A new variant of [`Class`]
+            // is not treated as a crawler.
             _ => Self::NonBrowser,
         }
     }

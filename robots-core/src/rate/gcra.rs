@@ -123,8 +123,8 @@ pub enum RateSender {
     /// The sender is not the crawler that it claims to be. All impostors of one crawler share one
     /// bucket.
     Refuted,
-    /// It is not known whether the claim is true. All senders in one network share one bucket, and
-    /// senders without a known address share another.
+    /// The claim is neither verified nor refuted. All senders in one network share one bucket. All
+    /// senders with an unknown address share one more bucket.
     Claimed(Option<IpAddr>),
 }
 

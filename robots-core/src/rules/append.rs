@@ -224,8 +224,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Reports whether some readers may treat appended names as further names of the file's last group,
-/// because they see no rule in that group.
+/// Reports whether a reader that sees no rule in the file's last group would add the appended names
+/// to that group.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {

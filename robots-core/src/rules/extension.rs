@@ -103,9 +103,9 @@ impl RobotsTxt {
         })
     }
 
-    /// Reports whether the file names a document at this path, in any form of the path: as a sitemap
-    /// or as a licence. The host of the document is ignored. A query in the path is ignored if the
-    /// file names the document without one.
+    /// Reports whether the file names this path, in any of its forms, as a sitemap or licence. The
+    /// host of the document is ignored. A query in `path` is ignored if the file names the document
+    /// without a query.
     #[doc(hidden)]
     pub fn refers_to(&self, path: &RequestPath<'_>) -> bool {
         let referred = self.referred(|| {

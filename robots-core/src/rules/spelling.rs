@@ -124,14 +124,14 @@ pub(super) fn push_escape(out: &mut Vec<u8>, octet: u8) {
 /// Reports whether the standard form contains this byte itself instead of its escape.
 const fn is_decoded(octet: u8, part: TargetPart) -> bool {
     match octet {
-        // These bytes are unreserved (RFC 3986, section 2.3).
+        // Unreserved characters (RFC 3986, section 2.3).
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
         b'*' | b'$' => true,
         // No URI may contain these bytes unescaped. They are not separators, and some clients
         // escape more of them than others.
         b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' => true,
-        // These bytes are reserved (RFC 3986, section 2.2). `/`, `?` and `#` are missing, because a
-        // path segment cannot contain them unescaped.
+        // Reserved characters (RFC 3986, section 2.2), without `/`, `?` and `#`, which a path
+        // segment cannot contain unescaped.
         b'!' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b';' | b'=' | b':' | b'@' | b'[' | b']' => {
             matches!(part, TargetPart::Path)
         }

@@ -199,8 +199,8 @@ impl<'r> Selection<'r> {
         (is_allowed && !work.is_spent()).then_some(Usage { preferences, line })
     }
 
-    /// Returns the URLs of the licences for these groups: their own, or otherwise those of the
-    /// whole site. Values that cannot be sent in a `Link` field are left out.
+    /// Returns the URLs of the licences of these groups or, if the groups have none, of the whole
+    /// site. Values that cannot be sent in a `Link` field are left out.
     pub fn licenses(self) -> &'r [Box<str>] {
         let Some(usage) = &self.rules.usage else { return &[] };
         let own = self.section_number().and_then(|number| usage.sections[number].licenses.as_deref());
@@ -222,8 +222,8 @@ impl<'r> Selection<'r> {
 }
 
 impl UsageLines {
-    /// Compiles the lines of a file that end within the limit of the reading; `None` if there are
-    /// none. `star` is the section of `*`.
+    /// Compiles the usage lines within the size limit of the [`Reading`](super::Reading); `None` if
+    /// there are no usage lines. `star` is the section of `*`.
     pub(super) fn new(
         document: &RobotsTxt,
         reading: Reading,

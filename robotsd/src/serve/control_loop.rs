@@ -194,7 +194,7 @@ impl<'a> ControlLoop<'a> {
                     }
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
-                // While another process owns the directory, `directory` is empty.
+                // The probe does nothing while another process owns the directory.
                 _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
                 _ = self.notices.tick(), if is_serving => self.notify(),
                 Some(_) = self.background.join_next() => {}

@@ -165,8 +165,8 @@ impl DrySite<'_> {
                 "this site has no baseline, so the gate compares the new version with nothing and applies only its \
                  conditions for a first version: write baseline = \"robots.accepted.txt\" in [site.robots]",
             )),
-            // A missing file is an error and not a warning, because a misspelled path could
-            // otherwise disable the gate unnoticed.
+            // An unreadable baseline is an error, not a warning. Otherwise, a misspelled path could
+            // disable the gate unnoticed.
             (Some(path), Some(_)) => found.push(self.error(format!(
                 "the baseline (the accepted version) cannot be read: copy the accepted version to {path}, and commit \
                  this file",

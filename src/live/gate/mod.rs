@@ -226,9 +226,10 @@ impl Gate {
     /// Refuses a version that disallows any of these paths for any of these agents. An agent is a
     /// crawler's name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
     ///
-    /// Also refuses every version if an agent's name is probably misspelled: it is similar to the
-    /// name of a registered crawler, but no crawler and no group has it. The condition would then
-    /// have no effect. Default: no conditions. A second call adds conditions.
+    /// Also refuses every version if an agent's name is probably misspelled, because the condition
+    /// would have no effect. A name is probably misspelled if no crawler and no group has this
+    /// name, but a registered crawler has a similar name. Default: no conditions. A second call
+    /// adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,

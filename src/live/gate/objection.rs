@@ -1,8 +1,8 @@
 //! The gate's objections, the lists of important pages, and the pending version.
 //!
 //! **The gate and the application share the lists of important pages** ([`WatchedPages`]), which
-//! may be updated for hours while the gate stays the same. An update neither holds nor publishes a
-//! version by itself. The update applies when the next version is examined.
+//! may be updated for hours while the gate stays the same. An update of a list holds and publishes
+//! no version. The updated list is used when the next version is examined.
 
 use crate::live::Mutex;
 use std::fmt;

@@ -190,9 +190,9 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading, and creates it with its folder if it does not exist. This
-    /// also works on a read-only file system. The open file does not prevent an operator from
-    /// remounting the file system read-only.
+    /// Opens the lock file for reading, and creates it with its folder if it does not exist.
+    /// Opening also works on a read-only file system. The open file does not prevent an operator
+    /// from remounting the file system read-only.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);

@@ -52,8 +52,8 @@ pub(super) struct LockHold {
 }
 
 impl FolderLock {
-    /// Locks a folder, and creates it if it does not exist. If the folder cannot be locked, the
-    /// lock is unlocked and the problem is returned.
+    /// Locks a folder, and creates the folder if it does not exist. If locking fails, returns the
+    /// problem and a lock that holds nothing.
     ///
     /// # Errors
     ///

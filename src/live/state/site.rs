@@ -67,8 +67,8 @@ struct Written {
     stamp: u64,
 }
 
-/// The changes that are not written yet, including those that could not be written. The size is
-/// limited to one state and the maximum number of history entries.
+/// Changes that are not written yet or could not be written: at most one state and the maximum
+/// number of history entries.
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
@@ -180,7 +180,7 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Writes all changes that are not written yet. Keeps those that cannot be written.
+    /// Writes all changes that are not written yet. Keeps the changes whose write fails.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
         // `written` is locked before the changes are copied. Otherwise, of two concurrent writes,

@@ -71,16 +71,16 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// If the folder is already open, in another process or in this one. Before that, `open` waits
-    /// up to two seconds, because the other handle may just be being dropped.
+    /// If the folder is already open, in this or another process. `open` first waits up to two
+    /// seconds, because the other handle may just be being dropped.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         let disk = Disk { lock_patience: PATIENCE, ..Disk::default() };
         Self::open_on(disk, StateWriter::default(), path.into())
     }
 
-    /// Opens a folder without ever writing to it, to find out the state that the next start would
-    /// find. Sites that are opened with this handle have the versions and switches from the folder.
-    /// The folder is not locked, so another process may have it open.
+    /// Opens a folder for reading the state that the next start would find. Never writes to the
+    /// folder. Sites that are opened with this handle have the versions and switches from the
+    /// folder. The folder is not locked, so another process may have it open.
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let lock = FolderLock::none(&path);
@@ -188,8 +188,8 @@ impl StateDir {
     ///
     /// Calling this is rarely necessary. A thread writes versions soon after they go live, sites
     /// write their state when they are dropped, and decisions of operators are written before the
-    /// call returns. Do not call this in a callback of this directory, because it would then wait
-    /// for itself.
+    /// call returns. Do not call `flush` in a callback of this directory, because the call would
+    /// wait for its own end.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
@@ -253,7 +253,8 @@ impl StateDir {
     /// site are in the site's [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn problems(&self) -> Vec<String> {
         let problems = self.root.folder.problems.all();
-        // A folder that cannot be written to cannot be locked, either. Only the former is reported.
+        // A folder that cannot be written cannot be locked, either. Only the problem with writing
+        // is reported.
         let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
         let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()

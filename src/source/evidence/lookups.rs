@@ -22,7 +22,7 @@ const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a lookup. If it takes longer, it counts as lost.
+/// Maximum duration of a lookup. A longer lookup counts as lost.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
 /// If queries fail, how long the resolver still counts as reachable after its last response.

@@ -195,8 +195,8 @@ impl MethodBreaker {
 const SLOTS_OF_A_DAY: u32 = 120;
 const SLOTS_OF_AN_HOUR: u32 = 5;
 
-/// Maximum number of different addresses, separately for the last hour and for the day before it.
-/// Further addresses are ignored.
+/// Maximum number of different addresses that are stored for the last hour, and for the day before
+/// that hour. More addresses are ignored.
 const MAX_ADDRESSES: usize = 64;
 
 /// The addresses of the last day, with the time slots of their requests.

@@ -78,8 +78,8 @@ impl SignatureResults {
         if let Some(checks) = find(&self.valid, key) {
             return Some(checks);
         }
-        // A client may send a valid signature again for another target, and the check then fails.
-        // The target is part of the key, so that such a failure does not replace the valid result.
+        // If a client sends a valid signature again for another target, the check fails. The target
+        // is part of the key, so that this failure does not replace the valid result.
         let key_for_target = KeptChecks::key_for_target(&lines, message, &self.hasher);
         if let Some(checks) = find(&self.failed, key_for_target) {
             return Some(checks);

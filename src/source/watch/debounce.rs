@@ -37,7 +37,8 @@ pub(super) enum Urgency {
 pub(super) enum DueWork {
     /// Read it, because of an event.
     Look,
-    /// Publish the result of the earlier read, because no event has reported a write since then.
+    /// Publish the result of the earlier read, because no event has reported a write after that
+    /// read.
     Take(ReadResult),
     /// Look for changes without events: compare the stamp, and read the contents if necessary.
     Poll,

@@ -29,8 +29,8 @@ use crate::source::file_system::FileSystemId;
 /// if no timer is set.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Due times are rounded up to a multiple of this, so that the clock thread handles many targets
-/// each time it wakes up.
+/// Due times are rounded up to a multiple of this time, so that the clock thread handles many
+/// targets each time it wakes up.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
@@ -320,8 +320,8 @@ impl Scheduler {
                 self.schedule(&mut queues, id, now);
             }
             None => {
-                // The target was removed in the meantime, but its folders may have been registered
-                // again after that. Such folders are unregistered here.
+                // The target was removed in the meantime. Its folders may have been registered
+                // after the removal, so they are unregistered here.
                 drop(queues);
                 target.leave(id, &self.folders);
             }

@@ -37,8 +37,8 @@ pub struct SignatureCandidate {
     /// ID of the key in the directory.
     pub keyid: String,
     pub(super) window: ValidityWindow,
-    /// The covered values, to compare them with those of another request; `None` if some of them
-    /// cannot be compared.
+    /// The covered values, which are compared with the values of another request; `None` if some
+    /// values cannot be compared.
     pub(super) covered: Option<CoveredValues>,
 }
 

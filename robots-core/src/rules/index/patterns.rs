@@ -218,9 +218,9 @@ const fn classes() -> [u64; 256] {
 
 /// The remaining work of a request, in bytes of paths and patterns that may still be compared.
 ///
-/// This budget limits the work that a client can cause with one request, whatever the file. Without
-/// it, 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s if the path has 121
-/// forms.
+/// The budget limits the work that a client can cause with one request, for any file. Without a
+/// budget, 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s if the path has
+/// 121 forms.
 ///
 /// When the budget is used up, the first disallow rule of the groups decides. Only crafted files
 /// and paths use up the budget: it is enough to compare a path of 200 bytes in five forms with

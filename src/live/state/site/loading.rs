@@ -150,8 +150,8 @@ impl SiteStore {
         Some(AcceptedVersion { version, since, standing: AcceptedState::Accepted })
     }
 
-    /// Discards what is known about the folder, because another process may have written to it.
-    /// That process may have removed files, and its stamps may be newer.
+    /// Discards the knowledge about the files in the folder, because another process may have
+    /// written to the folder. The other process may have removed files, or written newer stamps.
     pub(in crate::live::state) fn trust_nothing(&self) {
         let now = self.disk.clock.now();
         let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();

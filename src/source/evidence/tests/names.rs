@@ -267,8 +267,8 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
     })
 }
 
-/// With a single queue for all networks, the first 256 addresses would be looked up first, and it
-/// would be a matter of chance which address gets a place after that.
+/// With a single queue for all networks, the first 256 addresses would be looked up first, and
+/// chance would decide which address is next.
 #[test]
 fn a_new_address_is_looked_up_while_a_network_floods() {
     let silence = Played::Silence;
@@ -292,7 +292,7 @@ fn a_new_address_is_looked_up_while_many_networks_of_one_site_flood() {
     }
 }
 
-/// This is how a program that checks a log looks up names.
+/// Looks up names like a program that checks a log.
 #[test]
 fn names_asked_for_one_by_one_keep_the_bounds() {
     let dns = PlayedDns::start();
