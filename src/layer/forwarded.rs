@@ -56,7 +56,8 @@ fn way_back(
 ) -> (Vec<SocketAddr>, Option<Hop>) {
     let mut way = vec![peer];
     let mut last = None;
-    // Parsing ends at an invalid entry, because that entry and those on its left may be forged.
+    // Parsing ends at an invalid entry, because this entry and the entries on its left may be
+    // forged.
     for hop in hops.map_while(|hop| hop).take(MAX_HOPS) {
         let is_trusted = trusts(hop.address.ip());
         way.push(hop.address);

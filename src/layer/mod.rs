@@ -40,7 +40,7 @@
 //!
 //! A request is judged by the agent that its `User-Agent` *claims*. This claim can be checked by a
 //! `Verifier` (feature `verify`, `RobotsLayer::verifier`) or by a function of the application
-//! ([`RobotsLayer::identity_from`]). Without such a check, false claims are not detected.
+//! ([`RobotsLayer::identity_from`]). Without a check, false claims are not detected.
 //!
 //! Put the layer outside caches, and outside every layer that rewrites paths or methods, because it
 //! must judge the request as the client sent it. If the robots layer must be inside a layer that
@@ -52,9 +52,9 @@
 //!
 //! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. This layer judges the
 //! whole target, although a nested router strips its prefix from the target. Even if a request
-//! passes several such layers for one site, it is judged only once. A [`RobotsLayer::new`] in a
-//! nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so the rules do not match
-//! and disallowed crawlers pass.
+//! passes several layers of this kind for one site, the request is judged only once. A
+//! [`RobotsLayer::new`] in a nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so
+//! the rules do not match and disallowed crawlers pass.
 //!
 //! Add the layer to the outermost router with `Router::layer`, after all routes, `merge`, `nest`
 //! and the fallback. The layer does not wrap routes that are added later. If the layer does not

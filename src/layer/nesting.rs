@@ -81,9 +81,10 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
 /// decision, the site, and everything that the decision depends on. The type is private, so
 /// applications cannot create marks.
 ///
-/// If a service between two layers changes what the decision depends on, the inner layer judges the
-/// request again. The inner layer also judges again if the decision depends on an address or a
-/// cookie, because each layer may find addresses and cookies in its own way.
+/// If a service between two layers changes the method, the target or the `User-Agent` of a request,
+/// the inner layer judges the request again. The inner layer also judges again if the decision
+/// depends on an address or a cookie, because each layer may find addresses and cookies in its own
+/// way.
 #[derive(Clone)]
 pub(super) struct OuterDecision {
     decision: (Action, Reason),

@@ -85,7 +85,7 @@ pub struct VerifyLayer {
     pub(super) wait: Option<EvidenceWait>,
 }
 
-/// Where the evidence comes from, and how long a request waits for it.
+/// The source of the evidence, and the time that a request waits for evidence.
 #[derive(Clone)]
 pub(super) struct EvidenceWait {
     enforcer: Arc<Enforcer>,

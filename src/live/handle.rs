@@ -476,8 +476,8 @@ pub struct Status {
     /// a warning, which lists the rules that are not enforced.
     pub without_address: u64,
     /// Number of crawler requests that were judged before the first request for `/robots.txt`; 0
-    /// after that. The hundredth such request is logged as a warning. Either requests for
-    /// `/robots.txt` do not reach the layer, or another server answers them
+    /// after this first request. The hundredth crawler request is logged as a warning. Either
+    /// requests for `/robots.txt` do not reach the layer, or another server answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
     /// Number of requests for `/robots.txt` that the layer answered instead of a route of the

@@ -1,4 +1,4 @@
-//! One site. Only this code replaces snapshots, and it contains the locks for that:
+//! One site. Only this module replaces snapshots. Its locks:
 //!
 //! - `reading` is held while a caller's reload reads the source and publishes its content, or while
 //!   a caller's text is published. This lock is never held while the status is read or a listener
@@ -126,8 +126,8 @@ impl Site {
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
         // If the switch differs, it was changed while no process ran, or its file is damaged. If
-        // the site has inherited its state, a difference is normal. Its history is then that of
-        // another site, whose switch may be off; this site is switched off later.
+        // the site has inherited its state, a difference is normal: the history comes from another
+        // site, whose switch may be off. The new site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -375,8 +375,8 @@ impl Site {
         });
     }
 
-    /// Records a reload in the history if listeners are notified of it. The entry is written to
-    /// disk later, when the publisher is unlocked.
+    /// Records a reload in the history if listeners are notified of the reload. The entry is
+    /// written to disk later, when the publisher is unlocked.
     fn remember(
         &self,
         publisher: &mut Publisher,

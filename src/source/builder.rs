@@ -205,10 +205,10 @@ impl<S> LiveBuilder<S> {
 
 impl LiveBuilder<Arc<[u8]>> {
     /// Sets the name of an inline robots.txt, for applications with several such sites. Messages
-    /// and the history contain it, and it is the
-    /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin). If several
-    /// processes count requests in a shared store, the name keeps the counts of different sites
-    /// apart. Default: `inline`. A second call replaces the first.
+    /// and the history contain the name, and
+    /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin) returns it. If
+    /// several processes count requests in a shared store, the name keeps the counts of different
+    /// sites apart. Default: `inline`. A second call replaces the first.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))
     }

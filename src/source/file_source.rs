@@ -95,8 +95,8 @@ impl SiteSource for FileSource {
             opened = Some(file.clone());
             file
         });
-        // An earlier process has served this site, so the file should exist. If it is missing, it
-        // is probably just being replaced.
+        // An earlier process has served this site, so the file should exist. A missing file is
+        // probably just being replaced.
         if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
             await_name(&file.path);
         }

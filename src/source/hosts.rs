@@ -69,7 +69,7 @@ struct Ports {
     ports: Vec<(u16, usize)>,
 }
 
-// Problems with a pattern. Messages consist of the pattern and one of these.
+// Problems with a pattern. A message consists of the pattern and one of these strings.
 const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \

@@ -88,10 +88,9 @@ impl Examination {
     /// An outcome is also ignored if its reason is [`UndecidedReason::UnprovenResolver`]: the
     /// operator's lists are complete, so the failed check of the lists suffices.
     ///
-    /// The claim of a user-triggered fetcher is unverifiable if the check of its address failed,
-    /// because the fetcher may run on a person's device. An invalid signature still refutes such a
-    /// claim, because the request itself contains the false evidence. A request without a claim
-    /// cannot be refuted.
+    /// A user-triggered fetcher may run on a person's device, so its claim is unverifiable if the
+    /// check of its address failed. An invalid signature still refutes the claim, because the
+    /// request itself contains the false evidence. A request without a claim cannot be refuted.
     pub(super) fn conclude(&self) -> Identity {
         // Addresses are evidence only if the `User-Agent` claims a crawler. Otherwise, only the
         // signature is evidence.
@@ -215,15 +214,15 @@ const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 /// order of the two events is uncertain.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time that a confirmation may be in the future. If it is further ahead, the clock was
+/// Maximum time by which a confirmation may be in the future. If the time is longer, the clock was
 /// wrong or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A list of addresses from an operator, as evidence.
 ///
-/// A list verifies claims at any age, but refutes them only if it is fresh. Within four months, one
-/// list lost 119 of its 240 prefixes and gained 83. So an address that is not in an old copy may
-/// belong to the crawler by now.
+/// A list of any age can verify claims, but only a fresh list can refute claims. Within four
+/// months, one list lost 119 of its 240 prefixes and gained 83. So an address that is not in an old
+/// copy may belong to the crawler by now.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// Addresses on the list.

@@ -250,8 +250,8 @@ impl PolicyBuilder {
 
     /// Sets the action for allowed requests that exceed the `Crawl-delay` of their crawler's
     /// groups. [`RateMode::Refuse`] refuses these requests only under [`Mode::Refuse`]. Under
-    /// [`Mode::Tag`] and [`Mode::Observe`] it only records them, and under [`Mode::Off`] requests
-    /// are not counted. Default: [`RateMode::Off`]. A second call replaces the first.
+    /// [`Mode::Tag`] and [`Mode::Observe`], the requests are only recorded. Under [`Mode::Off`],
+    /// requests are not counted. Default: [`RateMode::Off`]. A second call replaces the first.
     ///
     /// The crawlers of search engines that people use are only observed, unless a rate override
     /// names the crawler ([`with_rate_override`](Self::with_rate_override)). Even this override

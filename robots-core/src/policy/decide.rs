@@ -48,10 +48,11 @@ impl Policy {
 
     /// Decides on a request.
     ///
-    /// 1. Groups that name an agent apply to it for every method. If no group names the agent, the
-    ///    groups for `*` apply if [`Policy::holds_to_star`] is true and the method is either
-    ///    configured ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods))
-    ///    or not in IANA's registry. If no group applies, the request passes unchecked.
+    /// 1. Groups that name an agent apply to the agent for every method. If no group names the
+    ///    agent, the groups for `*` apply if [`Policy::holds_to_star`] is true and the method is
+    ///    either configured
+    ///    ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods)) or not in
+    ///    IANA's registry. If no group applies, the request passes unchecked.
     /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
     ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
     /// 3. An allowed request passes. For a disallowed request, the last override that applies
@@ -171,8 +172,8 @@ impl Policy {
     }
 
     /// Returns the override that decided on a disallowed request. `pattern` is the pattern of the
-    /// rule that disallowed it, `reason` the reason of the decision, and `now` its time. `None` if
-    /// no override decided, but for example the mode of the policy.
+    /// disallowing rule, `reason` the reason of the decision, and `now` the time of the decision.
+    /// `None` if no override decided, for example if the mode of the policy did.
     #[doc(hidden)]
     pub fn override_for(
         &self,
@@ -207,8 +208,8 @@ impl Policy {
         modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
     }
 
-    /// Returns the rate overrides that are for search engines but name none of them. Such an
-    /// override cannot limit the engines that people use, because each of those must be named.
+    /// Returns the rate overrides for search engines that name no search engine. These overrides
+    /// cannot limit the engines that people use, because an override must name such an engine.
     #[doc(hidden)]
     pub fn rate_overrides_for_unnamed_engines(&self) -> impl Iterator<Item = &Override<RateMode>> {
         self.rate.overrides.iter().filter(|over| over.mode != RateMode::Off && over.is_for_unnamed_engines())

@@ -107,7 +107,7 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 /// The properties of a request that select its bucket: the crawler's token and the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateKey<'a> {
-    /// Product token of the crawler; `None` for names that the client may have made up. All such
+    /// Product token of the crawler; `None` for names that the client may have made up. All made-up
     /// names share one key, so that a client cannot get more requests by sending more names.
     pub token: Option<&'a ProductToken>,
     /// Sender of the request, as far as it is known.

@@ -1,9 +1,9 @@
 //! The target of a request, in all forms that an upstream server may derive from it.
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
-//! section 2.2.2, requires. If servers may interpret the *path* in other ways, the target has
-//! further [`forms`](super::PathForm), which are compared with the rules as well. The query is the
-//! same in all forms.
+//! section 2.2.2, requires. If servers may interpret the *path* in other ways, the target also has
+//! other [forms](super::PathForm), which are compared with the rules, too. The query is the same in
+//! all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
 //! of 8 KiB can have 577 forms, which take four milliseconds to compute. A request without an
@@ -204,8 +204,8 @@ fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// Returns the paths that servers may find in a target that does not begin with `/`: the usual
-/// path, and the others. Some of them may be equal.
+/// Returns the paths that servers may find in a target that does not begin with `/`: first the
+/// usual path, and then other paths. Some of these paths may be equal.
 ///
 /// A URL has one path, but servers may disagree on the end of its authority. A proxy may have built
 /// the URL from a `Host` field that contains a `?` or `#`. Browsers treat `\` as `/` and accept any

@@ -63,8 +63,8 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
-        // The order of the two steps makes a difference only if both change something, because
-        // neither creates segments that the other would change.
+        // The order of the two steps makes a difference only if both steps change something,
+        // because no step creates segments that the other step would change.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
@@ -310,7 +310,7 @@ keyword_enum! {
         /// `%uXXXX` decoded to the character with that code point.
         Unicode = "unicode",
         /// The path after the authority, for a path that begins with `//`. For a target that is not
-        /// a path, another path that servers may find in it.
+        /// a path: another path that servers may find in the target.
         Authority = "authority",
     }
 }

@@ -82,9 +82,9 @@ impl RobotsTxt {
 
     /// Compiles the document for matching. A name may stand for additional tokens.
     ///
-    /// `stands_for` is called once for each name other than `*`. The function returns the further
-    /// tokens: for example, a registry of crawlers can make `User-agent: Googlebot 2.1` a group for
-    /// `Googlebot`. [`Reading::Reference`] does not call it.
+    /// `stands_for` is called once for each name other than `*`. The function returns the
+    /// additional tokens: for example, a registry of crawlers can make `User-agent: Googlebot 2.1`
+    /// a group for `Googlebot`. With [`Reading::Reference`], the function is not called.
     pub fn compile_with(&self, reading: Reading, mut stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         self.compiled(reading, &mut stands_for)
     }
@@ -204,7 +204,7 @@ impl<'r> Selection<'r> {
         self.section.map(|section| section.number)
     }
 
-    /// Reports whether the selected groups are those of `*`.
+    /// Reports whether the groups of `*` are selected.
     pub const fn is_star(&self) -> bool {
         self.star
     }

@@ -58,7 +58,8 @@ struct SectionUsage {
     /// Usage lines, longest path first: their indexes in `UsageLines::lines`, and their line
     /// numbers.
     lines: Vec<(u32, usize)>,
-    /// Licences of the groups; `None` if the groups have none, so that those of the site apply.
+    /// Licences of the groups; `None` if the groups have no licences, so that the licences of the
+    /// site apply.
     licenses: Option<Vec<Box<str>>>,
 }
 
@@ -76,7 +77,7 @@ const MAX_LINES: usize = 1000;
 /// file reaches, no preference is derived from any.
 const MAX_OF_SECTIONS: usize = 1 << 20;
 
-/// Maximum number of licences of one crawler; further ones are ignored.
+/// Maximum number of licences of one crawler; more licences are ignored.
 const MAX_LICENSES: usize = 8;
 
 /// Cost of comparing a path with a pattern without wildcards, in compared bytes.
@@ -164,9 +165,9 @@ impl RuleSet {
         })
     }
 
-    /// Returns the usage preferences that all crawlers have in common: those of every group that
-    /// may fetch the path. `None` if two of these groups differ. Also `None` if the file has no
-    /// group for `*`, because it then states nothing for crawlers that no group names.
+    /// Returns the usage preferences that all crawlers have in common. All groups that may fetch
+    /// the path are compared; `None` if two of them differ. Also `None` if the file has no group
+    /// for `*`, because it then states nothing for crawlers that no group names.
     pub fn unanimous_usage(&self, path: &RequestPath<'_>) -> Option<UsagePreferences> {
         let usage = self.usage.as_ref().filter(|_| self.has_star())?;
         let (work, mut agreed) = (&mut MatchBudget::new(), None);
@@ -409,8 +410,7 @@ mod tests {
             (format!("{star}User-agent: a\nDisallow:\n"), "/", None),
             (format!("{star}User-agent: a\nContent-Usage: train-ai=n, x=y\nAllow: /\n"), "/", None),
             (format!("{star}User-agent: a\nContent-Usage: / train-ai=n\nAllow: /\n"), "/x", Some("train-ai=n")),
-            // Crawlers that no group names may fetch everything, and the file states nothing for
-            // them.
+            // The file states nothing for crawlers that no group names, which may fetch everything.
             (String::from("User-agent: a\nContent-Usage: train-ai=n\nAllow: /\n"), "/", None),
             (String::from("Content-Usage: train-ai=n\nUser-agent: *\nAllow: /\n"), "/", None),
         ] {

@@ -111,8 +111,7 @@ impl RobotsTxtBuilder {
     }
 
     /// Adds the time that the crawlers of the group must wait between two requests, in seconds with
-    /// an optional fraction. Not every crawler obeys such delays; `crawl_delay` in the registry
-    /// tells which crawlers do.
+    /// an optional fraction. Not every crawler obeys delays: see `crawl_delay` in the registry.
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {

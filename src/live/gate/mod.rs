@@ -16,9 +16,9 @@
 //! 5. A refused version is pending, with the reasons, and the live version stays live. An operator
 //!    accepts a pending version by its hash, and so never accepts another version by mistake.
 //!
-//! A process may share its sites with other processes. If only the others have accepted versions,
-//! it has nothing to compare its first version with. The gate can then hold this version until
-//! someone accepts it ([`Gate::allow_first_versions`]).
+//! A process may share its sites with other processes. If only the other processes have accepted
+//! versions, this process has nothing to compare its first version with. The gate can then hold the
+//! first version until someone accepts it ([`Gate::allow_first_versions`]).
 //!
 //! A baseline, for example the version in version control, takes the place of the version that was
 //! accepted last.
@@ -157,8 +157,8 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // The site's own part is compared separately. If it loses all its rules, the whole
-                // file still has the rules of the appended parts.
+                // The site's own part is compared separately: if the own part loses all its rules,
+                // the whole file still has the rules of the appended parts.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);
@@ -242,7 +242,7 @@ impl Gate {
     }
 
     /// Refuses a version that does not meet these expectations. Default: no expectations. A second
-    /// call replaces those of the first.
+    /// call replaces the expectations.
     pub fn expectations(self, expectations: Expectations) -> Self {
         Self { expectations: Some(expectations), ..self }
     }

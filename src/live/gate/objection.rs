@@ -273,8 +273,8 @@ impl fmt::Debug for WatchedPages {
     }
 }
 
-/// A version that does not go live until it is accepted, with the reasons. The gate refused it, or
-/// it was rolled back. Cheap to clone.
+/// A version that does not go live until it is accepted, with the reasons: the gate refused the
+/// version, or the version was rolled back. Cheap to clone.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {

@@ -109,8 +109,9 @@ impl FolderLock {
         Ok(problem)
     }
 
-    /// Returns a guard that must be held while writing. `None` if the lock was handed over or if
-    /// every handle was dropped. Nothing may be written then, and failed writes are not retried.
+    /// Returns a guard that must be held while writing. `None` if the lock was handed over, or if
+    /// every handle was dropped. In both cases, nothing may be written, and failed writes are not
+    /// retried.
     pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
         let held = self.read();
         (!matches!(*held, LockState::Released)).then_some(held)

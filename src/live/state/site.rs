@@ -336,8 +336,8 @@ impl SiteStore {
         Ok(())
     }
 
-    /// Appends entries to the history on disk, and returns how many were added. If the file is too
-    /// large, it is rewritten with only its last entries.
+    /// Appends entries to the history on disk, and returns the number of added entries. If the file
+    /// is too large, rewrites it with only its last entries.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_BYTES);

@@ -48,7 +48,7 @@ struct StateRoot {
     /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
     hold: Arc<LockHold>,
-    /// The open sites, by folder. If a site is opened again, it finds its changes that are not
+    /// The open sites, by folder. A site that is opened again finds here its changes that are not
     /// written yet.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
@@ -241,9 +241,9 @@ impl StateDir {
     }
 
     /// Registers a callback that is called when a problem of the directory, or of a site in it,
-    /// begins or ends. It is not called for problems that have already begun; see
-    /// [`StateDir::problems`]. The callback runs on the writing thread, so it delays the next
-    /// write. It must neither use a kill switch nor call [`StateDir::flush`]. Its panics are
+    /// begins or ends. The callback is not called for problems that have already begun; see
+    /// [`StateDir::problems`]. The callback runs on the writing thread and delays the next write.
+    /// It must neither use a kill switch nor call [`StateDir::flush`]. Panics of the callback are
     /// caught.
     pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
@@ -277,7 +277,7 @@ impl StateDir {
     }
 
     /// Reports whether the last attempt to write to the folder or to the part of a site succeeded.
-    /// [`StateDir::open`], every write and [`StateDir::probe`] are such attempts. A problem that
+    /// [`StateDir::open`], every write and [`StateDir::probe`] attempt to write. A problem that
     /// concerns a site is in the site's
     /// [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn is_writable(&self) -> bool {

@@ -176,7 +176,7 @@ impl DirectoryState {
     pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, Rejection> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
         // If a listener panics, the sites that are already open are kept, and the next scan opens
-        // the others.
+        // the remaining sites.
         let mut record = self.scan.lock();
         let listing = match list(path, fallback) {
             Ok(listing) => listing,

@@ -35,9 +35,10 @@ const MAX_ADDRESSES: usize = 16_384;
 /// The results of checking signatures. One check takes about 50 µs.
 ///
 /// A stored result applies to a request with the same lines of `Signature`, `Signature-Input` and
-/// `Signature-Agent`, and with the same values for all covered components. It applies as long as
-/// the signature is valid and the keys of its directory do not change. If a signature is replayed
-/// for another site or path, the values of covered components differ, so the result does not apply.
+/// `Signature-Agent`, and with the same values for all covered components. The result applies as
+/// long as the signature is valid and the keys of its directory do not change. If a signature is
+/// replayed for another site or path, the values of covered components differ, so the result does
+/// not apply.
 #[derive(Debug)]
 pub(super) struct SignatureResults {
     /// What a signature must cover, so that it can verify who sent the request.

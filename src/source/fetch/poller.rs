@@ -131,7 +131,7 @@ impl PollTask {
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
             // The confirmed version may not be live, because it was rolled back or the gate holds
-            // it. So it is passed to the site, which decides.
+            // it. So the version is passed to the site, which decides.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),

@@ -69,8 +69,8 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
 }
 
 /// Connects to one of the addresses of a URL's host. Returns the connection and the address.
-/// `led_from` is the address of the server whose response contained the URL, if any; addresses that
-/// such a server must not redirect to are skipped. Each address gets an equal share of the time
+/// `led_from` is the address of the server whose response contained the URL, if any. Addresses that
+/// this server must not redirect to are skipped. Each address gets an equal share of the time
 /// `within`. The caller limits the total time.
 pub(super) async fn dial(
     url: &FetchUrl,

@@ -6,7 +6,7 @@
 //! file systems.
 //!
 //! The result of a read is published 20 ms later, unless an event reports a write in the meantime.
-//! Workers do not sleep for that time; the [`Debounce`] of the file stores when it ends. Many
+//! Workers do not sleep during these 20 ms; the [`Debounce`] of the file stores their end. Many
 //! events for a file only change its `Debounce`, so they need no more memory than one event.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};

@@ -216,7 +216,7 @@ impl Diff {
 }
 
 impl Effect {
-    /// Maximum number of changes in one [`Effect`]; further changes are only counted.
+    /// Maximum number of changes in one [`Effect`]. All other changes are only counted.
     pub const MAX_CHANGES: usize = 100;
 
     /// Returns the sort key; the worst effect has the lowest key. Search engines come first, then
@@ -344,7 +344,7 @@ impl Pair {
     }
 }
 
-/// Maximum number of effects that the summary describes; further effects are only counted.
+/// Maximum number of effects that the summary describes. All other effects are only counted.
 const SHOWN: usize = 2;
 
 /// Formats the worst changes and the number of the other changes: `"/" is disallowed for

@@ -69,9 +69,9 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the signatures of Web Bot Auth in a request, at most two. A signature that needs no
-    /// key, because the request alone refutes it or leaves it undecided, is returned as its
-    /// outcome.
+    /// Returns the signatures of Web Bot Auth in a request, at most two. If the request alone
+    /// refutes a signature or leaves it undecided, no key is needed, and the outcome of the
+    /// signature is returned.
     ///
     /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
     /// signatures with another `tag`.

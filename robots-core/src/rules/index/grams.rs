@@ -26,8 +26,8 @@ const REMEMBERED: usize = 32;
 /// Wildcards stored by gram.
 #[derive(Debug)]
 pub(super) struct Grams {
-    /// A filter with one bit for each hash of a gram. The bit is 0 for most grams of a path; such a
-    /// gram needs no further lookup.
+    /// A filter with one bit for each hash of a gram. The bit is 0 for most grams of a path, so
+    /// these grams need no lookup.
     filter: Box<[u64]>,
     filter_shift: u32,
     /// The start of each hash in `filed`, and the end of the last one.

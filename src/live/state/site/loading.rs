@@ -13,7 +13,8 @@ use crate::live::{
     WasLive,
 };
 
-/// If an entry is ahead of the clock by more than this, a clock error is reported.
+/// Maximum time by which an entry may be ahead of the clock. If the time is longer, a clock error
+/// is reported.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
 /// Replaces the loaded versions with newer versions that another handle of the site has not written
@@ -171,8 +172,8 @@ impl SiteStore {
         history
     }
 
-    /// Reads the bytes of a version. Returns the version if they match its hash; otherwise, reports
-    /// the damage as a problem.
+    /// Reads the bytes of a version. Returns the version if the bytes match its hash. Otherwise,
+    /// reports the damage as a problem.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
         let bytes = self.whole(self.disk.read(&path))?;

@@ -255,7 +255,7 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
         let many_wait = || resolved.verifier.status().waiting_names > 200 || questions() > begun + 200;
         until("claims that wait", || many_wait().then_some(()));
         until("questions about them", || (questions() > begun + 2).then_some(()));
-        // The queue is full, but the new address gets a place in it with its first request.
+        // The queue is full, but the new address gets a place in the queue with its first request.
         let first = resolved.at_once(NEW);
         let before = questions();
         let verified = (first == undecided(UndecidedReason::Pending)).then(|| resolved.rdns(NEW));
