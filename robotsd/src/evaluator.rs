@@ -202,9 +202,9 @@ impl Evaluator {
         FileKind::unreadable(self.robots()).is_some() || self.findings(&OF_OTHER_FILES).next().is_some()
     }
 
-    /// Returns the findings about lines that the file `old` does not contain, and that crawlers
-    /// ignore or read differently than a person would. A comparison of the effects does not show
-    /// such lines.
+    /// Returns the findings about new lines (lines that the file `old` does not contain) that
+    /// crawlers ignore, or read differently than a person would. A comparison of the effects does
+    /// not show such lines.
     pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
         let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
         let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();
@@ -238,8 +238,8 @@ impl Evaluator {
     }
 }
 
-/// The registry, the policy and the checks of a site. `Default` returns those of a config without
-/// such settings.
+/// The registry, the policy and the checks of a site. `Default` returns the settings of a site
+/// whose config sets nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct EvaluatorSettings {
     pub(crate) registry: Arc<Registry>,

@@ -66,7 +66,7 @@ pub(crate) struct StatusReport {
     pub(crate) state_writable: Option<bool>,
     /// Threads that have stopped making progress.
     pub(crate) stalled: Vec<String>,
-    /// Problems that concern all sites, such as those with the state directory or with
+    /// Problems that concern all sites, such as problems with the state directory or with
     /// certificates.
     pub(crate) problems: Vec<String>,
     /// Whether sites exist but the client may see none of them. `robotsd status` treats this as a
@@ -78,9 +78,9 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Describes how crawlers may get the pending version although it is held. While robotsd does
-    /// not answer, a proxy that asks it for decisions serves its own file. `None` if no version is
-    /// pending, or if no proxy asks robotsd.
+    /// Describes how crawlers may get the pending version although the gate holds it. A proxy that
+    /// asks robotsd for decisions serves its own file while robotsd does not answer. `None` if no
+    /// version is pending, or if no proxy asks robotsd.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -92,7 +92,7 @@ impl StatusReport {
     }
 }
 
-/// A step that the operator should take, with the command for it if there is one.
+/// A step that the operator should take, with a command that does it, if there is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
     pub(crate) what: String,
@@ -297,7 +297,8 @@ pub(crate) struct ListReport {
     pub(crate) prefixes: usize,
     /// Creation time, as given in the list.
     pub(crate) created: Option<String>,
-    /// Time of the last response that confirmed the list; `age_seconds` is the time since then.
+    /// Time of the last response that confirmed the list; `age_seconds` is the time since that
+    /// response.
     pub(crate) confirmed: Option<String>,
     pub(crate) age_seconds: Option<u64>,
     /// Why the last fetch failed.

@@ -25,8 +25,8 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Returns the protocol that was negotiated in the TLS handshake; `None` if there is none, or
-    /// if the socket does not use TLS.
+    /// Returns the protocol that was negotiated in the TLS handshake; `None` if no protocol was
+    /// negotiated, or if the socket does not use TLS.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),

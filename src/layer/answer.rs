@@ -22,8 +22,8 @@ pub struct Answer {
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records).
     pub record: Option<Box<Record>>,
     /// Fields that the response to a forwarded request gets ([`Signals`](crate::layer::Signals)).
-    /// The layer's service adds them. If you do not use the service, take them before you call
-    /// [`Answer::respond`], and add them to the response.
+    /// The layer's service adds these fields. If you do not use the service, take the fields before
+    /// you call [`Answer::respond`], and add them to the response.
     pub response_fields: Option<Box<ResponseFields>>,
     /// Whether the record is also added to the request's extensions if the request passes
     /// unchanged.

@@ -44,19 +44,18 @@ impl RobotsLayer {
     ///   warning for the first request that no outer layer has judged
     ///   ([`Status::nested_only`](crate::live::Status::nested_only)).
     /// - The layer must also wrap the app's final fallback; otherwise requests for `/robots.txt`
-    ///   get 404. A fallback that is set after the layer is not wrapped, whether by
-    ///   `Router::fallback` or by merging a router that has one. So add the layer last, after
-    ///   `merge`, `nest` and fallbacks. If it must be added earlier, merge
-    ///   [`RobotsLayer::robots_txt_route`].
+    ///   get 404. The layer does not wrap a fallback that is set later, with `Router::fallback` or
+    ///   by merging a router that has a fallback. So add the layer last, after `merge`, `nest` and
+    ///   fallbacks. If you must add the layer earlier, merge [`RobotsLayer::robots_txt_route`].
     /// - The client's address is that of the connection, `ConnectInfo<SocketAddr>`, if the app is
     ///   served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a proxy,
     ///   [`RobotsLayer::forwarded_for`] finds the client's address. [`RobotsLayer::address_from`]
     ///   replaces `ConnectInfo`.
     /// - If several layers serve the same [`LiveRobots`](crate::live::LiveRobots), use clones of
     ///   one layer. The outermost layer then judges a request, and observers are notified of its
-    ///   decision only once. An inner layer judges the request again in three cases: it has other
-    ///   observers; the method, target or `User-Agent` has changed between the layers; or the
-    ///   request is exempt or passes because it seems to be sent by a person.
+    ///   decision only once. An inner layer judges the request again in three cases: the layer has
+    ///   other observers; the method, target or `User-Agent` has changed between the layers; or the
+    ///   request is exempt, or seems to be sent by a person.
     /// - If another layer rewrites the target before the robots layer, the rewritten target is
     ///   judged. To judge the original target, put the robots layer outside that other layer, or
     ///   set [`RobotsLayer::target_from`], which takes precedence.
@@ -135,8 +134,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// # let _: axum::Router = axum::Router::new().route("/", axum::routing::get(page));
 /// ```
 ///
-/// If the content of a page depends on the agent, send `Vary: User-Agent` with it. Otherwise a
-/// cache may send the page for one agent to another agent.
+/// If the content of a page depends on the agent, send `Vary: User-Agent` with the page. Otherwise,
+/// a cache may send one agent's page to another agent.
 #[derive(Clone, Debug)]
 pub struct CrawlerRequest(pub Record);
 

@@ -32,8 +32,8 @@ use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
 
-/// `Ok` is the answer to a request. `Err` is a rate-limited request that the caller must count in
-/// its store before it can be answered.
+/// `Ok` is the answer to a request. `Err` is a rate-limited request: the caller must count the
+/// request in the store before answering it.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
 /// A request that a store must count, with the data to answer it after the store has replied.
@@ -283,7 +283,7 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
-    /// Decides about the request. If it has a rate limit, also counts it.
+    /// Decides about the request. If the request has a rate limit, also counts it.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -361,8 +361,8 @@ impl<'j> JudgedRequest<'j> {
 
     /// Returns the decision of the policy, based on the verdict of the rules.
     fn decide(&self) -> Decision<'j> {
-        // The address is computed only once. The policy may ask for it twice, because it also
-        // computes the action under another mode.
+        // The address is computed only once. The policy may use the address twice, because the
+        // policy also computes the action under another mode.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);
@@ -378,7 +378,7 @@ impl<'j> JudgedRequest<'j> {
     /// if the request has no rate limit.
     ///
     /// The key depends on the identity. A verified crawler has its own bucket, so that clients that
-    /// spoof its name cannot use up its requests; see [`rate`](crate::rate).
+    /// spoof the crawler's name cannot use up its requests; see [`rate`](crate::rate).
     fn bucket(&self, decision: &Decision<'_>) -> Option<(RateKey<'j>, Quota, RateMode)> {
         let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;

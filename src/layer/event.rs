@@ -81,8 +81,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Marks a refusal in its extensions, if the application may replace it by the response of another
-/// server. The status of that response is not known yet, so the event contains no status.
+/// Extension of a refusal that the application may replace with the response of another server. The
+/// status of that response is not known yet, so the event contains no status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::HeaderValue;
 use http::header::{FORWARDED, HeaderMap, HeaderName};
 
-/// The path of a request from its client, as far as trusted proxies report it.
+/// The part of a request's way from the client that trusted proxies report.
 #[derive(Debug)]
 pub struct ForwardedWay {
     /// The addresses from the peer to the client; never empty. The client is the first address that
@@ -56,7 +56,8 @@ fn way_back(
 ) -> (Vec<SocketAddr>, Option<Hop>) {
     let mut way = vec![peer];
     let mut last = None;
-    // Parsing ends at an invalid entry, because that entry and those on its left may be forged.
+    // Parsing ends at an invalid entry, because this entry and the entries on its left may be
+    // forged.
     for hop in hops.map_while(|hop| hop).take(MAX_HOPS) {
         let is_trusted = trusts(hop.address.ip());
         way.push(hop.address);

@@ -1,7 +1,7 @@
 //! gRPC responses that this crate sends instead of the application. Their head contains the gRPC
 //! status, and there is no body ("Trailers-Only" in the specification).
 //!
-//! A gRPC client expects such a response instead of an HTTP error page. The client would report a
+//! A gRPC client expects a gRPC status instead of an HTTP error page. The client would report a
 //! `403` page as an unknown error, and a `502` page as an error after which it must not retry the
 //! call.
 
@@ -54,7 +54,7 @@ impl GrpcCode {
 impl OriginalRequest<'_> {
     /// Reports whether the content type is that of a gRPC call: `application/grpc`, alone or with a
     /// message format, such as `application/grpc+proto`. Any client can send this content type, so
-    /// [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) checks further conditions.
+    /// [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) checks more conditions.
     ///
     /// gRPC-Web, for browsers, is another protocol with other content types. Its clients convert
     /// the HTTP status to a gRPC status: 403 to `PERMISSION_DENIED` and 429 to

@@ -33,7 +33,7 @@ pub struct RobotsLayer {
 
 impl RobotsLayer {
     /// Creates a layer for one site ([`LiveRobots`](crate::live::LiveRobots)), or for several sites
-    /// ([`Sites`](crate::source::Sites)). The host of the request selects one of them.
+    /// ([`Sites`](crate::source::Sites)). The host of the request selects a site.
     ///
     /// The layer judges the target of the request as the layer receives it. In a nested axum
     /// router, the target lacks the prefix of the router, so the rules do not match and disallowed
@@ -66,8 +66,8 @@ impl RobotsLayer {
     }
 
     /// Sets a function that finds the target as the client sent it. This function is needed if an
-    /// outer service rewrites targets. Without such a function, or if it returns `None`, the target
-    /// is [`Request::uri`](http::Request::uri). If the function panics, the request passes, and
+    /// outer service rewrites targets. If the function is not set or returns `None`, the target is
+    /// [`Request::uri`](http::Request::uri). If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
@@ -177,8 +177,8 @@ impl RobotsLayer {
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
-    /// Any client can send such a field. Therefore store it in the extensions only if the request
-    /// comes from a proxy that always sets or removes the field.
+    /// Any client can send a field with a `User-Agent`. Therefore, store the field in the
+    /// extensions only if the request comes from a proxy that always sets or removes the field.
     pub fn agent_from(
         self,
         agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
@@ -334,8 +334,8 @@ impl RobotsLayer {
     /// If the status of the response is 200, as after `Response::new(page)`, it is changed to 403,
     /// because crawlers would otherwise treat the refusal as the page. Any other status is kept.
     /// The status of a pair is always kept. The function is not called for a request that exceeds
-    /// its crawl delay, because such a request always gets 429 ([`Event::limited`]). If this method
-    /// is called again, the new function replaces the previous one.
+    /// its crawl delay, which always gets 429 ([`Event::limited`]). A second call replaces the
+    /// function.
     ///
     /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and its
     /// response is sent unchanged. A gRPC client does not understand an HTML page; use

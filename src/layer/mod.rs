@@ -40,26 +40,26 @@
 //!
 //! A request is judged by the agent that its `User-Agent` *claims*. This claim can be checked by a
 //! `Verifier` (feature `verify`, `RobotsLayer::verifier`) or by a function of the application
-//! ([`RobotsLayer::identity_from`]). Without such a check, false claims are not detected.
+//! ([`RobotsLayer::identity_from`]). Without a check, false claims are not detected.
 //!
 //! Put the layer outside caches, and outside every layer that rewrites paths or methods, because it
-//! must judge the request as the client sent it. If the layer must be inside such a layer, set
-//! [`RobotsLayer::target_from`] to find the original target. A concurrency limit inside the layer
-//! also delays `/robots.txt`, because the layer is ready only when the inner service is ready. A
-//! limit that sheds load does not delay it.
+//! must judge the request as the client sent it. If the robots layer must be inside a layer that
+//! rewrites, set [`RobotsLayer::target_from`] to find the original target. A concurrency limit
+//! inside the robots layer also delays `/robots.txt`, because the robots layer is ready only when
+//! the inner service is ready. A limit that sheds load does not delay `/robots.txt`.
 //!
 //! # In axum
 //!
 //! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. This layer judges the
 //! whole target, although a nested router strips its prefix from the target. Even if a request
-//! passes several such layers for one site, it is judged only once. A [`RobotsLayer::new`] in a
-//! nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so the rules do not match
-//! and disallowed crawlers pass.
+//! passes several layers of this kind for one site, the request is judged only once. A
+//! [`RobotsLayer::new`] in a nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so
+//! the rules do not match and disallowed crawlers pass.
 //!
 //! Add the layer to the outermost router with `Router::layer`, after all routes, `merge`, `nest`
-//! and the fallback. The layer does not wrap routes that are added later. If it does not wrap the
-//! fallback, it does not answer `/robots.txt`. A `route_layer` does not receive requests for
-//! `/robots.txt`, because no route matches them. `RobotsLayer::for_axum08` also works in a
+//! and the fallback. The layer does not wrap routes that are added later. If the layer does not
+//! wrap the fallback, it does not answer `/robots.txt`. A `route_layer` does not receive requests
+//! for `/robots.txt`, because no route matches them. `RobotsLayer::for_axum08` also works in a
 //! `ServiceBuilder` within an axum app. `docs/src/howto/library.md` describes all cases, and the
 //! order of this layer and other layers.
 //!

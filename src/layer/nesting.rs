@@ -10,9 +10,9 @@
 //! routers store the whole target in a type of axum, so code that reads the target depends on axum.
 //! The public signatures here do not use types of axum.
 //!
-//! The plain layer does not use the stored target, because it must not judge requests differently
-//! if another crate enables the feature. The plain layer only counts the requests that it judges by
-//! a stripped target, and logs the first of these requests. The axum layer counts and logs requests
+//! The plain layer ignores the stored target: if another crate enables the feature, the verdicts of
+//! the plain layer must not change. The plain layer only counts the requests that it judges by a
+//! stripped target, and logs the first of these requests. The axum layer counts and logs requests
 //! that only a layer in a nested router judges, because such a layer does not receive requests for
 //! `/robots.txt`.
 
@@ -81,9 +81,10 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
 /// decision, the site, and everything that the decision depends on. The type is private, so
 /// applications cannot create marks.
 ///
-/// If a service between two layers changes what the decision depends on, the inner layer judges the
-/// request again. The inner layer also judges again if the decision depends on an address or a
-/// cookie, because each layer may find addresses and cookies in its own way.
+/// If a service between two layers changes the method, the target or the `User-Agent` of a request,
+/// the inner layer judges the request again. The inner layer also judges again if the decision
+/// depends on an address or a cookie, because each layer may find addresses and cookies in its own
+/// way.
 #[derive(Clone)]
 pub(super) struct OuterDecision {
     decision: (Action, Reason),

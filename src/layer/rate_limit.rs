@@ -33,8 +33,7 @@ pub struct RateLimitedRequest {
     pub interval: Duration,
     /// Number of requests that pass at once after a pause.
     pub burst: NonZeroU32,
-    /// How a request that exceeds its crawl delay is handled. If it is only recorded, it does not
-    /// have to wait.
+    /// How a request that exceeds its crawl delay is handled: refused, or only recorded.
     pub mode: RateMode,
 }
 

@@ -51,7 +51,7 @@ const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-p
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 /// A value that can be the response to a refused request: a `Response<Bytes>`, axum's `Html`, or a
-/// pair of a status and one of these. See
+/// pair of a status and a `Response<Bytes>` or `Html`. See
 /// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with). The trait is sealed: other crates
 /// cannot implement it.
 #[diagnostic::on_unimplemented(
@@ -444,8 +444,8 @@ fn push_number(out: &mut String, number: usize) {
     out.push(char::from(b'0' + (number % 10) as u8));
 }
 
-/// Appends a string and replaces its control characters, because they could forge lines of the
-/// response or control a terminal.
+/// Appends a string, and replaces control characters, which could forge lines of the response or
+/// control a terminal.
 fn push_printable(out: &mut String, text: &str) {
     // The loop has no early exit, so that the compiler can vectorise it.
     if text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~')) {

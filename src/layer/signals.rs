@@ -64,7 +64,7 @@ pub enum UsageField {
     /// None. This is the default.
     #[default]
     Off,
-    /// Responses for a path about which all groups that may fetch it say the same.
+    /// Responses for a path, if all groups that may fetch the path have the same preferences.
     Unanimous,
     /// All responses, each with the preferences for its client. They get `Vary: User-Agent`, so a
     /// cache stores a copy for each `User-Agent`.
@@ -194,7 +194,7 @@ impl Signals {
     }
 
     /// Returns the fields of the response to a request; `None` if the response gets none. `agents`
-    /// are those that the `User-Agent` names, because caches select by that field.
+    /// are the agents that the `User-Agent` names, because caches select by this field.
     pub(super) fn response_fields(
         &self,
         live: &LiveRobots,

@@ -59,11 +59,11 @@ impl RobotsLayer {
 /// A layer that waits for the reverse DNS names of an address, so that even the first request from
 /// the address can be verified. Creates [`Verify`] services.
 ///
-/// A [`RobotsLayer`] does not wait. Until the names of an address are known, requests from it are
-/// `undecided` and are handled as without a `Verifier`. If the policy has exceptions only for
-/// verified crawlers, or refuses impostors, put this layer outside the `RobotsLayer`. A request
-/// then waits for at most 250 ms. A request waits only if it claims to be from a crawler that is
-/// verified by reverse DNS names, and its address was not looked up yet.
+/// A [`RobotsLayer`] does not wait. Until the reverse DNS names of an address are known, requests
+/// from this address are `undecided` and are handled as without a `Verifier`. If the policy has
+/// exceptions only for verified crawlers, or refuses impostors, put this layer outside the
+/// `RobotsLayer`. A request then waits for at most 250 ms. A request waits only if it claims to be
+/// from a crawler that is verified by reverse DNS names, and its address was not looked up yet.
 ///
 /// This layer needs Tokio's timer.
 ///
@@ -85,7 +85,7 @@ pub struct VerifyLayer {
     pub(super) wait: Option<EvidenceWait>,
 }
 
-/// Where the evidence comes from, and how long a request waits for it.
+/// The source of the evidence, and the time that a request waits for evidence.
 #[derive(Clone)]
 pub(super) struct EvidenceWait {
     enforcer: Arc<Enforcer>,
@@ -105,14 +105,14 @@ impl VerifyLayer {
     /// Maximum time that a request waits.
     pub const MAX_WAIT: Duration = Duration::from_millis(250);
 
-    /// Creates a layer that waits for evidence from the [`Verifier`] of `layer`, for at most
-    /// `wait`, which is limited to [`VerifyLayer::MAX_WAIT`]. Requests do not wait if `wait` is
-    /// zero, or if `layer` has no `Verifier`.
+    /// Creates a layer that waits for evidence from the [`Verifier`] of `layer`. A request waits
+    /// for at most `wait`, and never longer than [`VerifyLayer::MAX_WAIT`]. Requests do not wait if
+    /// `wait` is zero, or if `layer` has no `Verifier`.
     ///
-    /// Both `VerifyLayer` and `RobotsLayer` look up the agents of a request, so
-    /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count it once, create the
-    /// `VerifyLayer` from a layer with counters, and serve requests with another layer without
-    /// counters.
+    /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request, so
+    /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
+    /// create the `VerifyLayer` from a layer with counters, and serve requests with another layer
+    /// without counters.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::MAX_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();

@@ -6,8 +6,8 @@
 //!
 //! The hash of a header selects a slot. The slot holds the first and the last header that selected
 //! it, so clients cannot grow the cache beyond its limit. The first header is never replaced, so it
-//! can be read without updating a reference count. The last header may be replaced by another
-//! thread while it is being read, so the reader holds a guard that keeps it alive.
+//! can be read without updating a reference count. Another thread may replace the last header while
+//! it is being read, so the reader holds a guard that keeps the header alive.
 //!
 //! Most sites see few headers. A cache therefore starts small and grows when headers replace each
 //! other too often. The additional slots of all caches of a

@@ -91,7 +91,7 @@ impl CompileCache {
         find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }
 
-    /// Returns the compiled version; compiles it unless a site already holds it.
+    /// Returns the compiled version. Compiles it unless a site already holds it.
     pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
         let options = settings.options();
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {

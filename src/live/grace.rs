@@ -77,7 +77,7 @@ impl GracePeriod {
         self.running = Some(grace.into());
     }
 
-    /// Counts those of the `rules` that are only observed, and stores the count.
+    /// Counts how many of the `rules` are only observed, and stores the count.
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
         self.young = Arc::new(YoungRules { count, ..YoungRules::default() });

@@ -41,8 +41,8 @@ pub struct LiveRobots {
     pub(crate) site: Arc<Site>,
 }
 
-/// Identifies a site. The weak reference does not keep the site alive, but keeps its memory
-/// allocated, so no other site can get the same address and thus the same identity.
+/// Identifies a site. The weak reference does not keep the site alive, but keeps the site's memory
+/// allocated. So no other site can get the same address, and thus the same identity.
 #[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
@@ -444,9 +444,9 @@ pub struct Status {
     /// Number of panics in callbacks that run after a request is decided: in observers, or in the
     /// application's own function for refusals. Such a panic does not change the decision.
     pub callback_faults: u64,
-    /// Number of crawler requests whose target lacked the prefix of a nested axum router, if a
-    /// group applies to the crawler. A `RobotsLayer::new` in such a router sees `/drafts/` if the
-    /// client requested `/blog/drafts/`, so rules for `/blog/drafts/` do not match. Use
+    /// Number of requests of crawlers with a group, in which a nested axum router had removed a
+    /// prefix from the target. A `RobotsLayer::new` in such a router sees `/drafts/` if the client
+    /// requested `/blog/drafts/`, so rules for `/blog/drafts/` do not match. Use
     /// `RobotsLayer::for_axum08` in nested routers. Always 0 without the feature `axum08`, which
     /// detects such requests.
     pub stripped_targets: u64,
@@ -458,8 +458,8 @@ pub struct Status {
     /// to the crawler. Put the layer on the outermost router (`docs/src/howto/library.md`).
     pub nested_only: u64,
     /// Number of requests that claimed to be from a crawler and were not checked, although the
-    /// policy depends on the result. This is the case if the policy tags or refuses impostors, or
-    /// if one of its overrides or exemptions is only for a verified identity. A request is not
+    /// policy depends on the result. The policy depends on the result if it tags or refuses
+    /// impostors, or if an override or exemption requires a verified identity. A request is not
     /// checked if the layer has no `Verifier`, and
     /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) is not set or
     /// returned `None`. Impostors among these requests are not detected. The first such request is
@@ -476,8 +476,8 @@ pub struct Status {
     /// a warning, which lists the rules that are not enforced.
     pub without_address: u64,
     /// Number of crawler requests that were judged before the first request for `/robots.txt`; 0
-    /// after that. The hundredth such request is logged as a warning. Either requests for
-    /// `/robots.txt` do not reach the layer, or another server answers them
+    /// after this first request. The hundredth crawler request is logged as a warning. Either
+    /// requests for `/robots.txt` do not reach the layer, or another server answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
     /// Number of requests for `/robots.txt` that the layer answered instead of a route of the

@@ -21,8 +21,8 @@ pub(crate) struct MishapCounts {
     pub(super) nested_only: AtomicU64,
     pub(super) unchecked_claims: AtomicU64,
     pub(super) without_address: AtomicU64,
-    /// Number of crawler requests that were judged before the first request for `/robots.txt`;
-    /// [`SERVED`] since then.
+    /// Number of crawler requests that were judged before the first request for `/robots.txt`. The
+    /// first such request sets the value to [`SERVED`].
     pub(super) unserved: AtomicU64,
     pub(super) shadowed_routes: AtomicU64,
     /// Number of fields that responses had already, so that the layer did not add its own.

@@ -10,8 +10,8 @@
 //! This module writes the state directory. Files, file system events and HTTP are handled by
 //! [`source`](crate::source), which passes new versions to this module.
 
-// Items that only one feature uses are also compiled without it. Otherwise each would need a `cfg`
-// that lists the features that use it. With all features, nothing is unused.
+// Items that only one feature uses are also compiled without this feature. Otherwise, each item
+// would need a `cfg` with the features that use it. With all features, nothing is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

@@ -32,7 +32,7 @@ use crate::check;
 use crate::rules::{RobotsTxt, RuleSet};
 
 /// The published version of a site, the pending version, and the versions that were accepted
-/// before. The cache compiles versions, and keeps each of them while the publisher holds it.
+/// before. The cache compiles versions, and keeps a compiled version while the publisher holds it.
 pub(super) struct Publisher {
     settings: CompileSettings,
     cache: CompileCache,
@@ -410,8 +410,8 @@ impl fmt::Display for NoSuchVersion {
 
 impl Error for NoSuchVersion {}
 
-/// What is remembered about a site: its accepted versions, the pending version, its history and its
-/// kill switch. Another site can start from this state under its own name
+/// The saved state of a site: accepted versions, pending version, history and kill switch. Another
+/// site can start from this state under its own name
 /// ([`LiveBuilder::inherit_state`](crate::source::LiveBuilder::inherit_state)).
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
@@ -468,8 +468,8 @@ pub(super) enum WasLive {
     /// None of the remembered versions, because there are none. The site starts with the baseline
     /// of the gate.
     Baseline,
-    /// A version whose bytes are missing, so it cannot be restored, and the time when it was
-    /// accepted.
+    /// A version whose bytes are missing, and the time when it was accepted. This version cannot be
+    /// restored.
     Other(VersionHash, SystemTime),
 }
 

@@ -54,8 +54,8 @@ keyword_enum! {
         Binary = "binary",
         /// The file is an HTML page.
         Html = "html",
-        /// The file is text, but not a robots.txt. None of its lines is a field that crawlers know,
-        /// and it does not consist of comments only.
+        /// The file is text, but not a robots.txt: no line is a field that crawlers know, and not
+        /// all lines are comments.
         NoField = "no-field",
         /// The file ends within the name of a field, or after a `User-agent:` without a name. In
         /// the second case it is rejected only if an earlier version can stay live.

@@ -1,5 +1,4 @@
-//! Reloads of a site: why they happen and how they end, how callers wait for them, and how they are
-//! recorded and reported to listeners.
+//! Reloads of a site: causes, outcomes, waiting callers, history entries, and calls of listeners.
 
 use std::collections::VecDeque;
 use std::fmt;

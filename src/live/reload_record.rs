@@ -65,7 +65,8 @@ impl ReloadRecord {
     }
 }
 
-/// Creates the history entry of a reload. `before` is the robots.txt that was live before it.
+/// Creates the history entry of a reload. `before` is the robots.txt that was live before the
+/// reload.
 pub(super) fn history_entry(
     publisher: &mut Publisher,
     reload: &Reload,

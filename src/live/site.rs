@@ -1,4 +1,4 @@
-//! One site. Only this code replaces snapshots, and it contains the locks for that:
+//! One site. Only this module replaces snapshots. Its locks:
 //!
 //! - `reading` is held while a caller's reload reads the source and publishes its content, or while
 //!   a caller's text is published. This lock is never held while the status is read or a listener
@@ -126,8 +126,8 @@ impl Site {
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
         // If the switch differs, it was changed while no process ran, or its file is damaged. If
-        // the site has inherited its state, a difference is normal. Its history is then that of
-        // another site, whose switch may be off; this site is switched off later.
+        // the site has inherited its state, a difference is normal: the history comes from another
+        // site, whose switch may be off. The new site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -204,8 +204,9 @@ impl Site {
     }
 
     /// Reads the source and publishes its content. If the content is new, `settled` reports whether
-    /// the file has been written completely; if not, the outcome is [`RejectionKind::Unstable`].
-    /// Only one such reload runs at a time, so earlier content never replaces later content.
+    /// the file has been written completely. If the file is incomplete, the outcome is
+    /// [`RejectionKind::Unstable`]. Only one reload of a site runs at a time, so earlier content
+    /// never replaces later content.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
         let reload = {
             let _reading = self.reading.lock();
@@ -231,8 +232,8 @@ impl Site {
         let run = move |site: Arc<Self>| {
             let reloaded = catch_unwind(AssertUnwindSafe(|| reload(&site)));
             let reloaded = reloaded.unwrap_or_else(|_| Reload::interrupted(Cause::Request, &site.origin, site.live()));
-            // This reference is dropped before the caller continues. If the caller then drops the
-            // last handle, the site is saved and dropped on the caller's thread.
+            // `site` is dropped before the caller continues. If the caller then drops the last
+            // handle, the site is saved and dropped on the caller's thread.
             drop(site);
             completion.fill(reloaded);
         };
@@ -374,8 +375,8 @@ impl Site {
         });
     }
 
-    /// Records a reload in the history if listeners are notified of it. The entry is written to
-    /// disk later, when the publisher is unlocked.
+    /// Records a reload in the history if listeners are notified of the reload. The entry is
+    /// written to disk later, when the publisher is unlocked.
     fn remember(
         &self,
         publisher: &mut Publisher,
@@ -449,8 +450,8 @@ impl AppendsParts for Site {
             let candidate = self.appended(publisher, Candidate::Version(source));
             Ok(publisher.consider(candidate, now))
         };
-        // This fails if the source has not provided any content yet. The parts are then appended to
-        // its first content.
+        // Publishing fails if the source has not provided any content yet. The parts are then
+        // appended to the first content.
         let _: Result<Reload, ()> = self.publish(Cause::Append, &Attribution::default(), step);
         self.notices.deliver();
     }

@@ -86,8 +86,8 @@ pub struct Content {
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// A compiled robots.txt. Sites with equal bytes and settings share it, even if the dates of their
-/// files differ.
+/// A compiled robots.txt. Sites with equal bytes and settings share one value, even if the dates of
+/// their files differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,

@@ -25,8 +25,8 @@ pub(crate) enum Candidate {
 
 /// The source of a site's robots.txt.
 ///
-/// Until it is dropped, a source passes a [`Candidate`] to its site whenever its content changes.
-/// The source holds only a weak reference to the site, because the site owns the source.
+/// A source passes a [`Candidate`] to its site whenever its content changes, until the source is
+/// dropped. The source holds only a weak reference to the site, because the site owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// Loads the current content. Blocks until the source has responded.
     fn load(&self) -> Loaded;
@@ -103,18 +103,19 @@ impl Appending {
         Self { appendix, last: Mutex::default() }
     }
 
-    /// Returns the candidate with the parts appended. If it is not a robots.txt, nothing is
-    /// appended, so that it is rejected for the right reason.
+    /// Returns the candidate with the parts appended. Nothing is appended to a candidate that is
+    /// not a robots.txt, so that the candidate is rejected for the right reason.
     ///
-    /// `before` is the content that the site serves, or served last. If it contains a part that was
-    /// not read yet, the candidate is rejected, because publishing it would drop that part.
+    /// `before` is the content that the site serves, or served last. If `before` contains a part
+    /// that was not read yet, the candidate is rejected, because publishing the candidate would
+    /// drop that part.
     pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
         let mut last = self.last.lock();
         let version = match candidate {
             Candidate::Version(version) => version,
-            // The source has no robots.txt any more, so its last content is discarded. If the
-            // source could not be read, its last content is kept, because the source may still have
-            // it.
+            // The source has no robots.txt any more, so its last content is discarded. (If a source
+            // cannot be read, its last content is kept, because the source may still have this
+            // content.)
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;

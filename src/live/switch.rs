@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 
 use robots_core::keywords;
 
-/// A kill switch that many sites share. Enforcement is initially on. The position is not saved for
-/// a restart; use the switch of a [`StateDir`](super::StateDir) for that. Cheap to clone.
+/// A kill switch that many sites share. Enforcement is initially on. The position is lost at a
+/// restart. The switch of a [`StateDir`](super::StateDir) is saved. Cheap to clone.
 ///
 /// ```
 /// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};

@@ -105,8 +105,8 @@ impl<S> LiveBuilder<S> {
     ///
     /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
     /// therefore keep the site and its threads alive after the application has dropped its own
-    /// handle. To use the site in a callback, keep the handle in an `Arc` in the application, and
-    /// give the callback a [`Weak`] of it.
+    /// handle. To use the site in a callback, keep an `Arc` of the handle in the application, and
+    /// give the callback a [`Weak`].
     pub fn on_reload(self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.with_settings(|settings| settings.listeners.push(Box::new(listener)))
     }
@@ -117,8 +117,8 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.gate = gate)
     }
 
-    /// Sets the state directory, and the site's name in it. It saves accepted versions, the pending
-    /// version, the history and the kill switch. Default: none.
+    /// Sets the state directory, and the name of the site in it. The directory saves accepted
+    /// versions, the pending version, the history and the kill switch. Default: none.
     ///
     /// Without a state directory, all of this is lost at a restart. The gate then has no earlier
     /// version for a comparison, so it refuses only a version that blocks everyone. No version can
@@ -191,8 +191,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }
 
-    /// Marks this site as one of many with the same settings. If its file is unusable, the other
-    /// sites must still start. Overrides may be meant for another site's file.
+    /// Marks this site as one of many with the same settings. An unusable file of this site must
+    /// not prevent the other sites from starting. An override may be meant for the file of another
+    /// site.
     pub(super) fn one_of_many(mut self) -> Self {
         self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {
@@ -204,10 +205,10 @@ impl<S> LiveBuilder<S> {
 
 impl LiveBuilder<Arc<[u8]>> {
     /// Sets the name of an inline robots.txt, for applications with several such sites. Messages
-    /// and the history contain it, and it is the
-    /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin). If several
-    /// processes count requests in a shared store, the name keeps the counts of different sites
-    /// apart. Default: `inline`. A second call replaces the first.
+    /// and the history contain the name, and
+    /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin) returns it. If
+    /// several processes count requests in a shared store, the name keeps the counts of different
+    /// sites apart. Default: `inline`. A second call replaces the first.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))
     }
@@ -215,8 +216,8 @@ impl LiveBuilder<Arc<[u8]>> {
 
 impl<S: SiteSource> LiveBuilder<S> {
     /// Reads the robots.txt, publishes it, and starts to follow changes of the source. If the
-    /// source has no usable file, or if the gate refuses it, publishes the last accepted version,
-    /// if there is one.
+    /// source has no usable file, or the gate refuses the file, publishes the last accepted
+    /// version, if there is one.
     ///
     /// # Errors
     ///

@@ -11,8 +11,8 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// A reload may wait until its file is complete. The watcher may publish the file meanwhile; this
-/// is the interval of checks for that.
+/// A reload may wait until its file is complete. Meanwhile, the watcher may publish the file. The
+/// reload checks this at this interval.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Maximum time to wait for a missing file in a folder that keeps changing.
@@ -95,8 +95,8 @@ impl SiteSource for FileSource {
             opened = Some(file.clone());
             file
         });
-        // An earlier process has served this site, so the file should exist. If it is missing, it
-        // is probably just being replaced.
+        // An earlier process has served this site, so the file should exist. A missing file is
+        // probably just being replaced.
         if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
             await_name(&file.path);
         }

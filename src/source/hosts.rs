@@ -69,7 +69,7 @@ struct Ports {
     ports: Vec<(u16, usize)>,
 }
 
-// Problems with a pattern. Messages consist of the pattern and one of these.
+// Problems with a pattern. A message consists of the pattern and one of these strings.
 const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
@@ -354,8 +354,8 @@ impl Origin {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
     }
 
-    /// Reports whether a URL has this origin, that is, whether this origin's robots.txt applies to
-    /// it.
+    /// Reports whether a URL has this origin, so that the robots.txt of this origin applies to the
+    /// URL.
     pub fn covers(&self, url: &str) -> bool {
         Self::of(url).is_some_and(|origin| origin == *self)
     }

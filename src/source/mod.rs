@@ -8,8 +8,8 @@
 //! This module reads files and, with the feature `fetch`, fetches them. The module does not serve
 //! requests.
 
-// As in `live`, items that only one feature uses are also compiled without it. Otherwise each would
-// need a `cfg` that lists the features that use it. With all features, nothing is unused.
+// As in `live`, items that only one feature uses are also compiled without this feature. Otherwise,
+// each item would need a `cfg` with the features that use it. With all features, nothing is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

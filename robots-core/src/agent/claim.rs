@@ -105,10 +105,10 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// Reports whether a part of a browser's header declares a product: it follows `compatible;`,
-    /// contains or precedes a contact, or calls itself a crawler. In a comment with `MSIE` or
-    /// `Konqueror`, only a part that calls itself a crawler declares a product, because toolbars
-    /// add their addresses to such comments.
+    /// Reports whether a part of a browser's header declares a product: the part follows
+    /// `compatible;`, contains or precedes a contact, or calls itself a crawler. Toolbars add their
+    /// addresses to comments with `MSIE` or `Konqueror`. In these comments, only a part that calls
+    /// itself a crawler declares a product.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -255,8 +255,8 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether the client that a part names fetches feeds or streams: its contact or its name
-/// is the host of an audio service.
+/// Reports whether a part names a client that fetches feeds or streams: the contact or the name of
+/// the client is the host of an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
@@ -509,7 +509,7 @@ mod tests {
     #[test]
     fn what_people_and_owners_of_machines_run_declares_nothing() {
         for header in [
-            // These headers state the runtime or the machine.
+            // Headers with the runtime or the machine.
             "Example/1.3 (+https://example.test/; go1.12; linux/amd64)",
             "Example/2.4 (+https://example.test; ruby3.1.4)",
             "Example Collector/0.1 (linux/amd64)",

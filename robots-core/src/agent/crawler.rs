@@ -28,8 +28,8 @@ pub struct Crawler {
     /// Names that identify the crawler in `User-Agent` headers; empty for a control token. A header
     /// contains a name only if the bytes around it are neither letters nor digits.
     pub header_names: Vec<String>,
-    /// Product tokens whose groups the crawler obeys. If a file has groups for several of them,
-    /// only the group for the first token in this list is used. Never empty in a registry.
+    /// Product tokens whose groups the crawler obeys. If a file has groups for several of these
+    /// tokens, only the group for the first token in this list is used. Never empty in a registry.
     pub tokens: Vec<ProductToken>,
     /// Operator of the crawler.
     pub operator: String,
@@ -49,12 +49,12 @@ pub struct Crawler {
     /// request. Rules for it cannot be enforced.
     pub is_control: bool,
     /// Whether the crawler feeds the index of a search engine that people use, or tests pages for
-    /// such a search engine (`index` in the data file). If its requests for a page are refused, the
-    /// page leaves the index. So a [`Policy`](crate::policy::Policy) does not refuse them unless an
-    /// override requires it.
+    /// such a search engine (`index` in the data file). If requests of such a crawler for a page
+    /// are refused, the page leaves the index. So a [`Policy`](crate::policy::Policy) does not
+    /// refuse these requests unless an override requires it.
     pub is_index_engine: bool,
-    /// Strings required in addition to the name, because the name is also an ordinary word. A
-    /// header must contain at least one of them.
+    /// If the name is also an ordinary word, a header must contain the name and at least one of
+    /// these strings.
     pub requires: Vec<String>,
     /// URLs of the operator's lists of the crawler's address ranges.
     pub ranges: Vec<String>,
@@ -172,7 +172,7 @@ keyword_enum! {
         NonBrowser = "non-browser",
         /// A browser, or a client that looks like one.
         Browser = "browser",
-        /// An agent without a `User-Agent` field, or with only white space in it.
+        /// An agent without a `User-Agent` field, or whose `User-Agent` is only white space.
         Empty = "empty",
     }
 }
@@ -212,7 +212,7 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// Whether an agent obeys robots.txt or a part of it, such as the groups for `*`.
+    /// Whether an agent obeys robots.txt, or a part of robots.txt such as the groups for `*`.
     #[derive(Default)]
     Obeys, "an answer to whether an agent obeys", {
         /// The operator documents that the agent obeys.

@@ -118,8 +118,8 @@ keyword_enum! {
         ResolverFailure = "resolver-failure",
         /// The resolver's answer was truncated.
         Truncated = "truncated",
-        /// This resolver has not lately verified any address of the operator, so its negative
-        /// answer proves nothing.
+        /// The resolver has not lately verified any address of the operator, so its negative answer
+        /// proves nothing.
         UnprovenResolver = "unproven-resolver",
         /// So many claims on the request's network path fail that the addresses seen on this path
         /// are unreliable: a proxy may be missing in `trusted_proxies`.

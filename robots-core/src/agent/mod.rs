@@ -12,11 +12,12 @@
 //!    model of an Android device.
 //! 2. A registered crawler is found if its name appears in the header as a whole word or words. If
 //!    two names begin at the same word, the longer name is found. If a name is also an ordinary
-//!    word, the header must contain a further string. If a header names several crawlers, all of
-//!    them are [`Agents`] of the header, and logs and reports use the first name for the sender.
+//!    word, the header must contain another string, too ([`Crawler::requires`]). If a header names
+//!    several crawlers, all of them are [`Agents`] of the header, and logs and reports show the
+//!    first name.
 //! 3. The [`Agent::tokens`] of a registered crawler are the tokens that its operator documents, in
-//!    order (`Googlebot-Image`, then `Googlebot`). The rest of the header becomes one more agent if
-//!    it contains a name of the file or declares a crawler. A framework (`Nutch`, `Heritrix`,
+//!    order (`Googlebot-Image`, then `Googlebot`). The rest of the header is one more agent if it
+//!    contains a name from the file or declares a crawler. A framework (`Nutch`, `Heritrix`,
 //!    `Scrapy`) is not the agent if a product comes before its name, or if the header names another
 //!    registered crawler. For example, `FooBot/Nutch-1.10` obeys the group for `FooBot` or, if the
 //!    file has none, the group for `Nutch`.

@@ -183,7 +183,7 @@ impl Named {
         &word[..end]
     }
 
-    /// Checks whether the name occurs in `bytes` with its first word at `at`. Returns the way it
+    /// Checks whether the name occurs in `bytes` with its first word at `at`. Returns how the name
     /// ends, and the position of its end.
     pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
         let mut at = at.checked_sub(self.lead)?;
@@ -249,7 +249,7 @@ impl Kinds {
     /// A runtime or library of applications on people's devices.
     pub(super) const RUNTIME: Self = Self(1 << 11);
     /// A program that a person starts, such as a player, a reader or a downloader. The address next
-    /// to its name is its maker's.
+    /// to the name belongs to the maker of the program.
     pub(super) const PROGRAM: Self = Self(1 << 12);
     /// An operating system for people's computers.
     pub(super) const PERSONAL: Self = Self(1 << 13);
@@ -386,7 +386,8 @@ mod tests {
         assert_eq!(NameIndex::new([]).with_first_word(WordHash::of(b"x")).count(), 0);
     }
 
-    /// Checks each word of each list in five headers with it, and five with another word.
+    /// Checks each word of each list with five headers that contain the word, and five headers that
+    /// contain another word.
     #[test]
     fn every_word_is_found_where_it_stands_alone_and_nowhere_else() {
         let mut wrong = Vec::new();

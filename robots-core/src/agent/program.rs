@@ -2,15 +2,16 @@
 //! readers.
 //!
 //! The headers of many programs contain the address of their maker, as headers of crawlers contain
-//! the address of their operator. Some contain words of crawlers (`CUBOT` makes telephones,
-//! `BOTECH` televisions). An address or such a word alone does not declare a crawler.
+//! the address of their operator. Some headers of programs contain words of crawlers (`CUBOT` makes
+//! telephones, `BOTECH` televisions). So an address alone, or a word of crawlers alone, does not
+//! declare a crawler.
 
 use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};
 use super::purpose::{crawls, ends_as_program, is_host_of_media};
 use crate::rules::starts_with;
 
-/// Reports whether the part contains a contact, or its contact follows it.
+/// Reports whether the part contains or precedes a contact.
 pub(super) fn has_contact(part: &Part) -> bool {
     part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)
 }

@@ -22,8 +22,8 @@ pub(super) enum Purpose {
     Collects(Option<Category>),
     /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
-    /// The product plays, reads or browses for a person. The address next to its name is its
-    /// maker's.
+    /// The product plays, reads or browses for a person. The address next to its name belongs to
+    /// its maker.
     Presents,
     /// The word contains a listed piece, but the whole word has nothing to do with that purpose.
     Unrelated,
@@ -100,8 +100,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
         let word = &text[hit.range()];
         let (next, after) = (text.get(hit.end()), text.get(hit.end() + 1));
         let begins = is_border(text, hit.start());
-        // In `fuboTV`, `boT` crosses a word boundary: its first letter is in lower case and its
-        // last letter in upper case.
+        // `boT` in `fuboTV` crosses a word boundary, because its first letter is in lower case and
+        // its last letter in upper case.
         let in_one_word = word.last().is_some_and(u8::is_ascii_lowercase) || word[0].is_ascii_uppercase();
         let plural = matches!(next, Some(b's' | b'S')) && after.is_none_or(|after| !after.is_ascii_alphabetic());
         // `BOTECH` is one word, but `BOTScanner` is two words.
@@ -135,8 +135,8 @@ fn is_border(text: &[u8], start: usize) -> bool {
         || text[start].is_ascii_uppercase() && (before.is_ascii_lowercase() || is_lower(start + 1))
 }
 
-/// Reports whether a word ends with a word for a program for people: `MediaPlayer`, `Peapod`.
-/// `reader` does not count, because the names of some crawlers end with it.
+/// Reports whether a word ends like the name of a program for people: `MediaPlayer`, `Peapod`.
+/// `reader` does not count, because the names of some crawlers end with `reader`.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
     counted(word)
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())
@@ -164,7 +164,7 @@ pub(super) fn is_host_of_media(host: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Tries each piece with five words that suggest it, and with five similar ones.
+    /// Tries each piece with five words that contain it, and with five similar words.
     #[test]
     fn every_stem_counts_where_it_is_a_word_and_nowhere_else() {
         let rows: Vec<Vec<Vec<&str>>> = include_str!("../../../tests/cases/words.tsv")

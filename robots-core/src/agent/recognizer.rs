@@ -3,8 +3,8 @@
 //! A string that a person typed is first looked up as a name in the registry. If it is not found,
 //! it is treated as a header. Names differ from headers in two ways. A header must contain the
 //! strings that a registered crawler requires in addition to its name (`Stripe` is also a word),
-//! but a person may write the name alone. And a person may mean a control token, which is never
-//! sent in a header.
+//! but a person may write the name alone. Also, a person may mean a control token, which no header
+//! contains.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -74,7 +74,7 @@ impl Recognizer {
     /// Returns the agent that one `User-Agent` line names first. Logs and reports use its name for
     /// the sender. For a decision, use all [`Recognizer::agents`].
     ///
-    /// The line may contain any bytes, and all of it is examined, however long it is.
+    /// The line may contain any bytes. All bytes are examined, even in a long line.
     pub fn identify(&self, field: &[u8]) -> Agent {
         self.agents(field).first().clone()
     }
@@ -110,8 +110,8 @@ impl Recognizer {
     /// The name may be `*`, the name, a header name or the first product token of a registered
     /// crawler, a whole `User-Agent` header, or the product token of an unregistered crawler.
     ///
-    /// Also returns which of these kinds the name has. A header may name several agents; callers
-    /// should consider all of them.
+    /// Also returns which of these kinds the name has. A header may name several agents, and
+    /// callers should consider all agents.
     ///
     /// ```
     /// use robots_core::agent::{Class, NamedAs, Recognizer, Registry};
@@ -266,8 +266,7 @@ impl Registry {
         })
     }
 
-    /// Returns the registered crawler that has this string as its name, as a header name or as its
-    /// first product token.
+    /// Returns the registered crawler with this name, header name or first product token.
     fn named(&self, name: &str) -> Option<&Arc<Crawler>> {
         let by_name = || self.crawlers.iter().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
         let by_header = || self.with_header_name(name.as_bytes());

@@ -9,8 +9,8 @@
 //!    group has no other rules, the crawler gets the rules that it would obey without a group. The
 //!    delays and preferences of the group stay.
 //! 4. Another crawler may obey the group of an edited crawler (`Googlebot-Image` obeys the group of
-//!    `Googlebot`). Its name is added to the group whose rules it obeyed, so that it keeps these
-//!    rules.
+//!    `Googlebot`). The name of the other crawler is added to the group whose rules it obeyed, so
+//!    that the other crawler keeps these rules.
 //! 5. If a new group is added below a group without rules, an empty rule is added to that group.
 //!    Otherwise crawlers would read both as one group.
 //! 6. The result is compared with the original file. The result is accepted only if every edited
@@ -309,7 +309,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Removes the allow rules and empty disallow rules of a group. If the group does not disallow
-    /// the whole site yet, `Disallow: /` replaces the first of them.
+    /// the whole site yet, `Disallow: /` replaces the first removed rule.
     fn shut(&mut self, group: Group<'_>) {
         let opens = |rule: &Rule<'_>| rule.access() == Access::Allow || rule.pattern().is_empty();
         let mut opening = group.rules().filter(opens).map(|rule| rule.line() - 1);
@@ -410,7 +410,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// If a removal would leave two adjacent blank lines, or a blank line at the end of the file,
-    /// removes one of them.
+    /// removes one blank line.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());

@@ -80,7 +80,8 @@ impl<'a> CheckedFile<'a> {
         self.lines.get_or_init(|| self.robots.lines().collect())
     }
 
-    /// Returns the rules of the file in the reading that is enforced. The first call compiles them.
+    /// Returns the rules of the file, compiled for the enforced [`Reading`](crate::rules::Reading).
+    /// The first call compiles them.
     pub(super) fn rules(&self) -> &RuleSet {
         self.rules.get_or_init(|| {
             let registry = &self.site.registry;
@@ -160,8 +161,8 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off
-    /// for it. Without the line, the comment would apply to the next line.
+    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off:
+    /// without the line, the comment would apply to the next line.
     pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
     }
@@ -181,7 +182,7 @@ impl<'a> CheckedFile<'a> {
     }
 
     /// Returns the edit that inserts a line before the line with index `line`. `None` if a comment
-    /// above that line turns a lint off for it. The comment would then apply to the new line.
+    /// above that line turns a lint off: the comment would apply to the new line.
     pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
         let at = self.lines().get(line)?.range.start;
         (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))

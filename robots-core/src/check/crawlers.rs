@@ -78,8 +78,8 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Reports whether no crawler obeys this token and similar names may be suggested for it. No
-    /// names are suggested for a token with spaces, because it is not a typing error.
+    /// Reports whether no crawler obeys this token, and similar names may be suggested. No names
+    /// are suggested for a token with spaces, which is not a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')

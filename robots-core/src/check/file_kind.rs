@@ -99,7 +99,7 @@ fn is_made_of_others(octets: &[u8]) -> bool {
     if nuls > FEW && nuls * 100 > octets.len() {
         return true;
     }
-    // This condition comes first, because most files contain no control characters.
+    // Control characters are compared first, because most files contain none.
     controls * 32 > octets.len() && {
         let invalid: usize = octets.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
         (controls + invalid) * 5 > octets.len()
@@ -137,8 +137,8 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
 const BEGINNINGS: [&[u8]; 9] =
     [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
 
-/// Returns the range of the first tag if the file is a web page: it begins like a web page, or it
-/// begins with any tag and has no field that crawlers know, like an error message in HTML.
+/// Returns the range of the first tag if the file is a web page. A web page begins like one, or
+/// begins with any tag and has no field that crawlers know (an error message in HTML).
 pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     let file = robots.bytes();
     let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file).trim_ascii_start();

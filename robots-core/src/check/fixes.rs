@@ -40,7 +40,8 @@ pub struct Fixes {
 impl Fixes {
     /// Returns the fix of a finding; `finding` is its index in
     /// [`Report::findings`](super::Report::findings). `None` if only a person can correct the
-    /// finding. If a fix corrects several findings, the same reference is returned for all of them.
+    /// finding. If a fix corrects several findings, the same reference is returned for all these
+    /// findings.
     pub fn get(&self, finding: usize) -> Option<&Fix> {
         self.fixes.get(*self.by_finding.get(&finding)?)
     }
@@ -52,8 +53,8 @@ impl Fixes {
     }
 }
 
-/// Maximum number of bytes that are replaced by separate edits. If there are more, one common edit
-/// replaces all of them, because each edit takes about 80 bytes of memory.
+/// Maximum number of bytes that separate edits replace. Larger changes are one common edit, because
+/// each edit takes about 80 bytes of memory.
 const MAX_SEPARATE_WORK: usize = 1 << 16;
 
 /// A range of bytes of a file, and their replacement.

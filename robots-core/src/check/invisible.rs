@@ -1,7 +1,7 @@
 //! Invisible characters, which hide the meaning of a name, value or path.
 
-/// Returns the text without invisible characters and without non-ASCII white space at its ends.
-/// `None` if the text contains no such characters, or is not UTF-8.
+/// Removes invisible characters, and non-ASCII white space at both ends, from a text. `None` if the
+/// text contains none of these characters, or is not UTF-8.
 pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     if text.is_ascii() {
         return None;
@@ -50,7 +50,7 @@ mod tests {
             ("/a\u{200d}", Some("/a")),
             ("/a\u{a0}b", None),
             ("/caf\u{e9}", None),
-            // This is a Persian verb form.
+            // A Persian verb form.
             ("/\u{645}\u{6cc}\u{200c}\u{634}", None),
             ("/a", None),
         ] {

@@ -89,9 +89,8 @@ pub(super) struct LintFix {
     pub(super) shared: Option<SharedCorrection>,
 }
 
-/// A function that returns the same key for all findings that the same edits correct, so that these
-/// edits are computed only once. The function returns `None` for a finding whose edits correct no
-/// other finding.
+/// A function that returns the same key for all findings that the same edits correct, so that the
+/// edits are computed only once. `None` if the edits of a finding correct no other finding.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
 /// A function that returns the edits that correct a finding, or `None` if it is unclear what is

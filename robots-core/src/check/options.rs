@@ -77,7 +77,7 @@ impl Options {
         self
     }
 
-    /// Sets the maximum number of findings of each lint in the report; further findings are only
+    /// Sets the maximum number of findings of each lint in the report. All other findings are only
     /// counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);

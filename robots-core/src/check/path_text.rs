@@ -13,7 +13,7 @@ const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm
                             tgz tif tiff tpl ttf txt wav webm webp wmv woff woff2 wsdl xhtml xls xlsx xml yaml yml zip";
 
 /// Top-level domains that are rarely the end of folder names. `.api`, `.education` and `.ng` are
-/// not listed, because some folder names end with them.
+/// not listed, because some folder names end with these strings.
 const TOP_LEVELS: &str = "at au be biz br ca ch cn com cz de dk edu es eu example fi fr gov hu info io it jp kr mx net nl org pt ru se \
                           test tr ua uk us za";
 
@@ -141,7 +141,7 @@ pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the path of a value without its invisible characters; the path may be empty. `None` if
-/// the value has no invisible characters, or is not a path without them.
+/// the value has no invisible characters, or if the rest is not a path.
 pub(super) fn visible_path(value: &[u8]) -> Option<String> {
     without_invisible(value).filter(|seen| seen.is_empty() || seen.starts_with(['/', '*']))
 }

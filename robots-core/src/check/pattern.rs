@@ -107,9 +107,10 @@ pub(super) fn is_expression(pattern: &[u8]) -> bool {
         || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
 }
 
-/// Reports whether syntax of regular expressions begins at `rest`; `before` is the text before it.
+/// Reports whether syntax of regular expressions begins at `rest`. `before` is the text that
+/// precedes `rest`.
 fn is_sign(before: &[u8], rest: &[u8]) -> bool {
-    // These bytes may follow a repetition in a regular expression.
+    // The end of the expression, or a byte that may follow a repetition.
     let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);
     match rest {
         [b'[', b'^', ..] | [b'(', b'?', ..] | [b'/' | b'(', b'.', b'*' | b'+', ..] => true,

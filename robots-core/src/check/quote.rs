@@ -46,7 +46,7 @@ pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
     text.utf8_chunks().flat_map(|chunk| chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().copied().map(Err)))
 }
 
-/// Writes a character or byte; it is escaped unless it is printable.
+/// Writes a character or byte. Escapes it unless it is printable.
 pub(super) fn write_piece(f: &mut fmt::Formatter<'_>, piece: Result<char, u8>) -> fmt::Result {
     match piece {
         Ok(char @ ('"' | '\'' | '\\')) => write!(f, "{char}"),

@@ -20,8 +20,8 @@ pub enum AddressClass {
     /// Reachable only within an organisation's network: private (RFC 1918), shared (RFC 6598),
     /// unique local (RFC 4193) and the older site-local addresses.
     Private,
-    /// This machine. The unspecified address is included, because a connection to it reaches this
-    /// machine.
+    /// This machine. The unspecified address is included, because a connection to the unspecified
+    /// address reaches this machine.
     Loopback,
     /// Reachable only within the attached network (RFC 3927, RFC 4291).
     LinkLocal,

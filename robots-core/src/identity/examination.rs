@@ -78,9 +78,9 @@ impl Examination {
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
 
-    /// Returns the identity. The claim is verified if a method confirmed it. If no method confirmed
-    /// it, the claim is undecided if a method is undecided, and otherwise refuted if a method
-    /// failed. If several methods have the same outcome, the first one is reported.
+    /// Returns the identity. The best outcome of the methods counts: confirmed (the claim is
+    /// verified), then undecided, then failed (the claim is refuted). If several methods have the
+    /// same outcome, the first method is reported.
     ///
     /// If the check of the address failed, undecided outcomes that the sender can cause are
     /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
@@ -88,10 +88,9 @@ impl Examination {
     /// An outcome is also ignored if its reason is [`UndecidedReason::UnprovenResolver`]: the
     /// operator's lists are complete, so the failed check of the lists suffices.
     ///
-    /// The claim of a user-triggered fetcher is unverifiable if the check of its address failed,
-    /// because the fetcher may run on a person's device. An invalid signature still refutes such a
-    /// claim, because the request itself contains the false evidence. A request without a claim
-    /// cannot be refuted.
+    /// A user-triggered fetcher may run on a person's device, so its claim is unverifiable if the
+    /// check of its address failed. An invalid signature still refutes the claim, because the
+    /// request itself contains the false evidence. A request without a claim cannot be refuted.
     pub(super) fn conclude(&self) -> Identity {
         // Addresses are evidence only if the `User-Agent` claims a crawler. Otherwise, only the
         // signature is evidence.
@@ -215,15 +214,15 @@ const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 /// order of the two events is uncertain.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time that a confirmation may be in the future. If it is further ahead, the clock was
+/// Maximum time by which a confirmation may be in the future. If the time is longer, the clock was
 /// wrong or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A list of addresses from an operator, as evidence.
 ///
-/// A list verifies claims at any age, but refutes them only if it is fresh. Within four months, one
-/// list lost 119 of its 240 prefixes and gained 83. So an address that is not in an old copy may
-/// belong to the crawler by now.
+/// A list of any age can verify claims, but only a fresh list can refute claims. Within four
+/// months, one list lost 119 of its 240 prefixes and gained 83. So an address that is not in an old
+/// copy may belong to the crawler by now.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// Addresses on the list.

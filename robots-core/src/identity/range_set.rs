@@ -157,9 +157,10 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
 /// into about as many equal parts as there are numbers, and stores the position of the first number
 /// of each part.
 ///
-/// If the numbers are evenly spread, a lookup takes one step. If they form a few clusters, it takes
-/// a binary search within one cluster. That search has no branch that depends on the numbers,
-/// because the branch predictor would be wrong half of the time for unpredictable addresses.
+/// If the numbers are evenly spread, a lookup takes one step. If the numbers form a few clusters, a
+/// lookup is a binary search within one cluster. The search has no branch that depends on the
+/// numbers, because the branch predictor would be wrong half of the time for unpredictable
+/// addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchIndex {
     first: u64,

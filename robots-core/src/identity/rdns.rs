@@ -186,8 +186,8 @@ impl RdnsCheck {
     }
 }
 
-/// Returns the outcome for an address if none of its names in the operator's domain resolved back
-/// to it: undecided if `doubt` contains a reason, otherwise failed.
+/// Returns the outcome for an address that no name in the operator's domain resolved back to:
+/// undecided if `doubt` contains a reason, otherwise failed.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::signature::DirectoryUrl;
 use crate::agent::{Agent, Crawler, Registry};
 
-/// The key directories in a registry. Maps a directory to the crawler that signs with its keys, and
-/// a crawler to the directories that verify its claims.
+/// The key directories in a registry. Maps a directory to the crawler that signs with the
+/// directory's keys, and a crawler to the directories that verify the crawler's claims.
 ///
 /// A directory belongs to an operator, and its keys verify all crawlers of that operator. If the
 /// `User-Agent` names no crawler, a signature is attributed to the first crawler in the registry

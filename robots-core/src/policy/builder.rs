@@ -116,8 +116,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Restricts crawlers to groups that name them. By default, crawlers without a group obey the
-    /// group of another crawler if they are documented to do so. For example, Googlebot-Image obeys
+    /// Restricts crawlers to groups that name them. By default, a crawler without a group obeys the
+    /// group of another crawler if its operator documents this. For example, Googlebot-Image obeys
     /// Googlebot's group if the file has no group for Googlebot-Image.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
@@ -250,13 +250,13 @@ impl PolicyBuilder {
 
     /// Sets the action for allowed requests that exceed the `Crawl-delay` of their crawler's
     /// groups. [`RateMode::Refuse`] refuses these requests only under [`Mode::Refuse`]. Under
-    /// [`Mode::Tag`] and [`Mode::Observe`] it only records them, and under [`Mode::Off`] requests
-    /// are not counted. Default: [`RateMode::Off`]. A second call replaces the first.
+    /// [`Mode::Tag`] and [`Mode::Observe`], the requests are only recorded. Under [`Mode::Off`],
+    /// requests are not counted. Default: [`RateMode::Off`]. A second call replaces the first.
     ///
-    /// The crawlers of search engines that people use are only observed, unless a rate override is
-    /// for that one crawler ([`with_rate_override`](Self::with_rate_override)). Even such an
-    /// override does not enforce the delay of a group for `*` against them. Requests for parts of
-    /// pages ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) and exempt or disallowed
+    /// The crawlers of search engines that people use are only observed, unless a rate override
+    /// names the crawler ([`with_rate_override`](Self::with_rate_override)). Even this override
+    /// does not enforce the delay of a group for `*`. Requests for parts of pages
+    /// ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) and exempt or disallowed
     /// requests are not counted. If the delay is longer than
     /// [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED), this maximum is
     /// enforced instead.

@@ -48,10 +48,11 @@ impl Policy {
 
     /// Decides on a request.
     ///
-    /// 1. Groups that name an agent apply to it for every method. If no group names the agent, the
-    ///    groups for `*` apply if [`Policy::holds_to_star`] is true and the method is either
-    ///    configured ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods))
-    ///    or not in IANA's registry. If no group applies, the request passes unchecked.
+    /// 1. Groups that name an agent apply to the agent for every method. If no group names the
+    ///    agent, the groups for `*` apply if [`Policy::holds_to_star`] is true and the method is
+    ///    either configured
+    ///    ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods)) or not in
+    ///    IANA's registry. If no group applies, the request passes unchecked.
     /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
     ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
     /// 3. An allowed request passes. For a disallowed request, the last override that applies
@@ -137,8 +138,8 @@ impl Policy {
         }
     }
 
-    /// Reports whether a request with this evidence would pass even if it exceeded its crawl delay,
-    /// because it is from a person or an exempt tool. Such a request is not counted in a bucket.
+    /// Reports whether this evidence shows a person or an exempt tool. Such a request is not
+    /// counted in a bucket, and passes even if it exceeds its crawl delay.
     #[doc(hidden)]
     pub fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
         let spares_people = self.suspect_human == SuspectHuman::Exempt;
@@ -171,8 +172,8 @@ impl Policy {
     }
 
     /// Returns the override that decided on a disallowed request. `pattern` is the pattern of the
-    /// rule that disallowed it, `reason` the reason of the decision, and `now` its time. `None` if
-    /// no override decided, but for example the mode of the policy.
+    /// disallowing rule, `reason` the reason of the decision, and `now` the time of the decision.
+    /// `None` if no override decided, for example if the mode of the policy did.
     #[doc(hidden)]
     pub fn override_for(
         &self,
@@ -192,7 +193,7 @@ impl Policy {
         RequestPath::with_forms(target, self.forms)
     }
 
-    /// Returns the path of a request in the forms that a reading matches with the rules;
+    /// Returns the path of a request in all forms that a [`Reading`] compares with rules.
     /// [`Reading::Reference`] uses only one form.
     #[doc(hidden)]
     pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {
@@ -207,8 +208,8 @@ impl Policy {
         modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
     }
 
-    /// Returns the rate overrides that are for search engines but name none of them. Such an
-    /// override cannot limit the engines that people use, because each of those must be named.
+    /// Returns the rate overrides for search engines that name no search engine. These overrides
+    /// cannot limit the engines that people use, because an override must name such an engine.
     #[doc(hidden)]
     pub fn rate_overrides_for_unnamed_engines(&self) -> impl Iterator<Item = &Override<RateMode>> {
         self.rate.overrides.iter().filter(|over| over.mode != RateMode::Off && over.is_for_unnamed_engines())

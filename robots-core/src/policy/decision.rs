@@ -87,13 +87,13 @@ keyword_enum! {
         NoGroup = "no-group",
         /// The rules allow the request.
         Allowed = "allowed",
-        /// The rules allow the request, but it exceeds its crawl delay. The request passes, because
+        /// The rules allow the request, but the request exceeds its crawl delay. It passes, because
         /// the rate mode or the mode of the site only observes.
         LimitObserved = "limit-observed",
         /// The rules disallow the request, and the mode is [`Mode::Off`].
         Off = "off",
-        /// The rules disallow the request, but it has signs of a person, and the policy exempts
-        /// such requests.
+        /// The rules disallow the request. The request has signs of a person, and the policy
+        /// exempts requests with such signs.
         SuspectHuman = "suspect-human",
         /// The rules disallow the request, and the mode only observes.
         Observed = "observed",
@@ -101,8 +101,7 @@ keyword_enum! {
         /// observed.
         Grace = "grace",
         /// The rules disallow the request, and the mode refuses. The request is only tagged,
-        /// because its agent is a crawler that feeds the index of a search engine, and no override
-        /// applies to it.
+        /// because its agent feeds the index of a search engine and no override applies.
         SearchEngine = "search-engine",
         /// The rules allow the request, but it exceeds its crawl delay and is refused with 429.
         Limited = "limited",
@@ -180,8 +179,8 @@ impl<'r> Decision<'r> {
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
     }
 
-    /// Returns the decision on the same request if it exceeds its crawl delay. `wait` is the time
-    /// until the crawler's next request would pass.
+    /// Returns the decision for the case that the request exceeds its crawl delay. `wait` is the
+    /// time until the crawler's next request would pass.
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(rate_limit) = self.rate_limit else { return self };

@@ -9,11 +9,11 @@ use crate::rules::{
 
 /// Earlier versions of the rules, each with the time when it was first known.
 ///
-/// A request that is disallowed now is refused only if the oldest version that disallows it is at
-/// least as old as the grace period is long. Until then, the request is only observed. So a grace
-/// period begins when a rule is new, when an `Allow` that used to outweigh the rule is removed, and
-/// when a crawler is added to a group. A rule that was only moved, or was missing for a while, gets
-/// no new grace period.
+/// A disallowed request is refused only if the oldest remembered version that disallows it went
+/// live at least one grace period ago. Until then, the request is only observed. So a grace period
+/// begins when a rule is new, when an `Allow` that used to outweigh the rule is removed, and when a
+/// crawler is added to a group. A rule that was only moved, or was missing for a while, gets no new
+/// grace period.
 pub struct Grace {
     length: Duration,
     /// Time when the present rules were first known.
@@ -78,10 +78,10 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// Returns the interval that may be enforced at `now`. After the grace period, this is
-    /// `interval`. Before its end, it is the longest interval of the earlier versions whose own
-    /// grace period has ended, but at most `interval`. `None` if no such version has a delay.
-    /// `select` is the same as in [`covers`](Self::covers).
+    /// Returns the interval that may be enforced at `now`. After the grace period of the live
+    /// version, this is `interval`. Before, the earlier versions whose grace period has ended
+    /// count: their longest interval is returned, but at most `interval`. `None` if none of these
+    /// versions has a delay. `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,

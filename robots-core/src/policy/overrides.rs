@@ -58,8 +58,9 @@ impl Override {
 }
 
 impl<M: Copy> Override<M> {
-    /// Creates an override for one crawler. The name is the crawler's name in the registry, its own
-    /// product token or a name that it sends. Case is ignored, and the name may include a version.
+    /// Creates an override for one crawler. `name` is the crawler's name in the registry, the
+    /// crawler's own product token, or a name that the crawler sends. Case is ignored, and the name
+    /// may include a version.
     ///
     /// # Errors
     ///
@@ -98,7 +99,8 @@ impl<M: Copy> Override<M> {
         self
     }
 
-    /// Reports whether the override is for search engines, but does not name one of them.
+    /// Reports whether the override is for search engines in general, not for a named search
+    /// engine.
     pub(super) const fn is_for_unnamed_engines(&self) -> bool {
         matches!(self.covers, OverrideFor::IndexEngines | OverrideFor::Category(Category::Search))
     }
@@ -180,9 +182,9 @@ fn no_name(name: &str, meant: Option<&str>) -> ValueError {
     ValueError::new(name, format_args!("is not a crawler's name: write {right}"))
 }
 
-/// Reports whether an agent has this name: its crawler's name in the registry, its own token, or a
-/// name that its crawler sends. Tokens of crawlers whose groups it obeys are ignored: an entry for
-/// Googlebot does not apply to Applebot.
+/// Reports whether an agent has this name: the crawler's name in the registry, the agent's own
+/// token, or a name that the crawler sends. Other tokens that the agent obeys are ignored: an entry
+/// for Googlebot does not apply to Applebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)

@@ -73,9 +73,9 @@ pub struct RateLimit<'r> {
 }
 
 impl RateRules {
-    /// Returns the rate limit of an allowed request; `None` if its groups have no delay or the
-    /// policy does not limit it. `bound` returns the mode that applies to the agent. `is_believed`
-    /// is true if the request gets the privileges of its crawler's name.
+    /// Returns the rate limit of an allowed request; `None` if its groups have no delay, or if the
+    /// policy does not limit the request. `bound` returns the mode that applies to the agent.
+    /// `is_believed` is true if the request has the privileges of the crawler that it names.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
@@ -85,7 +85,7 @@ impl RateRules {
         request: &RequestFacts<'_>,
         is_believed: bool,
     ) -> Option<RateLimit<'r>> {
-        // This check comes first, because it is true for most policies.
+        // Most policies have no rate limit, so this condition is checked first.
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }

@@ -3,8 +3,8 @@
 //! **Some documents never get a special answer**: robots.txt, `security.txt`, and the sitemaps and
 //! licences that the file names. A crawler must be able to read the conditions of a site, and a
 //! price or a tarpit at these paths would hide them. The documents are not exempt from the rules,
-//! because an operator may disallow a sitemap for good reasons. If a rule disallows such a
-//! document, the crawler gets the plain refusal.
+//! because an operator may disallow a sitemap for good reasons. If a rule disallows one of these
+//! documents, the crawler gets the plain refusal.
 //!
 //! **People never get a special answer**, unless a case names their fetcher: a browser, an app, or a
 //! fetcher that acts for a person.
@@ -131,8 +131,8 @@ impl<A> RefusalTable<A> {
 }
 
 impl RefusedRequest<'_> {
-    /// Reports whether the request is for a document with the conditions of the site. If any form
-    /// of the path leads to such a document, some server may return it.
+    /// Reports whether the request is for a document with the conditions of the site. All forms of
+    /// the path are compared, because some server may return the document for any form.
     fn is_for_conditions(&self) -> bool {
         // RFC 9116, section 3: older sites have the file at the root.
         let is_usual = |form: &[u8]| {

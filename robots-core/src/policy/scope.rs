@@ -38,8 +38,8 @@ impl WildcardScope {
             Class::Declared => Self::Declared,
             Class::Headless | Class::Library => Self::Automation,
             Class::Browser => Self::Everyone,
-            // These are infrastructure, apps, and empty and unrecognised headers. If a class is
-            // added to [`Class`], it is not treated as a crawler.
+            // Infrastructure, apps, and empty and unrecognised headers. A new variant of [`Class`]
+            // is not treated as a crawler.
             _ => Self::NonBrowser,
         }
     }
@@ -104,9 +104,10 @@ impl Star {
         methods.into_iter().map(method).collect()
     }
 
-    /// Reports whether `*` applies to this method: it is configured in any case, or it is not in
-    /// IANA's registry in this spelling. Servers may answer `get`, `post` and `FOO` with the page,
-    /// so a client must not be able to avoid the rules by sending them.
+    /// Reports whether `*` applies to this method. This is the case for configured methods, in any
+    /// letter case, and for strings that are not in IANA's registry. Servers may answer `get`,
+    /// `post` and `FOO` with the page, so a client must not be able to avoid the rules with these
+    /// methods.
     pub(super) fn covers_method(&self, method: &str) -> bool {
         self.methods.iter().any(|known| **known == *method)
             || self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))

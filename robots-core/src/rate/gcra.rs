@@ -107,7 +107,7 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 /// The properties of a request that select its bucket: the crawler's token and the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateKey<'a> {
-    /// Product token of the crawler; `None` for names that the client may have made up. All such
+    /// Product token of the crawler; `None` for names that the client may have made up. All made-up
     /// names share one key, so that a client cannot get more requests by sending more names.
     pub token: Option<&'a ProductToken>,
     /// Sender of the request, as far as it is known.
@@ -123,8 +123,8 @@ pub enum RateSender {
     /// The sender is not the crawler that it claims to be. All impostors of one crawler share one
     /// bucket.
     Refuted,
-    /// It is not known whether the claim is true. All senders in one network share one bucket, and
-    /// senders without a known address share another.
+    /// The claim is neither verified nor refuted. All senders in one network share one bucket. All
+    /// senders with an unknown address share one more bucket.
     Claimed(Option<IpAddr>),
 }
 

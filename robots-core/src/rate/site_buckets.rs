@@ -23,9 +23,9 @@ use crate::rules::ProductToken;
 /// Finds the bucket of a sender. Cheap to clone. Clones share the buckets, so a reload can pass a
 /// clone to the new snapshot, and no sender gets a new burst.
 ///
-/// Keys use only names from the registry or the file, so there are few; each name gets its own
-/// atomics on its first request. Names beyond [`SiteBuckets::MAX_NAMES`] use entries in the buckets
-/// of networks.
+/// Keys use only names from the registry or the file, so there are few names. Each name gets its
+/// own atomics on its first request. Names beyond [`SiteBuckets::MAX_NAMES`] use entries in the
+/// buckets of networks.
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,
@@ -185,8 +185,8 @@ const WAYS: usize = 8;
 ///
 /// A client can choose its name and, within limits, its address, so the number of combinations is
 /// unbounded. Entries are stored in small sets. A new entry in a full set replaces the entry whose
-/// bucket refills first: its sender has been silent the longest, relative to its interval. A sender
-/// whose entry was replaced starts again with a full burst.
+/// bucket refills first, because the sender of this entry has been silent the longest, relative to
+/// its interval. A sender whose entry was replaced starts again with a full burst.
 pub struct NetworkBuckets {
     /// Shards, each allocated with its first entry; most processes need none.
     pub(super) shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],

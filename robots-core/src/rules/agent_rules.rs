@@ -1,4 +1,4 @@
-//! A robots.txt as a crawler reads it: every answer is the stricter of two readings.
+//! A robots.txt as a crawler reads it: every answer is the stricter answer of two [`Reading`]s.
 //!
 //! A crawler does not know how the site's server interprets the site's robots.txt. Most crawlers
 //! interpret it as in [`Reading::Reference`], and a server enforces it as in [`Reading::Standard`].
@@ -104,8 +104,8 @@ impl AgentRules {
     }
 
     /// Returns the verdict of the rules, with the deciding rule, its line and its group. Does not
-    /// treat `/robots.txt` as always allowed. If a reading disallows the path for an agent, this is
-    /// the verdict of the first such reading, in the order `Standard`, `Reference`.
+    /// treat `/robots.txt` as always allowed. If one or both readings disallow the path for an
+    /// agent, returns the verdict of the first of them, in the order `Standard`, `Reference`.
     #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
     pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {

@@ -3,14 +3,15 @@
 //! 1. The site's own file comes first and is not changed, so its line numbers stay valid.
 //! 2. A crawler that the site's own file names obeys only that file. So a reader of the file sees
 //!    which rules apply to the crawler without comparing the file with a list.
-//! 3. A crawler that only fragments name obeys the groups of the first fragment that names it, with
-//!    their delays and preferences.
+//! 3. A crawler that only fragments name obeys the first fragment that names it: the groups of this
+//!    fragment, with their delays and preferences.
 //! 4. Everything else in a fragment is left out: groups for `*`, which would affect crawlers that
 //!    the fragment does not name, and lines about the whole site, such as sitemaps.
 //!
-//! Two names are the same crawler if every reading treats them as the same (`GPTBot` and
-//! `gptbot/1.0`). If only some readings treat them as the same (`Foobot 2` and `Foobot`), both
-//! groups are kept. In such a reading, a crawler obeys both groups, so no rule is lost.
+//! Two names are the same crawler if they are equal under every [`Reading`](super::Reading)
+//! (`GPTBot` and `gptbot/1.0`). If two names are equal only under some readings (`Foobot 2` and
+//! `Foobot`), both groups are kept. Under these readings, a crawler obeys both groups, so no rule
+//! is lost.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -188,8 +189,8 @@ impl Writer {
                 self.line_of(number, line.number, &robots.bytes()[line.content.clone()]);
             }
             if !has_rule {
-                // Without this line, readers that see no rule in this group would treat its names
-                // as further names of the next group.
+                // Without this line, readers that see no rule in this group would add its names to
+                // the next group.
                 self.line(b"Disallow:");
             }
         }
@@ -224,8 +225,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Reports whether some readers may treat appended names as further names of the file's last group,
-/// because they see no rule in that group.
+/// Reports whether a reader that sees no rule in the file's last group would add the appended names
+/// to that group.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {
@@ -332,9 +333,8 @@ const MAX_TITLE_LENGTH: usize = 120;
 /// The groups of a file that others maintain, to be appended to a robots.txt with
 /// [`RobotsTxt::append`].
 ///
-/// Because others maintain the file, it must pass these checks: it is UTF-8 without control
-/// characters, it is not HTML, and it names at least one crawler. So an error page or a wrong file
-/// does not replace the list.
+/// Other people maintain the list, so an error page or a wrong file must not replace it. A list
+/// must be UTF-8 without control characters, must not be HTML, and must name at least one crawler.
 ///
 /// ```
 /// use robots_core::rules::Fragment;

@@ -155,8 +155,9 @@ pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) ->
     sets.iter().map(of_set).collect()
 }
 
-/// Returns the longest delay of a set of groups, or the first of several equal ones, and the index
-/// of its group within the set. Ignores lines that end after the first `limit` bytes.
+/// Returns the longest delay of a set of groups, and the index of its group within the set. If
+/// several delays are equally long, returns the first. Ignores lines that end after the first
+/// `limit` bytes.
 pub(super) fn longest<'r>(document: &'r RobotsTxt, limit: usize, set: &[usize]) -> Option<(&'r DelayRecord, usize)> {
     let lines = document.delays().iter().filter(|line| line.end <= limit);
     let of_set = lines.filter_map(|line| Some((line, set.binary_search(&line.group).ok()?)));

@@ -1,8 +1,8 @@
 //! Parses dictionaries of structured fields (RFC 9651, section 4.2.2).
 //!
-//! The crate `sfv` also parses them, but it is a dependency of the feature `signatures` only. This
-//! parser checks the whole syntax and returns only the part that usage preferences need: keys, and
-//! values that are tokens.
+//! The crate `sfv` also parses dictionaries, but is a dependency of the feature `signatures` only.
+//! This parser checks the whole syntax and returns only the part that usage preferences need: keys,
+//! and values that are tokens.
 
 /// A member of a dictionary, without its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,12 @@
 //! Verdicts do not depend on these lines, so the document does not store most of them. The lines
 //! that are not stored are parsed again on demand.
 //!
-//! `Content-Usage` and `License` are exceptions, because responses may repeat them ([`usage`](super::usage)).
-//! `Crawl-delay` is an exception, because it may be enforced. The document stores its lines, and
-//! [`RobotsTxt::compile`] finds the shortest delay of each set of groups. So a request finds its
-//! delay together with its groups ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
-//! `Request-rate` and `Visit-time` lines are parsed but never enforced, because hardly any crawler
-//! obeys them.
+//! Three kinds of lines are stored. `Content-Usage` and `License` lines are stored because
+//! responses may repeat them ([`usage`](super::usage)). `Crawl-delay` lines are stored because
+//! delays may be enforced: [`RobotsTxt::compile`] finds the shortest delay of each set of groups,
+//! so a request finds its delay together with its groups
+//! ([`Selection::crawl_delay`](super::Selection::crawl_delay)). `Request-rate` and `Visit-time`
+//! lines are parsed but never enforced, because hardly any crawler obeys them.
 
 use std::time::Duration;
 
@@ -103,9 +103,9 @@ impl RobotsTxt {
         })
     }
 
-    /// Reports whether the file names a document at this path, in any form of the path: as a sitemap
-    /// or as a licence. The host of the document is ignored. A query in the path is ignored if the
-    /// file names the document without one.
+    /// Reports whether the file names this path, in any of its forms, as a sitemap or licence. The
+    /// host of the document is ignored. A query in `path` is ignored if the file names the document
+    /// without a query.
     #[doc(hidden)]
     pub fn refers_to(&self, path: &RequestPath<'_>) -> bool {
         let referred = self.referred(|| {

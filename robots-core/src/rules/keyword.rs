@@ -8,8 +8,8 @@ use std::fmt;
 /// The error for a string that is not a valid value of a type, such as `"refuze"` for a
 /// [`Mode`](crate::policy::Mode) or `"10.0.0.1/8"` for a [`Network`](crate::agent::Network). The
 /// message quotes the string and suggests what to write. If the value is a whole file, as in
-/// [`Fragment::parse`](super::Fragment::parse), the string is the title of the file. The message
-/// then describes the problem in the file's content.
+/// [`Fragment::parse`](super::Fragment::parse), the message quotes the title of the file and
+/// describes the problem in its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValueError {
     text: String,

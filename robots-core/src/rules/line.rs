@@ -85,12 +85,12 @@ pub enum Directive {
     VisitTime,
     /// Pages that should not be in an index; read by Google until 2019.
     Noindex,
-    /// Any other name. Verdicts ignore such lines, but tools can list them.
+    /// Any other name. Verdicts ignore lines with other names, but tools can list these lines.
     Other,
 }
 
-/// Names with their directives, in the order of comparison. The misspellings are those that the
-/// reference parser accepts.
+/// Names with their directives, in the order of comparison. The list contains the misspellings that
+/// the reference parser accepts.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),

@@ -3,7 +3,7 @@
 //!
 //! [`RobotsTxt`] is the document: every line with its number, the groups, and the ignored lines
 //! with the reasons why they are ignored. Parsing never fails, because crawlers ignore invalid
-//! lines and read the others. [`RuleSet`] is the document compiled for a [`Reading`].
+//! lines and read all other lines. [`RuleSet`] is the document compiled for a [`Reading`].
 //! [`RuleSet::select`] takes the [`ProductToken`]s of an agent and returns the groups of the first
 //! token that the file names. [`Selection::verdict`] decides on a [`RequestPath`]. A [`Verdict`]
 //! contains the deciding rule, its line and its group.

@@ -1,13 +1,14 @@
 //! The target of a request, in all forms that an upstream server may derive from it.
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
-//! section 2.2.2, requires. If servers may interpret the *path* in other ways, the target has
-//! further [`forms`](super::PathForm), which are compared with the rules as well. The query is the
-//! same in all forms.
+//! section 2.2.2, requires. If servers may interpret the *path* in other ways, the target also has
+//! other [forms](super::PathForm), which are compared with the rules, too. The query is the same in
+//! all forms.
 //!
-//! **A `RequestPath` computes its further forms on first use.** A crafted target of 8 KiB can have
-//! 577 forms, which take four milliseconds to compute. A request without an applicable group does
-//! not need them. If the standard form is equal to the target, it borrows the target.
+//! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
+//! of 8 KiB can have 577 forms, which take four milliseconds to compute. A request without an
+//! applicable group does not need these forms. If the standard form is equal to the target, the
+//! `RequestPath` borrows the target.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -27,7 +28,7 @@ pub struct RequestPath<'t> {
     readings: Option<Box<Readings<'t>>>,
 }
 
-/// A target that may have further forms.
+/// A target that servers may read as other paths, too.
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
@@ -53,7 +54,7 @@ impl<'t> RequestPath<'t> {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
 
-    /// Creates a path like [`RequestPath::new`], but with only some of the further forms.
+    /// Creates a path like [`RequestPath::new`], but only with the kinds of forms in `kinds`.
     pub(crate) fn with_forms(target: &'t [u8], kinds: PathForms) -> Self {
         if target.starts_with(b"/") && is_plain(target) {
             return Self { form: PathForm::Standard, sent: Cow::Borrowed(target), readings: None };
@@ -102,8 +103,8 @@ impl<'t> RequestPath<'t> {
     /// Reports whether a target, as sent, is the robots.txt of the site itself. This is cheaper
     /// than [`RequestPath::is_robots_txt`], because it does not create a path first.
     ///
-    /// Use this function both for answering `/robots.txt` and for counting such requests, so that
-    /// both apply to the same requests.
+    /// Use this function both for answering `/robots.txt` and for counting requests for
+    /// `/robots.txt`, so that every answered request is counted.
     pub fn is_robots_txt_target(target: &[u8]) -> bool {
         // Almost every client uses this spelling.
         if target == b"/robots.txt" {
@@ -195,7 +196,7 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// Maximum number of further paths that servers may find in a target that does not begin with a
+/// Maximum number of other paths that servers may find in a target that does not begin with a
 /// slash.
 const MAX_FURTHER_FORMS: usize = 2;
 
@@ -203,8 +204,8 @@ fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// Returns the paths that servers may find in a target that does not begin with `/`: the usual
-/// path, and the others. Some of them may be equal.
+/// Returns the paths that servers may find in a target that does not begin with `/`: first the
+/// usual path, and then other paths. Some of these paths may be equal.
 ///
 /// A URL has one path, but servers may disagree on the end of its authority. A proxy may have built
 /// the URL from a `Host` field that contains a `?` or `#`. Browsers treat `\` as `/` and accept any

@@ -3,8 +3,8 @@
 //! Servers apply some of the following steps to a path, in different orders: they decode `%uXXXX`,
 //! cut path parameters, decode `%2F` and `%5C`, treat the segment after `//` as an authority,
 //! resolve dot segments, and merge empty segments. Each [kind of form](PathForm) is the result of
-//! one step. Steps are combined in the orders that servers use. A path has further forms only if
-//! one of the steps changes it.
+//! one step. Steps are combined in the orders that servers use. A path that no step changes has
+//! only its standard form.
 //!
 //! This module exists because URL crates know only one of these forms.
 
@@ -28,8 +28,8 @@ use crate::keyword_enum;
 /// - two for the slash of a final dot segment (kept or dropped).
 pub(super) const MAX_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
 
-/// Reports whether a target may have further forms. If the result is `false`, it has none. This
-/// scan of the path is cheaper than computing forms.
+/// Reports whether a target may have other forms than its standard form. This scan of the path is
+/// cheaper than computing forms.
 pub(super) fn may_have(target: &[u8]) -> bool {
     let (path, _) = split_query(target);
     let behind_dot = |rest: &'_ [u8]| match rest {
@@ -37,8 +37,8 @@ pub(super) fn may_have(target: &[u8]) -> bool {
         [b'%', b'2', b'e' | b'E', ..] => Some(3),
         _ => None,
     };
-    // A dot segment is one or two dots, followed by bytes that may end the segment. So `/.git/` has
-    // no further forms.
+    // A dot segment is one or two dots, followed by bytes that may end the segment. So `.git` is
+    // not a dot segment.
     let is_dots = |rest: &[u8]| {
         let mut end = behind_dot(rest);
         end = end.map(|end| end + behind_dot(&rest[end..]).unwrap_or_default());
@@ -63,8 +63,8 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
-        // The order of the two steps makes a difference only if both change something, because
-        // neither creates segments that the other would change.
+        // The order of the two steps makes a difference only if both steps change something,
+        // because no step creates segments that the other step would change.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
@@ -310,7 +310,7 @@ keyword_enum! {
         /// `%uXXXX` decoded to the character with that code point.
         Unicode = "unicode",
         /// The path after the authority, for a path that begins with `//`. For a target that is not
-        /// a path, another path that servers may find in it.
+        /// a path: another path that servers may find in the target.
         Authority = "authority",
     }
 }

@@ -1,4 +1,4 @@
-//! A document compiled for one reading.
+//! A document compiled for one [`Reading`].
 
 use std::collections::HashMap;
 
@@ -80,11 +80,11 @@ impl RobotsTxt {
         self.compile_with(reading, |_| Vec::new())
     }
 
-    /// Compiles the document for matching. A name may stand for further tokens.
+    /// Compiles the document for matching. A name may stand for additional tokens.
     ///
-    /// `stands_for` is called once for each name other than `*`. The function returns the further
-    /// tokens: for example, a registry of crawlers can make `User-agent: Googlebot 2.1` a group for
-    /// `Googlebot`. [`Reading::Reference`] does not call it.
+    /// `stands_for` is called once for each name other than `*`. The function returns the
+    /// additional tokens: for example, a registry of crawlers can make `User-agent: Googlebot 2.1`
+    /// a group for `Googlebot`. With [`Reading::Reference`], the function is not called.
     pub fn compile_with(&self, reading: Reading, mut stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         self.compiled(reading, &mut stands_for)
     }
@@ -124,14 +124,13 @@ impl RuleSet {
         &self.document
     }
 
-    /// Returns the reading of the document.
+    /// Returns the [`Reading`] for which the document was compiled.
     pub const fn reading(&self) -> Reading {
         self.reading
     }
 
-    /// Returns notes on lines that only this reading ignores, because they are past the part of the
-    /// file that it reads (RFC 9309, section 2.5). [`RobotsTxt::notes`] reports the lines that
-    /// every reading ignores.
+    /// Returns notes on lines that this [`Reading`] ignores because they are past its size limit
+    /// (RFC 9309, section 2.5). [`RobotsTxt::notes`] reports the lines that every reading ignores.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -205,7 +204,7 @@ impl<'r> Selection<'r> {
         self.section.map(|section| section.number)
     }
 
-    /// Reports whether the selected groups are those of `*`.
+    /// Reports whether the groups of `*` are selected.
     pub const fn is_star(&self) -> bool {
         self.star
     }

@@ -1,11 +1,11 @@
 //! The standard spelling of paths and queries: which bytes are escaped, and which are not (RFC
 //! 9309, section 2.2.2).
 //!
-//! All spellings of one path have the same standard form, so they can be compared byte by byte. A
-//! server decodes a path as a whole, so every escape in a path is decoded, unless it does not mean
-//! the same as the byte. The escapes that do not mean the same are `%25`, `%2F`, `%3F`, `%23`,
-//! `%5C`, control characters, and bytes from 0x80. In a query, escapes of reserved bytes are not
-//! decoded, because `&` separates parameters and `%26` does not.
+//! All spellings of one path have the same standard form, so standard forms can be compared byte by
+//! byte. A server decodes a path as a whole, so the standard form decodes every escape with the
+//! same meaning as its byte. The other escapes stay: `%25`, `%2F`, `%3F`, `%23`, `%5C`, control
+//! characters, and bytes from 0x80. In a query, escapes of reserved bytes also stay, because `&`
+//! separates parameters and `%26` does not.
 //!
 //! Percent-encoding crates encode or decode whole strings, without regard to the meaning of an
 //! escape.
@@ -91,8 +91,8 @@ fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     if out == octets { Cow::Borrowed(octets) } else { Cow::Owned(out) }
 }
 
-/// Converts a target (path and query) to standard form; borrows it if it is already in standard
-/// form.
+/// Converts a target (path and query) to standard form. Borrows a target that is already in
+/// standard form.
 pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
     standard_from(target, || split_query(target).0.len())
 }
@@ -124,14 +124,14 @@ pub(super) fn push_escape(out: &mut Vec<u8>, octet: u8) {
 /// Reports whether the standard form contains this byte itself instead of its escape.
 const fn is_decoded(octet: u8, part: TargetPart) -> bool {
     match octet {
-        // These bytes are unreserved (RFC 3986, section 2.3).
+        // Unreserved characters (RFC 3986, section 2.3).
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
         b'*' | b'$' => true,
         // No URI may contain these bytes unescaped. They are not separators, and some clients
         // escape more of them than others.
         b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' => true,
-        // These bytes are reserved (RFC 3986, section 2.2). `/`, `?` and `#` are missing, because a
-        // path segment cannot contain them unescaped.
+        // Reserved characters (RFC 3986, section 2.2), without `/`, `?` and `#`, which a path
+        // segment cannot contain unescaped.
         b'!' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b';' | b'=' | b':' | b'@' | b'[' | b']' => {
             matches!(part, TargetPart::Path)
         }

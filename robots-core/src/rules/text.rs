@@ -42,8 +42,8 @@ const FALSE_STARTS: usize = 8;
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. If more than two literals are spelled differently
-/// in path and query, the literals after the second one are encoded for the same part as the second
-/// one.
+/// in path and query, all literals after the second are encoded for the same part (path or query)
+/// as the second literal.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The place where the query begins in an encoded pattern.
@@ -296,9 +296,10 @@ pub enum NoteKind {
     RepeatedHost,
     /// The value of a crawl-delay line is not a number of seconds.
     InvalidCrawlDelay,
-    /// The line extends past the part of the file that this reading reads, so it was dropped.
+    /// The line crosses the size limit of the [`Reading`](super::Reading), so it was dropped.
     CutLine,
-    /// This line and all following lines are past the part of the file that this reading reads.
+    /// This line and all following lines are past the size limit of the
+    /// [`Reading`](super::Reading).
     PastLimit,
 }
 

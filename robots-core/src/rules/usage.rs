@@ -48,7 +48,8 @@ pub(super) struct SectionUsage {
     /// Usage lines, longest path first: their indexes in `UsageLines::lines`, and their line
     /// numbers.
     pub(super) lines: Vec<(u32, usize)>,
-    /// Licences of the groups; `None` if the groups have none, so that those of the site apply.
+    /// Licences of the groups; `None` if the groups have no licences, so that the licences of the
+    /// site apply.
     pub(super) licenses: Option<Vec<Box<str>>>,
 }
 

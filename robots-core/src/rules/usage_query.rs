@@ -47,9 +47,9 @@ impl RuleSet {
         })
     }
 
-    /// Returns the usage preferences that all crawlers have in common: those of every group that
-    /// may fetch the path. `None` if two of these groups differ. Also `None` if the file has no
-    /// group for `*`, because it then states nothing for crawlers that no group names.
+    /// Returns the usage preferences that all crawlers have in common. All groups that may fetch
+    /// the path are compared; `None` if two of them differ. Also `None` if the file has no group
+    /// for `*`, because it then states nothing for crawlers that no group names.
     pub fn unanimous_usage(&self, path: &RequestPath<'_>) -> Option<UsagePreferences> {
         let usage = self.usage.as_ref().filter(|_| self.has_star())?;
         let (work, mut agreed) = (&mut MatchBudget::new(), None);
@@ -82,8 +82,8 @@ impl<'r> Selection<'r> {
         (is_allowed && !work.is_spent()).then_some(Usage { preferences, line })
     }
 
-    /// Returns the URLs of the licences for these groups: their own, or otherwise those of the
-    /// whole site. Values that cannot be sent in a `Link` field are left out.
+    /// Returns the URLs of the licences of these groups or, if the groups have none, of the whole
+    /// site. Values that cannot be sent in a `Link` field are left out.
     pub fn licenses(self) -> &'r [Box<str>] {
         let Some(usage) = &self.rules.usage else { return &[] };
         let own = self.section_number().and_then(|number| usage.sections[number].licenses.as_deref());

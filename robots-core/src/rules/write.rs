@@ -61,8 +61,8 @@ const LONG: &str = "makes the line too long: crawlers ignore everything after it
 /// Error for a rule or a delay before the first user-agent line.
 const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent before it";
 
-/// Error for an extension name with a `:`, a `#` or bytes other than visible ASCII, and for the
-/// name of a line that the builder has a method for.
+/// Error for two kinds of extension names: names with a `:`, a `#` or bytes other than visible
+/// ASCII, and names of lines for which the builder has a method.
 const NAME: &str = "is not a valid name of an extension: write letters and hyphens; rules, user agents, delays and \
     sitemaps have their own methods";
 
@@ -111,8 +111,7 @@ impl RobotsTxtBuilder {
     }
 
     /// Adds the time that the crawlers of the group must wait between two requests, in seconds with
-    /// an optional fraction. Not every crawler obeys such delays; `crawl_delay` in the registry
-    /// tells which crawlers do.
+    /// an optional fraction. Not every crawler obeys delays: see `crawl_delay` in the registry.
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {

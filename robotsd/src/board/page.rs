@@ -314,8 +314,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns two numbers of forwarded requests that robots.txt disallows: requests of search engines
-/// are the second number, requests of other crawlers the first.
+/// Returns how many disallowed requests were forwarded: requests of crawlers other than search
+/// engines, and requests of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);

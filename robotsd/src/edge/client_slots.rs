@@ -276,8 +276,8 @@ impl ClientSlots {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }
 
-    /// Waits for a slot and closes idle connections to free one, starting with those of the `own`
-    /// worker.
+    /// Waits for a slot. Closes idle connections to free a slot, and begins with connections of the
+    /// `own` worker.
     pub(crate) async fn acquire(
         &self,
         own: &Arc<WorkerConnections>,

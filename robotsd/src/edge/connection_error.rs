@@ -1,4 +1,4 @@
-//! Counts connection errors, and reports them at a limited rate so that they do not flood the log.
+//! Counts connection errors, and logs them at a limited rate.
 //!
 //! Clients can cause these errors at line rate. So each kind is reported at most once a second,
 //! with the number of errors since its last report.

@@ -321,9 +321,9 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// Tracks how much of its responses the client has received. For the HTTP libraries, a response is
-/// finished once they have its whole body. Here, it is finished once the socket or the stream has
-/// accepted all of it.
+/// Tracks how much of the responses the client has received. For the HTTP libraries, a response is
+/// finished when they have read the whole body. Here, a response is finished when the socket or the
+/// stream has accepted all bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     unsent: AtomicU64,

@@ -261,8 +261,8 @@ impl<S: EdgeService> ServedListener<S> {
         let _ = self.stop.send(true);
         let limit = self.context.edge.settings.load().limits.drain;
         let ended = timeout(limit, async {
-            // This connection was already accepted, so no other process can serve it. It is served
-            // when a draining connection frees a slot.
+            // The waiting connection was already accepted, so no other process can serve it. It is
+            // served when a draining connection frees a slot.
             if self.waiting.is_some() {
                 self.open_waiting().await;
             }
@@ -365,8 +365,8 @@ impl NewConnection {
         let mut announced = None;
         let Err((kind, error)) = self.serve_announced(socket, service, &mut announced).await else { return };
         let client = self.client(announced);
-        // This may be a health check of the proxy. In PROXY version 1, the header of a health check
-        // contains no client, or the proxy itself as the client.
+        // The connection may be a health check of the proxy. In PROXY version 1, the header of a
+        // health check contains no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
         // When a health check has its result, it resets the connection. This is not an error.
         if !may_be_check || kind != ConnectionErrorKind::Broken || self.state.has_served() {

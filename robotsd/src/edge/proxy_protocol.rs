@@ -2,8 +2,8 @@
 //! connection that identifies its client.
 //!
 //! A listener either requires the header on every connection, or never looks for it. If the header
-//! were optional, any client could forge one. For the same reason, only trusted proxies may connect
-//! to a listener that requires the header.
+//! were optional, any client could send a forged header. To prevent forged headers, only trusted
+//! proxies may connect to a listener that requires the header.
 //!
 //! The header is not parsed with the crate `ppp` 2.3, which needs the whole header in one buffer. A
 //! version 2 header may contain 64 KiB of extensions; this parser skips them as they arrive. `ppp`

@@ -111,7 +111,7 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     let serving = by.serve(Socket::Unix(server), Recorder(Arc::clone(&arrived)), limits);
     let asking = async {
         for octets in writes {
-            // This fails if the server has already closed the connection.
+            // Writing fails if the server has already closed the connection.
             let _ = client.write_all(octets).await;
             sleep(PAUSE).await;
         }

@@ -20,8 +20,8 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// Arguments with these prefixes are URLs. Schemes that cannot be fetched are included, so that
-/// such an argument is rejected as a URL and not treated as a file path.
+/// Arguments with these prefixes are URLs. Schemes that cannot be fetched are included, so that an
+/// argument such as `ftp://…` is rejected as a URL and not treated as a file path.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
 /// Reports whether the argument is a URL rather than a file path.

@@ -31,8 +31,8 @@ const REDIRECTS: usize = 5;
 /// contains many URLs.
 const MAX_REQUESTS: usize = 500;
 
-/// Time limit of a whole run, as a multiple of the limit for one request. It is larger than one,
-/// because a file may list many documents on slow servers.
+/// Time limit of a whole run, as a multiple of the limit for one request. A file may list many
+/// documents on slow servers, so a run needs more time than a request.
 pub(crate) const WHOLE: u32 = 4;
 
 /// Time limit for opening a connection. A TLS handshake has the same limit again.

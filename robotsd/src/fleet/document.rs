@@ -325,15 +325,15 @@ pub(crate) struct WriteCall {
 /// What the script in the store did with a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
-    /// It wrote the entry with this rev.
+    /// The script wrote the entry with this rev.
     Written(u64),
-    /// It wrote nothing, because the document already has the entry, or because the off switch was
-    /// lifted before.
+    /// The script wrote nothing, because the document already has the entry, or because the off
+    /// switch was lifted before.
     Kept,
-    /// It wrote nothing, because the entry that was to be replaced has this rev, not the expected
-    /// one.
+    /// The script wrote nothing, because the entry in the document has this rev, not the expected
+    /// rev.
     Conflict(u64),
-    /// It wrote nothing, because the document has this epoch, not the expected one.
+    /// The script wrote nothing, because the document has this epoch, not the expected epoch.
     Foreign(String),
 }
 

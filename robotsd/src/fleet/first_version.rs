@@ -1,7 +1,7 @@
-//! Lets the first version of a site go live on a new replica, which has no earlier version for the
-//! gate to compare it with. The version passes if the fleet has accepted it, or if a running
-//! replica serves it. If the fleet does not know the site, the gate works as it does without a
-//! fleet.
+//! Decides whether the first version of a site may go live on a new replica. The gate of a new
+//! replica has no earlier version to compare with. The version may go live if the fleet has
+//! accepted it, or if a running replica serves it. If the fleet does not know the site, the gate
+//! works as it does without a fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Fleet {
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();
         };
-        // This needs a new thread, because a runtime cannot be started within another runtime.
+        // A new thread is needed, because a runtime cannot be started within another runtime.
         let _ = thread::spawn(contact).join();
     }
 

@@ -4,7 +4,7 @@
 //! **An off switch takes effect even if neither the store nor the disk can be written.** The write
 //! is sent to the store first, because setting the kill switches and writing to the state directory
 //! may take a while. If the store cannot be written, the process keeps the entries, and writes them
-//! once the store can be read again.
+//! when the store can be read again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -107,8 +107,8 @@ impl StoreView {
     /// Returns the state of the replica. Another process with the same name is reported before any
     /// other problem, because the rest of the fleet cannot distinguish the two processes.
     pub(super) fn state(&self) -> StateAndReason {
-        // It is normal that another process is silent by now, or was seen only briefly, as during
-        // an upgrade.
+        // After an upgrade, the previous process of this replica is silent by now, or was seen only
+        // briefly. This is normal.
         let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
         if !self.other.is_some_and(is_other) {
             return self.standing.state();
@@ -467,8 +467,8 @@ impl Fleet {
         self.store.lock().read
     }
 
-    /// Returns the reason why the replica does not follow the current document. Returns `None` if
-    /// it does, or if it has not tried to read the store yet.
+    /// Returns the reason why the replica does not follow the current document. `None` if it
+    /// follows the document, or has not tried to read the store yet.
     pub(crate) fn problem(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.state() {

@@ -1,5 +1,5 @@
 //! A connection to the store of a fleet. Each task has its own connection, so that a slow response
-//! to one task does not delay the others.
+//! delays only one task.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::document::Document;
 use super::member::{DocumentState, Member};
 use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
-/// Maximum age of a heartbeat, in seconds. If it is older, its replica counts as missing.
+/// Maximum age of a heartbeat, in seconds. A replica without a newer heartbeat counts as missing.
 pub(super) const SILENT: u64 = 15;
 
 /// What a replica writes to the store every few seconds.

@@ -187,7 +187,7 @@ fn no_damaged_field_hides_another() {
     let values = [b"\xff", far, b"-1", b"1.5", b"{", b"", br#"{"rev":18446744073709551614,"id":"1","hash":"one"}"#];
     let fields =
         KNOWN.iter().map(|(field, _)| *field).chain(["lifted:x", "off:shop:n", "off:*", "off::", "accept:news"]);
-    // This value is not damaged: it is a valid epoch, but of another fleet.
+    // The value `far` is not damaged: it is a valid epoch of another fleet.
     let is_damage = |case: &(&str, &[u8])| *case != ("epoch", far);
     for (field, value) in fields.flat_map(|field| values.map(|value| (field, value))).filter(is_damage) {
         let others = KNOWN.into_iter().filter(|(other, _)| *other != field);

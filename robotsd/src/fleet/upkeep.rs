@@ -10,7 +10,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store already has a document, or if a running replica has read one.
+    /// Returns an error if the store already contains a document, or if a running replica has read
+    /// a document.
     pub(crate) async fn init(&self) -> Result<String, String> {
         self.look().await;
         let name = &self.settings.name;

@@ -139,8 +139,8 @@ pub(crate) fn is_hop_by_hop(name: &str) -> bool {
 }
 
 /// Reports whether a field is kept even if `Connection` lists it. Host and length are kept because
-/// they have already been checked, and `User-Agent` because a client could otherwise hide it from
-/// the rules.
+/// they have already been checked. `User-Agent` is kept because otherwise a client could hide it
+/// from the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
     use http::header::{HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)

@@ -3,10 +3,10 @@
 //!
 //! [`FrameBudget`] limits floods of frames. Some frames carry no part of a message, but still have
 //! to be processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or CONTINUATION
-//! frames, and frames of unknown types. `h2` accepts such frames as fast as they arrive, so a
-//! client could keep a core busy with them without reaching any limit. So each such frame is
-//! charged to the budget of its connection. The budget grows with the legitimate reasons for such
-//! frames: requests, and the bytes of their responses.
+//! frames, and frames of unknown types. `h2` accepts these frames as fast as they arrive, so a
+//! client could keep a core busy without reaching any limit. So the budget of the connection pays
+//! for each of these frames. The budget grows with the legitimate reasons for them: requests, and
+//! the bytes of responses.
 
 use tokio::time::Instant;
 
@@ -302,7 +302,7 @@ mod tests {
             [HEADERS, 2, 8, 3].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
         for _ in 0..100_000 {
-            // These are gRPC calls that the client resets after the head of their response.
+            // gRPC calls that the client resets after the head of the response.
             takes(&mut budget, HEADERS);
             budget.sent(frame(HEADERS, 40));
             assert!(budget.given_up(|| start));

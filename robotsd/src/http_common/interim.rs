@@ -7,8 +7,7 @@
 //! of the same task. The final response is written after all of them.
 //!
 //! Two statuses are not relayed: the edge sends 100 itself when it begins to read the body, and 101
-//! ends the exchange. HTTP/1.0 clients get no interim responses, because they do not understand
-//! them.
+//! ends the exchange. HTTP/1.0 clients do not understand interim responses and get none.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -90,8 +90,8 @@ impl ClientRequest {
 
 /// The address of a request's sender.
 ///
-/// This is the address of the connection, or the address that trusted proxies report. If trusted
-/// proxies do not report a port, the port is 0.
+/// The address of the connection, or the address that trusted proxies report. If trusted proxies
+/// report no port, the port is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,

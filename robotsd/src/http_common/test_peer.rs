@@ -193,7 +193,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
                 let size = self.until(b"\r\n").await;
                 let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
                 if size == 0 {
-                    // This also skips the trailers.
+                    // The loop also skips the trailers.
                     while self.until(b"\r\n").await != "\r\n" {}
                     return message;
                 }

@@ -306,8 +306,8 @@ impl LogPrivacy {
         let network = self.network(address)?;
         Some(match (self.address, network) {
             (AddressLogging::Truncate, IpAddr::V4(network)) => {
-                // This is faster than the formatter of the standard library, and each refused
-                // request is logged with an address.
+                // Each refused request is logged with an address, so this function is faster than
+                // the formatter of the standard library.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
                 for octet in &network.octets()[..3] {
                     text.push_str(itoa::Buffer::new().format(*octet));

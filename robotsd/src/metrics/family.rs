@@ -1,6 +1,6 @@
 //! Declares the metric families, each with its name, type, unit and help.
 //!
-//! They are in the order of the scrape's text, most important first, because series beyond the
+//! The families are in the order of the scrape, most important first, because series beyond the
 //! limit are dropped from the end.
 
 /// A metric family, as declared in this module.

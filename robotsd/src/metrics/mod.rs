@@ -1,9 +1,10 @@
 //! Metrics for Prometheus.
 //!
 //! [`family`] lists the metric families. For each scrape, the modules that have the data add
-//! samples to an [`Exposition`], in any order: `sites` adds the samples of sites and of what they
-//! share (address lists, registry, store of rates), and `admin` those of the process. The values are the same as in the status. Each worker counts its own requests,
-//! and a scrape adds up the counts of all workers.
+//! samples to an [`Exposition`], in any order: `sites` adds the samples of sites, address lists,
+//! registry and rate store, and `admin` adds the samples of the process. The values are the same as
+//! in `robotsd status`. Each worker counts its own requests, and a scrape adds up the counts of all
+//! workers.
 //!
 //! No label value comes from a client. A label value is a name from the config or the registry, or
 //! a fixed string.

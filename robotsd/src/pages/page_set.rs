@@ -131,8 +131,8 @@ impl OwnHosts {
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
     }
 
-    /// Describes the first listed sitemap that is on another host, because the gate does not read
-    /// such sitemaps.
+    /// Describes the first listed sitemap on another host. The gate does not read sitemaps on other
+    /// hosts.
     pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
         self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is not on a host of the site"))
     }

@@ -1,5 +1,5 @@
-//! Parses one sitemap (sitemaps.org). It may be XML with pages or with further sitemaps, a feed, or
-//! a list with one URL per line, and it may be compressed.
+//! Parses one sitemap (sitemaps.org). A sitemap is XML with pages, XML with more sitemaps, a feed,
+//! or a list with one URL per line. It may be compressed.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -332,7 +332,7 @@ mod tests {
             (latin, &b"caf\xE9"[..], "a location is in the encoding \"ISO-8859-1\": write the sitemap as UTF-8"),
             (cyrillic, b"\xF8", "a location is in the encoding \"windows-1251\": write"),
             (cyrillic, b"<![CDATA[\xF8]]>", "a location is in the encoding \"windows-1251\": write"),
-            // These bytes are one character of UTF-8, and two of the declared encoding.
+            // The bytes are one character in UTF-8, and two characters in the declared encoding.
             (latin, b"caf\xC3\xA9", "a location is in the encoding \"ISO-8859-1\": write"),
             ("", b"caf\xE9", "a location is not in UTF-8: write the sitemap as UTF-8, which the protocol requires"),
             (" encoding=\"UTF-8\"", b"caf\xE9", "a location is not in UTF-8: write"),
@@ -356,7 +356,7 @@ mod tests {
         assert!(list.1.is_err_and(|fault| fault.starts_with("s.xml:2:1: a location is not in UTF-8: ")));
         let atom = "<?xml version=\"1.0\" encoding=\"koi8-r\"?><feed><entry><link href=\"https://a.example/\u{448}\"/></entry></feed>";
         assert!(listed(atom.as_bytes()).1.is_err_and(|fault| fault.contains("in the encoding \"koi8-r\"")));
-        // These documents have no byte order mark.
+        // Documents without a byte order mark.
         for wide in [&b"<\0?\0x\0"[..], b"\0<\0?\0x", b"h\0t\0"] {
             assert_eq!(listed(wide).1, Err("s.xml: the sitemap is UTF-16: save it as UTF-8".to_owned()));
         }

@@ -37,7 +37,7 @@ pub(super) struct SitemapText<'a> {
     /// Position of the next character to be consumed.
     pub(super) place: LineColumn,
     /// Position of the beginning of the current part; `of_part` is the number of bytes that were
-    /// consumed since then.
+    /// consumed after this position.
     pub(super) part: LineColumn,
     of_part: usize,
 }

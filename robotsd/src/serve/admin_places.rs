@@ -70,7 +70,7 @@ impl AdminPlaces {
         }
     }
 
-    /// Opens the sockets of these settings. If the local token is valid on one of them, it will be
+    /// Opens the sockets of these settings. If a socket accepts the local token, the token will be
     /// written to the first writable file of `token_files`.
     pub(super) fn open(
         &mut self,
@@ -211,7 +211,7 @@ impl AdminPlaces {
         for listener in self.listeners() {
             match listener {
                 Ok(listener) => self.accepting.push(Accepting::begin(listener, &self.state)),
-                // This happens only if the process has no free file descriptors.
+                // Opening fails only if the process has no free file descriptors.
                 Err(error) => self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, error),
             }
         }

@@ -42,10 +42,10 @@ const STATE: Duration = Duration::from_secs(10);
 
 /// What the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
-    // This must be dropped first: when the process ends, the event loops end, and the watchdog must
-    // not report that.
+    // Must be dropped first: when the process ends, the event loops end, and the watchdog must not
+    // report their end.
     _watch: WatchGuard,
-    // This must be dropped before the sites.
+    // Must be dropped before the sites.
     _flush: FlushOnDrop,
     active: ActiveConfig,
     signals: Signals,
@@ -194,7 +194,7 @@ impl<'a> ControlLoop<'a> {
                     }
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
-                // This does nothing while another process owns the directory.
+                // The probe does nothing while another process owns the directory.
                 _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
                 _ = self.notices.tick(), if is_serving => self.notify(),
                 Some(_) = self.background.join_next() => {}

@@ -58,8 +58,8 @@ enum ListenerStep {
 #[derive(Clone, Debug, PartialEq)]
 struct BindSettings {
     listener: config::ListenerConfig,
-    /// Maximum number of concurrent TLS handshakes, and maximum duration of one; `None` if the
-    /// listener does not use TLS.
+    /// Maximum number of concurrent TLS handshakes, and maximum duration of a handshake; `None` if
+    /// the listener does not use TLS.
     handshakes: Option<(NonZeroUsize, std::time::Duration)>,
 }
 

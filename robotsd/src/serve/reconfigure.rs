@@ -253,8 +253,8 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // This must come after these sites answer requests, and before the board next collects
-        // counts.
+        // Hosts must be noted after the new sites answer requests, and before the board next
+        // collects counts.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
@@ -368,8 +368,8 @@ pub(super) fn serving(
     }
 }
 
-/// Logs each value of the config that is probably a mistake. This reads files on a blocking thread,
-/// and does not wait for it.
+/// Logs each value of the config that is probably a mistake. Files are read on a blocking thread,
+/// and the caller does not wait for this thread.
 pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {

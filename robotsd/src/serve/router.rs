@@ -43,8 +43,8 @@ struct RouteTable<B> {
     routes: HashMap<SiteName, Arc<SiteRoute<B>>>,
 }
 
-/// A site on one worker: the layer that decides about its requests, the backend that receives the
-/// allowed ones, and the servers that answer refused ones.
+/// A site on one worker: the layer that decides about requests, the backend for allowed requests,
+/// and the servers that answer refused requests.
 #[derive(Debug)]
 struct SiteRoute<B> {
     judge: SiteJudge,

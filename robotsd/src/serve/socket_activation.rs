@@ -1,8 +1,8 @@
 //! Takes over sockets that were opened before the process started. A supervisor passes them
 //! (`sd_listen_fds(3)`), or the process that this one replaces.
 //!
-//! These sockets stay open while one process ends and the next one starts, so new connections wait
-//! instead of being refused.
+//! Passed sockets stay open while one process ends and the next process starts, so new connections
+//! wait instead of being refused.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -112,8 +112,8 @@ impl InheritedSockets {
         self.sockets.iter().any(is_meant)
     }
 
-    /// Takes the sockets for a listener: all with its name, or, if none has its name, all with its
-    /// address.
+    /// Takes the sockets for a listener: all sockets with the name of the listener or, if there are
+    /// none, all sockets with its address.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let is_meant = self.meant_for(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));

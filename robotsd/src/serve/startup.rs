@@ -310,7 +310,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    // This comes before any thread starts, because it changes the environment.
+    // Inheriting comes before any thread starts, because it changes the environment.
     let (inherited, predecessor) = match inherit() {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),
@@ -330,8 +330,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let served = || {
         let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
         let access = config.log.access.as_ref().map(start).transpose()?;
-        // This runtime serves only the control loop and the admin interface. Worker threads serve
-        // the sites.
+        // The runtime of the main thread serves only the control loop and the admin interface.
+        // Worker threads serve the sites.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("the runtime cannot be started: {error}"))?;
         let start = Start {
@@ -343,7 +343,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
             access: access.as_ref(),
         };
         let served = runtime.block_on(start.serve(inherited));
-        // This does not wait for blocking threads, because they may still be reading a file.
+        // Shutting down in the background does not wait for blocking threads, which may still be
+        // reading a file.
         runtime.shutdown_background();
         access.iter().for_each(AccessLog::flush);
         served

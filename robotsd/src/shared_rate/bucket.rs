@@ -2,9 +2,9 @@
 //! it in the store.
 //!
 //! The store contains a TAT (theoretical arrival time) per bucket. **A TAT further ahead than the
-//! bucket allows was written by another clock** (such as that of a former primary), or for another
-//! delay. The script then treats the bucket as full, so that requests are not refused because of
-//! the clock. No request waits longer than one interval, as with a bucket within the process.
+//! bucket allows was written with another clock** (such as the clock of a former primary), or for
+//! another delay. The script then treats the bucket as full, so that a wrong clock refuses no
+//! requests. No request waits longer than one interval, as with a bucket within the process.
 
 use std::time::Duration;
 
@@ -36,9 +36,9 @@ pub enum SharedVerdict {
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
-    /// Maximum interval. `new` reduces a longer one to it.
+    /// Maximum interval. `new` shortens longer intervals to this value.
     pub const MAX_INTERVAL: Duration = Duration::from_secs(3600);
-    /// Maximum burst. `new` reduces a larger one to it.
+    /// Maximum burst. `new` reduces larger bursts to this value.
     pub const MAX_BURST: u32 = 10_000;
 
     /// Creates a bucket for one request per interval, with up to `burst` requests at once.

@@ -25,7 +25,7 @@ const UNDER_WAY: usize = 4096;
 pub(super) struct PendingQuestion {
     pub(super) key: SharedKey,
     pub(super) bucket: SharedBucket,
-    /// Where to send the answer; `None` if no request waits for it.
+    /// Where to send the answer; `None` if no request waits for the answer.
     pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn start(
             said: Cell::new(None),
         };
         runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).serve(questions, StoreAddresses::new(lookup))));
-        // This does not wait for a name lookup in progress.
+        // Shutting down in the background does not wait for a name lookup in progress.
         runtime.shutdown_background();
     };
     std::thread::Builder::new().name("rate-store".to_owned()).spawn(thread).map(drop)

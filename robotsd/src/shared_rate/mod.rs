@@ -4,8 +4,8 @@
 //! `denials` repeats a denial without asking the store, so a crawler that exceeds its rate causes
 //! no calls until its next request may pass. `breaker` decides whether the store is used at all. If
 //! anything fails, the answer is [`SharedVerdict::Unknown`] within the deadline, and the process's
-//! own bucket decides. A failing store therefore never causes a refusal. At most, it lets more
-//! requests pass: those that each process allows on its own.
+//! own bucket decides. A failing store therefore never causes a refusal. At most, more requests
+//! pass, because each process then allows the rate on its own.
 //!
 //! Crawlers and sites are unknown to this module. A bucket has only a key and a rate.
 

@@ -77,7 +77,7 @@ impl BackendSource {
     }
 
     /// Returns the backend for one worker. All workers share the state of the servers. `before` is
-    /// the previous backend of this worker; if its servers are the same, their connections are
+    /// the previous backend of this worker. If the servers are unchanged, their connections are
     /// kept.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {

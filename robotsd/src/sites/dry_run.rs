@@ -78,8 +78,8 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-/// Returns a message if the switch for all sites is off. The message is an error if nobody switched
-/// it off, and it counts as off because it cannot be read.
+/// Returns a message if the switch for all sites is off. The message is an error if the switch
+/// counts as off only because its file cannot be read.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_problem() {
@@ -165,8 +165,8 @@ impl DrySite<'_> {
                 "this site has no baseline, so the gate compares the new version with nothing and applies only its \
                  conditions for a first version: write baseline = \"robots.accepted.txt\" in [site.robots]",
             )),
-            // This is an error. If it were a warning, a misspelled path could disable the gate
-            // unnoticed.
+            // An unreadable baseline is an error, not a warning. Otherwise, a misspelled path could
+            // disable the gate unnoticed.
             (Some(path), Some(_)) => found.push(self.error(format!(
                 "the baseline (the accepted version) cannot be read: copy the accepted version to {path}, and commit \
                  this file",

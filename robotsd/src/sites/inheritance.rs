@@ -1,6 +1,6 @@
-//! The state that new sites inherit from previous sites. Without it, a renamed site, or a new site
-//! with an old host, could bypass the gate, because there would be no earlier version to compare
-//! its robots.txt with.
+//! The state that new sites inherit from previous sites. Without inheritance, a renamed site, or a
+//! new site with an old host, could bypass the gate, because the gate would have no earlier version
+//! to compare with.
 //!
 //! 1. A site with a new name inherits the versions of at most one previous site: the first host of
 //!    the new site that a previous site had decides which one. The previous site may still exist,
@@ -11,10 +11,10 @@
 //! 2. Enforcement of a new site is off if it was off for any previous site that had one of the new
 //!    site's hosts. If in doubt, no request is refused.
 //!
-//! The previous sites are those of the previous config. At a reload, they are open. At a start, and
-//! for a command, their states and hosts are read from the state directory. The hosts are written
-//! by the last process that served, and by a command that accepts or rolls back a version while no
-//! process serves.
+//! The previous sites are the sites of the previous config. At a reload, they are open. At a start,
+//! and for a command, their states and hosts are read from the state directory. The hosts are
+//! written by the last process that served, and by a command that accepts or rolls back a version
+//! while no process serves.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,7 +35,8 @@ const KEPT: &str = "hosts.json";
 /// The hosts of each site, by the name of the site.
 pub(super) type HostsBySite = BTreeMap<String, HostsOfSite>;
 
-/// The hosts of a site, and the file or URL of the robots.txt that they share, if they do.
+/// The hosts of a site, and the file or URL of their robots.txt; `None` if each host has its own
+/// robots.txt.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct HostsOfSite {
     pub(super) hosts: Vec<String>,
@@ -181,8 +182,8 @@ pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     keep(state, &hosts);
 }
 
-/// Reports whether the state that is stored under a site's name belongs to this site. It does if
-/// the last served config had the site, or if no config was served yet.
+/// Reports whether the state that is stored under a site's name belongs to this site. This is the
+/// case if the last served config contained the site, or if no config was served yet.
 pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
     let hosts = kept_hosts(state);
     hosts.is_empty() || hosts.contains_key(site)

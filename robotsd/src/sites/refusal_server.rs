@@ -81,7 +81,7 @@ impl<B: EdgeService> RefusalBackend<B> {
         }
         let request = Request::from_parts(head, RequestBody::empty());
         let mut response = self.backend.answer(Box::new(request)).await;
-        // This is also the status if the server cannot be reached.
+        // A response with 5xx is also created if the server cannot be reached.
         if response.status().is_server_error() {
             return None;
         }

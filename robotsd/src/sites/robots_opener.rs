@@ -198,8 +198,9 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // This happens only at a start. At a reload, the switches of the previous sites may change
-        // while sources are opened, so `Sites::renew` adopts them afterwards.
+        // The switch is inherited here only at a start. At a reload, the switches of the previous
+        // sites may change while sources are opened, so `Sites::renew` adopts the switches
+        // afterwards.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }

@@ -27,7 +27,7 @@ use crate::report::{RequestsReport, is_of};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
 
-/// An open site. A worker gets its layer and its backend from it.
+/// An open site. Each worker gets its own layer and backend from this value.
 #[derive(Debug)]
 pub(crate) struct ServedSite {
     pub(crate) name: SiteName,
@@ -92,8 +92,8 @@ impl ServedSite {
         });
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups()));
         let evidence = VerifyLayer::new(&counting, wait);
-        // Both layers look up the agent of a request, but only one of them may count it. This is
-        // the first one: `evidence`, or `layer` if requests do not wait for evidence.
+        // Both layers look up the agent of a request, but only the first layer may count the
+        // lookup: `evidence`, or `layer` if requests do not wait for evidence.
         let layer = if wait.is_zero() { counting } else { layer };
         let services = self.recorders.as_ref().map(|recorders| Arc::clone(&recorders.services));
         let name = self.name.clone();

@@ -68,9 +68,9 @@ enum DocumentPlace {
 }
 
 impl SiteDocuments {
-    /// Returns `None` if the site has no backend in this process, or if its upstreams cannot be
-    /// used for this. That is the case for upstreams with a Unix socket, with a certificate for
-    /// another name, or with HTTP/2 only.
+    /// Returns `None` if the site has no backend in this process, or if documents cannot be fetched
+    /// from its upstreams: upstreams with a Unix socket, with a certificate for another name, or
+    /// with HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -339,8 +339,8 @@ impl Sites {
     }
 }
 
-/// Returns the URLs of sitemaps on the site's own hosts that the live or the pending version lists.
-/// Also returns the URL of `/sitemap.xml`; `None` if it is among them, or if no host of the site is
+/// Returns the sitemaps on the site's own hosts that the live or the pending version lists. Also
+/// returns the URL of `/sitemap.xml`; `None` if the list contains it, or if no host of the site is
 /// known.
 fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
     let mut named: Vec<FetchUrl> = Vec::new();

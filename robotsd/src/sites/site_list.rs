@@ -36,7 +36,7 @@ const PUBLISH_FOLDER: &str = "on_publish";
 #[derive(Debug)]
 pub(crate) struct Sites {
     sites: Vec<ServedSite>,
-    /// Where registry rows come from, in addition to the built-in ones.
+    /// The sources of registry rows, in addition to the built-in registry.
     pub(super) registry: RegistrySources,
     /// Reason why the registry of the config could not be read again; a restart would fail for this
     /// reason.
@@ -162,8 +162,9 @@ impl Sites {
         self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
-    /// Stops announcing versions, because another process does this from now on. The sites must not
-    /// be renewed after this, because that would start it again.
+    /// Stops announcing versions, because another process announces them from now on. The sites
+    /// must not be renewed after this call, because renewing them would start the announcements
+    /// again.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
@@ -412,7 +413,7 @@ mod tests {
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),
-            // The site for all hosts loses a host to a new site. It gets no new host for that.
+            // The site for all hosts loses a host to a new site, and gets no other host.
             (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
         ];
         for (were, are, want) in CASES {

@@ -96,7 +96,7 @@ impl Sites {
     }
 
     /// Returns the sites without a robots.txt. For a site with a folder, returns the hosts without
-    /// one.
+    /// a robots.txt.
     pub(crate) fn without_robots(&self) -> Vec<WithoutRobots> {
         let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_none());
         let mut without = Vec::new();
@@ -237,8 +237,8 @@ fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
     history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
 }
 
-/// Describes the content of the source if it is another version than the pending one, for example
-/// after a rollback, or if it is no longer a valid robots.txt.
+/// Describes the content of the source if it differs from the pending version, for example after a
+/// rollback, or if it is no longer a valid robots.txt.
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();

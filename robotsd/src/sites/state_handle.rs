@@ -2,8 +2,8 @@
 //! kill switches.
 //!
 //! **A kill switch belongs to the name of a site**, not to an object in memory. If a new robots.txt
-//! replaces another one, it joins the switch with the name of its site. Until the old robots.txt is
-//! dropped, the switch affects both. Joining and switching use the same lock.
+//! replaces an old one, the new robots.txt joins the switch of the same site name. Until the old
+//! robots.txt is dropped, the switch affects both. Joining and switching use the same lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -90,8 +90,8 @@ impl StateHandle {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
 
-    /// Returns the sites whose switch is off in the state directory although it has no effect: they
-    /// are not in the config, and no new site inherits from them. Reads the state directory.
+    /// Returns sites that have an off switch without effect in the state directory: the config does
+    /// not contain these sites, and no new site inherits from them. Reads the state directory.
     pub(super) fn switches_of_others(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
         // `is_of` also matches the hosts of a site with a folder (`SITE/HOST`).

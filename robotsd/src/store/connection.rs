@@ -227,7 +227,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
         let port: i64 = from_redis_value(parts.next()?).ok()?;
         Some((host, u16::try_from(port).ok()?))
     });
-    // These two strings stand for the unknown host of a node.
+    // The strings "" and "?" stand for an unknown host of a node.
     let known: BTreeSet<(String, u16)> = nodes.filter(|(host, _)| !["", "?"].contains(&host.as_str())).collect();
     let at = |(host, port)| match info.addr() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => {

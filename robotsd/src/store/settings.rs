@@ -31,7 +31,7 @@ pub enum StoreNodes {
     /// One server.
     #[default]
     One,
-    /// A cluster. The server in the URL lists the other nodes.
+    /// A cluster. The server in the URL returns the list of all nodes.
     Cluster,
 }
 

@@ -61,8 +61,7 @@ impl UpstreamState {
     /// request.
     ///
     /// # Errors
-    /// Returns the index of that server if the server has no usable idle connection or is out of
-    /// service, or if other requests wait.
+    /// Returns the index of the chosen server if it has no usable idle connection, if it is out of service, or if other requests wait.
     pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();

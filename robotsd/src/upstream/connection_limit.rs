@@ -1,9 +1,9 @@
 //! Limits the number of open connections to each server, and to all servers of a site together,
 //! over all workers. Also tracks the requests that wait for a connection.
 //!
-//! A connection has a [`Permit`] from before it is opened until its socket is closed, even while it
-//! is idle or a tunnel, because each open socket costs the server. So the counters change only when
-//! a connection opens or closes, and not with each request.
+//! A connection has a [`Permit`] from before it is opened until its socket is closed, because each
+//! open socket costs the server. Idle connections and tunnels also keep their permits. So the
+//! counters change only when a connection opens or closes, and not with each request.
 //!
 //! A request that gets no permit waits. Two kinds of connections must not keep it waiting:
 //! - Idle connections of other workers. Those workers are notified of waiting requests and close
@@ -13,7 +13,7 @@
 //!
 //! Requests wait in two queues: one for clients within their share, and one for clients beyond it.
 //! The first queue is served first. With a single queue, a client with a hundred waiting requests
-//! would get every connection that is freed for others.
+//! would get every connection that becomes free.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -125,8 +125,8 @@ impl ConnectionLimit {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // This fails if another transfer was aborted meanwhile. The time then starts again, so
-            // the value must not be reset.
+            // The exchange fails if another transfer was aborted meanwhile. The time then starts
+            // again, so the value must not be reset.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over
@@ -211,7 +211,7 @@ fn take_one(count: &AtomicUsize, capacity: usize) -> bool {
     count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |open| (open < capacity).then_some(open + 1)).is_ok()
 }
 
-/// A value for clients within their share, and another for clients beyond it.
+/// Two values: one for clients within their share, and one for clients beyond their share.
 #[derive(Debug, Default)]
 pub(super) struct ByShareUse<T> {
     pub(super) within: T,
@@ -268,8 +268,8 @@ impl Demand {
         Self { limit, waiting, parked, returned, turn: AtomicUsize::new(0) }
     }
 
-    /// Reports whether another request of this worker waits. New requests are served after it,
-    /// unless only they are within their clients' shares.
+    /// Reports whether another request of this worker waits. A new request is served after the
+    /// waiting request, unless only the new request is within its client's share.
     pub(super) fn has_parked(&self) -> bool {
         self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
     }

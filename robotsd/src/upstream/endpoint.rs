@@ -211,16 +211,16 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // This is enough to read a typical large response at once. With a quarter of this size,
-            // reading such responses needs 25 % more CPU.
+            // Large enough to read a typical large response at once. With a quarter of this size,
+            // reading such a response needs 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,
             connections: CONNECTIONS,
             address_connections: CONNECTIONS,
             idle_connections: 128,
-            // This is shorter than the idle timeout of most servers, so that robotsd usually closes
-            // a connection before the server does.
+            // Shorter than the idle timeout of most servers, so that robotsd usually closes a
+            // connection before the server does.
             idle_timeout: Duration::from_secs(4),
         }
     }

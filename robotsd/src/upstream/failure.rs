@@ -1,5 +1,4 @@
-//! Failures of upstreams, the responses that clients get because of them, and the events that
-//! report them.
+//! Failures of upstreams: what clients receive, and which events are logged.
 //!
 //! These changes are rare, so each is reported: a server goes out of service or returns, or a host
 //! name can no longer be resolved. Failed requests and aborted transfers can be frequent, so each

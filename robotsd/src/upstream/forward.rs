@@ -47,7 +47,7 @@ impl UpstreamState {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
-                // This future is boxed, because only few requests have to connect. Without the box,
+                // The future is boxed, because only few requests have to connect. Without the box,
                 // all requests would reserve space for it.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
@@ -77,7 +77,8 @@ impl UpstreamState {
                 LeasedConnection::Http2(slot) => {
                     insert_forwarded(&mut request);
                     let scheme = lease.candidate.server.scheme();
-                    // This future is boxed, because it is larger than that of an HTTP/1.1 exchange.
+                    // The future is boxed, because it is larger than the future of an HTTP/1.1
+                    // exchange.
                     let relay = InterimRelay::new(interim.as_ref());
                     match Box::pin(slot.exchange(request, scheme, accepts_trailers, relay, &self.shared.limits)).await {
                         Ok(response) => {
@@ -106,7 +107,8 @@ impl UpstreamState {
         use ExchangeError::{Broken, Unanswered, Unsent};
         let (Unsent(_, error) | Unanswered(_, error) | Broken(error)) = failed else { return };
         if error.ends_connection() {
-            // This must precede the second attempt, which may get the same invalid response.
+            // Requests are separated before the second attempt, which may get the same invalid
+            // response.
             self.shared.connection_limit.separate_requests();
         }
         let is_new_and_broke = !state.is_reused && state.nothing_received && state.body_failure.is_none();
@@ -194,7 +196,7 @@ impl FailedExchange {
     }
 }
 
-/// Turns a 101 response into a tunnel. Fails if the request did not ask for one.
+/// Turns a 101 response into a tunnel. Fails if the request did not ask for a tunnel.
 async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: bool) -> Forwarded {
     let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {

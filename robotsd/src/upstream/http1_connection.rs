@@ -129,7 +129,7 @@ impl UpstreamConnection {
                 Some(Err(error)) => return Err(ExchangeError::Unanswered(request, Cause::Socket(error))),
             },
         };
-        // This future is boxed, because most requests do not need it.
+        // The future is boxed, because most requests do not need it.
         let response = Box::pin(self.exchange_by_hyper(request, early, InterimRelay::new(interim), limits)).await?;
         Ok(self.answered(is_head, response.map(UnreadBody::Hyper)))
     }
@@ -342,8 +342,8 @@ pub(super) enum Certainty {
 /// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
 /// last.
 ///
-/// That connection is used first, because it is the most likely to be still open. The connections
-/// that are not needed then expire.
+/// The newest connection is used first, because it is the most likely to be still open. The
+/// connections that are not needed then expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,
@@ -361,7 +361,7 @@ impl Http1Pool {
     /// open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
-            // The check is made without holding the lock, so that other tasks do not wait for it.
+            // The lock is not held during the check, so that other tasks do not wait.
             let mut connection = self.idle.lock().pop_back()?;
             if !connection.is_expired(Instant::now(), self.timeout) && connection.is_alive(certainty) {
                 return Some(connection);

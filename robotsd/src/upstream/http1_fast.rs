@@ -2,11 +2,11 @@
 //! declares its length and whose head arrives in one read.
 //!
 //! Nearly all exchanges are of this kind. They need no state machine, so they are written and read
-//! here, with the parser that hyper uses. Other responses are handed over to hyper: those that are
+//! here, with the parser that hyper uses. A connection is handed over to hyper if a response is
 //! chunked, malformed, delimited by the end of the connection, preceded by an interim response, or
-//! have a head that arrives in parts. hyper then sends the request once more, to a socket that
-//! discards it and returns the bytes read so far as the answer. The connection stays with hyper. So
-//! even if an upstream always sends such responses, there is only one handover per connection.
+//! has a head that arrives in parts. hyper then sends the request once more, to a socket that
+//! discards the request and returns the bytes read so far. The connection stays with hyper, so
+//! there is at most one handover per connection.
 
 use std::future::Future;
 use std::io;
@@ -174,7 +174,7 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         }
         map.append(name, HeaderValue::from_maybe_shared(keep(field.value)?).ok()?);
     }
-    // These responses have no body, whatever length they declare (RFC 9112, section 6.3).
+    // Responses without a body, whatever length they declare (RFC 9112, section 6.3).
     let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = if is_empty { 0 } else { length? };
     let came = octets.get(end..)?;
@@ -187,8 +187,8 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     Some(response)
 }
 
-/// Corrects the `Content-Length` fields of a response from hyper, which does not always remove
-/// those that it ignores. Returns an error if the framing is invalid.
+/// Corrects the `Content-Length` fields of a response from hyper. hyper ignores some of these
+/// fields, but does not always remove them. Returns an error if the framing is invalid.
 pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
     if fields::is_chunked(headers)? {
         headers.remove(CONTENT_LENGTH);

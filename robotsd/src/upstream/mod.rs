@@ -106,7 +106,7 @@ impl EdgeService for Upstream {
     type Body = ResponseBody;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<ResponseBody>> + Send {
-        // This future is boxed, because otherwise each enclosing future would move it.
+        // The future is boxed, because otherwise each enclosing future would move it.
         Box::pin(async move { self.forward(request).await })
     }
 }

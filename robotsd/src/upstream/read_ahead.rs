@@ -1,8 +1,9 @@
 //! Reads responses faster than their clients do, to free upstream connections.
 //!
-//! Without this, a client that does not read would occupy a connection to the upstream. A response
-//! is read ahead only if its client has stalled. All such responses of the process share one
-//! budget. When it is used up, further responses stay at their upstreams until their clients read.
+//! Without reading ahead, a client that does not read would occupy a connection to the upstream. A
+//! response is read ahead only if its client has stalled. All responses that are read ahead share
+//! one budget. When the budget is used up, other responses stay at their upstreams until their
+//! clients read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};

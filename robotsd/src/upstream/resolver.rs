@@ -64,7 +64,7 @@ impl Resolver {
         let (sender, answer) = oneshot::channel();
         let (inner, name) = (Arc::clone(&self.0), name.to_owned());
         std::thread::Builder::new().name("robotsd-names".to_owned()).spawn(move || {
-            // This fails if the task that waits for the result has ended.
+            // Sending fails if the task that waits for the result has ended.
             let _ = sender.send((inner.look_up)(&name));
             drop(thread);
         })?;
@@ -129,7 +129,8 @@ impl LookupPermit {
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        // This also runs if the task is dropped during the lookup because its runtime ends.
+        // The next lookup is also scheduled if the task is dropped during a lookup, because its
+        // runtime ends.
         self.schedule.due.store(self.schedule.millis(Instant::now() + self.next), Ordering::SeqCst);
     }
 }

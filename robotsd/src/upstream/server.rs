@@ -131,7 +131,8 @@ struct FailureRecord {
     outage: Option<(SystemTime, FailureKind, String)>,
 }
 
-/// Permission to send one request to the server. The outcome of the request is reported with it.
+/// Permission to send one request to the server. The caller reports the outcome of the request with
+/// this ticket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     ejections: u32,
@@ -236,7 +237,7 @@ impl Health {
     /// Records the latest failure for the status, if the server is out of service.
     pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
         let mut record = self.record.lock();
-        // This is checked under the lock, which is also held when a server returns to service.
+        // The state is checked under the lock that is also held when a server returns to service.
         if self.is_in_service() {
             return;
         }
@@ -298,8 +299,7 @@ pub(crate) struct Outage {
     pub(crate) check: FailureKind,
     /// The underlying error.
     pub(crate) why: String,
-    /// Time until the next request tries the server again. Zero if the next request does so in any
-    /// case.
+    /// Time until a request tries the server again. Zero if the next request tries the server.
     pub(crate) again: Duration,
 }
 

@@ -171,7 +171,7 @@ impl LeasedConnection {
     }
 
     /// Reports whether the failure of this connection should be counted against the server. Returns
-    /// true only once per connection, no matter how many requests were on it.
+    /// true only once per connection, even if many requests used it.
     pub(super) fn is_first_to_blame(&self) -> bool {
         match self {
             Self::Http1(_) => true,
@@ -264,8 +264,8 @@ impl ServerSearch<'_> {
             }
             left -= 1;
         }
-        // If a server that is in service has no free connection, the request waits for one. Servers
-        // that are out of service are tried only if no server is in service.
+        // If all connections of the servers in service are in use, the request waits for a
+        // connection. Servers that are out of service are tried only if no server is in service.
         if is_full {
             return Ok(None);
         }
@@ -339,8 +339,9 @@ impl ServerSearch<'_> {
         Err(ConnectFailure { kind, why, is_of_server })
     }
 
-    /// Reserves a slot on a shared connection. If none is free, opens a connection. Requests that
-    /// arrive meanwhile wait for that connection, so that a burst of requests opens only one.
+    /// Reserves a slot on a shared connection. If no slot is free, opens a connection. Requests
+    /// that arrive meanwhile wait for the new connection, so that a burst of requests opens only
+    /// one connection.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {

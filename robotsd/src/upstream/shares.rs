@@ -1,14 +1,15 @@
 //! Decides which client gets a connection, and which client loses one, when all connections are in
 //! use.
 //!
-//! These rules apply only if no connection is free:
+//! Rules for the time while no connection is free:
 //!
 //! 1. An equal share is the maximum number of connections divided by the number of clients. A
-//!    client counts if it uses a connection, waits for one within its share, or asks for one now.
-//!    Waiting clients must count: otherwise the client that asks would immediately get a connection
-//!    that was freed for them. Each client has two counts: by address, and by client connection.
-//!    The count by connection does not apply if a trusted proxy multiplexes several clients over
-//!    the connection. A client exceeds its share if either count does.
+//!    client counts if it uses a connection, waits for a connection within its share, or asks for a
+//!    connection now. Waiting clients must count: otherwise a new client would immediately get a
+//!    connection that was freed for a waiting client. Each client has two counts: by address, and
+//!    by client connection. The count by connection does not apply if a trusted proxy multiplexes
+//!    several clients over the connection. A client exceeds its share if one of its counts is
+//!    higher than the share.
 //! 2. A request is within its client's share if the client would not exceed its share with this
 //!    request and its waiting requests. Such a request takes precedence over all requests that are
 //!    beyond their clients' shares.
@@ -64,7 +65,7 @@ pub(super) struct Shares {
     waiting: ClientCounts,
 }
 
-/// Rank of a transfer among those that may be aborted. The highest rank is aborted first.
+/// Rank of a transfer that may be aborted. The transfer with the highest rank is aborted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
     /// 4 if the client exceeds its share by both counts, 2 by one count, 1 for a tunnel, 0 within
@@ -156,14 +157,14 @@ impl Shares {
         }
         let (rank, stall, usage) = first?;
         // If a client beyond its share has stalled, clients within their share keep their
-        // connections, because the other client will soon lose one.
+        // connections, because the stalled client will soon lose a connection.
         if rank.excess == 0 && has_stalled_beyond {
             return None;
         }
         Some((Arc::clone(usage), stall))
     }
 
-    /// Returns the number of clients that share the connections. `asking` counts as one of them.
+    /// Returns the number of clients that share the connections, including `asking`.
     fn clients(&self, side: CountedBy, asking: ClientKey) -> usize {
         let in_use = self.in_use.keys(side);
         let only_waiting = |key: &&u64| **key != side.key(asking) && !in_use.contains_key(*key);

@@ -4,8 +4,8 @@ use http::Method;
 
 use super::http1_fast::parse;
 
-/// Checks that a head is accepted only if its declared length frames the body, and that no more
-/// than that length is taken as the body.
+/// Checks that a head is accepted only if it declares the length of the body, and that the body
+/// never exceeds this length.
 pub fn response_head(octets: &[u8]) {
     for method in [Method::GET, Method::HEAD] {
         let Some(response) = parse(octets, &method) else { continue };

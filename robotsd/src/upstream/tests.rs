@@ -204,7 +204,7 @@ fn watched_in(
     watched(&OriginsSettings { versions, ..settings(urls) }, limits)
 }
 
-/// Limits the number of connections and the time that a request waits for one.
+/// Limits the number of connections, and the time that a request waits for a connection.
 fn few(connections: usize, connect: Duration) -> impl FnOnce(&mut UpstreamLimits) {
     move |limits| (limits.connections, limits.connect) = (connections.try_into().unwrap(), connect)
 }

@@ -29,12 +29,12 @@ pub(super) struct TrackedIo {
     socket: Socket,
     pub(super) progress: Arc<ExchangeProgress>,
     /// Bytes of a response that were read before hyper took over the connection. hyper may read
-    /// them when `has_asked` is set, which means that hyper has written its request.
+    /// these bytes when it has written its request (`has_asked`).
     early: Bytes,
     has_asked: bool,
     /// Whether the connection is a tunnel. Each read and write is then recorded as progress.
     is_tunnel: bool,
-    // This field must be after the socket: the socket is closed before the permit is released.
+    // Must be after the socket: the socket is closed before the permit is released.
     _permit: Permit,
 }
 
@@ -123,7 +123,7 @@ impl AsyncWrite for TrackedIo {
         let this = self.get_mut();
         if this.progress.replays.is_set() {
             this.has_asked = true;
-            // This wake-up replaces a socket event: the response has already been read.
+            // The wake-up replaces a socket event: the response has already been read.
             cx.waker().wake_by_ref();
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }

@@ -266,7 +266,8 @@ mod tests {
         for to in ["127.0.0.1:80", "127.0.0.7:80", "0.0.0.0:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
             assert!(reached(to, "[::]:80") && reached(to, "0.0.0.0:80"), "{to}");
         }
-        // This address is reserved for documentation, so it does not belong to this machine.
+        // The address 192.0.2.1 is reserved for documentation, so it does not belong to this
+        // machine.
         assert!(!reached("192.0.2.1:80", "0.0.0.0:80") && !reached("127.0.0.1:81", "0.0.0.0:80"));
         assert!(!reached("127.0.0.2:80", "127.0.0.1:80") && reached("192.0.2.1:80", "192.0.2.1:80"));
     }

@@ -62,8 +62,8 @@ impl Lane {
         Self::new("publish-hooks", AT_ONCE_OF_FILE)
     }
 
-    /// Creates the lane for urgent notices. Only the operator's own config has hooks for these, and
-    /// it has few receivers.
+    /// Creates the lane for urgent notices. Only the operator's own config can contain hooks for
+    /// urgent notices, so there are few receivers.
     pub(super) fn urgent() -> Self {
         Self::new("urgent-notices", AT_ONCE)
     }
@@ -185,7 +185,7 @@ mod tests {
         drop(other);
         lane.tidy();
         assert!(lane.shares.lock().is_empty());
-        // There are sixteen receivers, and two requests hang at each of them.
+        // There are sixteen receivers, and two requests hang at each receiver.
         let urgent = Lane::urgent();
         let all: Vec<_> = (0..32).filter_map(|number| granted(&urgent, "", &format!("r{}", number % 16))).collect();
         assert_eq!(all.len(), 32);

@@ -270,8 +270,8 @@ impl PublishHooks {
             let job = jobs.entry(key.clone()).or_insert_with(|| Job::new(&hook));
             job.asked = Some(hook.announcement(notice));
             if is_nameless {
-                // This robots.txt is for a pattern of hosts. It has no single URL, so there is no
-                // copy of it that caches could drop.
+                // The robots.txt is for a pattern of hosts, so there is no single URL whose cached
+                // copy could be dropped.
                 job.status.begin(&hook, notice);
                 let why = "no request is sent: the body contains a placeholder for the host, but this robots.txt is \
                     for a pattern of hosts";

@@ -333,7 +333,7 @@ impl BodyTemplate {
     }
 
     pub(super) fn render(&self, notice: &Notice) -> String {
-        // This cannot fail, because the template was validated when it was parsed.
+        // Filling the template cannot fail, because the template was validated when it was parsed.
         filled(&self.text, |name| self.value(name, notice)).unwrap_or_default()
     }
 

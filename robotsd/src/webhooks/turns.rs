@@ -1,5 +1,5 @@
-//! Decides which of several processes sends a notification that concerns all of them. It is the
-//! first process that asks. If that process ends or its attempts fail, another process sends the
+//! Decides which of several processes sends a notification that concerns all processes: the first
+//! process that asks. If that process ends or its attempts fail, another process sends the
 //! notification.
 
 use tokio::sync::oneshot;

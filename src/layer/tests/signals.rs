@@ -90,7 +90,7 @@ async fn a_field_of_the_application_is_left_alone_and_counted() {
     }
     let response = answer(layer.clone(), get("/ai-ok/", FIREFOX), (200, &[("tdm-reservation", "0")])).await;
     assert_eq!((all(&response, "tdm-reservation"), live.status().kept_fields), (vec!["0"], 3));
-    // The field of an inner layer is the same, so it does not count.
+    // An inner layer has the same field, which is not added a second time.
     let nested = layer.clone().layer(layer.layer(service_fn(app)));
     let response = nested.oneshot(get("/ai-ok/", FIREFOX)).await.expect("infallible");
     assert_eq!((response.headers().get_all("content-usage").iter().count(), live.status().kept_fields), (1, 3));

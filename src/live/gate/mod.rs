@@ -16,9 +16,9 @@
 //! 5. A refused version is pending, with the reasons, and the live version stays live. An operator
 //!    accepts a pending version by its hash, and so never accepts another version by mistake.
 //!
-//! A process may share its sites with other processes. If only the others have accepted versions,
-//! it has nothing to compare its first version with. The gate can then hold this version until
-//! someone accepts it ([`Gate::allow_first_versions`]).
+//! A process may share its sites with other processes. If only the other processes have accepted
+//! versions, this process has nothing to compare its first version with. The gate can then hold the
+//! first version until someone accepts it ([`Gate::allow_first_versions`]).
 //!
 //! A baseline, for example the version in version control, takes the place of the version that was
 //! accepted last.
@@ -157,8 +157,8 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // The site's own part is compared separately. If it loses all its rules, the whole
-                // file still has the rules of the appended parts.
+                // The site's own part is compared separately: if the own part loses all its rules,
+                // the whole file still has the rules of the appended parts.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);
@@ -226,9 +226,10 @@ impl Gate {
     /// Refuses a version that disallows any of these paths for any of these agents. An agent is a
     /// crawler's name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
     ///
-    /// Also refuses every version if an agent's name is probably misspelled: it is similar to the
-    /// name of a registered crawler, but no crawler and no group has it. The condition would then
-    /// have no effect. Default: no conditions. A second call adds conditions.
+    /// Also refuses every version if an agent's name is probably misspelled, because the condition
+    /// would have no effect. A name is probably misspelled if no crawler and no group has this
+    /// name, but a registered crawler has a similar name. Default: no conditions. A second call
+    /// adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,
@@ -241,7 +242,7 @@ impl Gate {
     }
 
     /// Refuses a version that does not meet these expectations. Default: no expectations. A second
-    /// call replaces those of the first.
+    /// call replaces the expectations.
     pub fn expectations(self, expectations: Expectations) -> Self {
         Self { expectations: Some(expectations), ..self }
     }

@@ -1,8 +1,8 @@
 //! The gate's objections, the lists of important pages, and the pending version.
 //!
 //! **The gate and the application share the lists of important pages** ([`WatchedPages`]), which
-//! may be updated for hours while the gate stays the same. An update neither holds nor publishes a
-//! version by itself. The update applies when the next version is examined.
+//! may be updated for hours while the gate stays the same. An update of a list holds and publishes
+//! no version. The updated list is used when the next version is examined.
 
 use crate::live::Mutex;
 use std::fmt;
@@ -273,8 +273,8 @@ impl fmt::Debug for WatchedPages {
     }
 }
 
-/// A version that does not go live until it is accepted, with the reasons. The gate refused it, or
-/// it was rolled back. Cheap to clone.
+/// A version that does not go live until it is accepted, with the reasons: the gate refused the
+/// version, or the version was rolled back. Cheap to clone.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {

@@ -130,7 +130,7 @@ impl Disk {
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
             if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
                 // Errors are ignored, because a file that cannot be removed only wastes space. If
-                // the process that wrote it is still running, it writes the file again.
+                // the process that wrote a removed file is still running, it writes the file again.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -141,8 +141,7 @@ impl Disk {
         let origin: Arc<str> = path.to_string_lossy().into();
         let rejected = |kind| Err(Rejection::new(kind, &origin).to_string());
         let failed = |error| Rejection::io(error, &origin).to_string();
-        // For a path below a regular file, the system returns another kind of error. Such a file
-        // does not exist, either.
+        // A path below a regular file does not exist, but the system returns another kind of error.
         let is_absent =
             |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
         if fs::symlink_metadata(path).is_err_and(is_absent) {
@@ -190,9 +189,9 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading, and creates it with its folder if it does not exist. This
-    /// also works on a read-only file system. The open file does not prevent an operator from
-    /// remounting the file system read-only.
+    /// Opens the lock file for reading, and creates it with its folder if it does not exist.
+    /// Opening also works on a read-only file system. The open file does not prevent an operator
+    /// from remounting the file system read-only.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);

@@ -215,8 +215,8 @@ impl Problems {
         self.current.lock().get(&kind).cloned()
     }
 
-    /// Reports whether all changes are written to disk, and no known problem prevents further
-    /// writes.
+    /// Reports whether all changes are written to disk, and no known problem prevents the next
+    /// write.
     pub(super) fn is_all_written(&self) -> bool {
         use ProblemKind::{History, Save, Switch, Unwritable};
         let current = self.current.lock();

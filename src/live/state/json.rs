@@ -73,9 +73,9 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
         }
     };
     let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
-    // Older releases write no stamp. If such a release ran after a newer one (a downgrade), its
-    // file is newer than the record. The dates of the versions do not show that, because a rollback
-    // changes none of them. So the time of the file is used instead.
+    // Older releases write no stamp. If an older release ran after a newer release (a downgrade),
+    // the file is newer than the record. The dates of the versions do not show which is newer,
+    // because a rollback changes no date. So the time of the file is used instead.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());

@@ -52,8 +52,8 @@ pub(super) struct LockHold {
 }
 
 impl FolderLock {
-    /// Locks a folder, and creates it if it does not exist. If the folder cannot be locked, the
-    /// lock is unlocked and the problem is returned.
+    /// Locks a folder, and creates the folder if it does not exist. If locking fails, returns the
+    /// problem and a lock that holds nothing.
     ///
     /// # Errors
     ///
@@ -109,8 +109,9 @@ impl FolderLock {
         Ok(problem)
     }
 
-    /// Returns a guard that must be held while writing. `None` if the lock was handed over or if
-    /// every handle was dropped. Nothing may be written then, and failed writes are not retried.
+    /// Returns a guard that must be held while writing. `None` if the lock was handed over, or if
+    /// every handle was dropped. In both cases, nothing may be written, and failed writes are not
+    /// retried.
     pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
         let held = self.read();
         (!matches!(*held, LockState::Released)).then_some(held)

@@ -28,8 +28,8 @@ pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older of the two slots in place. Needs free space only if the file is missing, or
-/// if its content is not a record and has to be replaced.
+/// Overwrites the older slot in place. Free space is needed only if the file is missing, or does
+/// not contain a record and has to be replaced.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,

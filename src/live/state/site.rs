@@ -67,8 +67,8 @@ struct Written {
     stamp: u64,
 }
 
-/// The changes that are not written yet, including those that could not be written. The size is
-/// limited to one state and the maximum number of history entries.
+/// Changes that are not written yet or could not be written: at most one state and the maximum
+/// number of history entries.
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
@@ -180,7 +180,7 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Writes all changes that are not written yet. Keeps those that cannot be written.
+    /// Writes all changes that are not written yet. Keeps the changes whose write fails.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
         // `written` is locked before the changes are copied. Otherwise, of two concurrent writes,
@@ -336,8 +336,8 @@ impl SiteStore {
         Ok(())
     }
 
-    /// Appends entries to the history on disk, and returns how many were added. If the file is too
-    /// large, it is rewritten with only its last entries.
+    /// Appends entries to the history on disk, and returns the number of added entries. If the file
+    /// is too large, rewrites it with only its last entries.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_BYTES);

@@ -48,7 +48,7 @@ struct StateRoot {
     /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
     hold: Arc<LockHold>,
-    /// The open sites, by folder. If a site is opened again, it finds its changes that are not
+    /// The open sites, by folder. A site that is opened again finds here its changes that are not
     /// written yet.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
@@ -71,16 +71,16 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// If the folder is already open, in another process or in this one. Before that, `open` waits
-    /// up to two seconds, because the other handle may just be being dropped.
+    /// If the folder is already open, in this or another process. `open` first waits up to two
+    /// seconds, because the other handle may just be being dropped.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         let disk = Disk { lock_patience: PATIENCE, ..Disk::default() };
         Self::open_on(disk, StateWriter::default(), path.into())
     }
 
-    /// Opens a folder without ever writing to it, to find out the state that the next start would
-    /// find. Sites that are opened with this handle have the versions and switches from the folder.
-    /// The folder is not locked, so another process may have it open.
+    /// Opens a folder for reading the state that the next start would find. Never writes to the
+    /// folder. Sites that are opened with this handle have the versions and switches from the
+    /// folder. The folder is not locked, so another process may have it open.
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let lock = FolderLock::none(&path);
@@ -188,8 +188,8 @@ impl StateDir {
     ///
     /// Calling this is rarely necessary. A thread writes versions soon after they go live, sites
     /// write their state when they are dropped, and decisions of operators are written before the
-    /// call returns. Do not call this in a callback of this directory, because it would then wait
-    /// for itself.
+    /// call returns. Do not call `flush` in a callback of this directory, because the call would
+    /// wait for its own end.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
@@ -241,9 +241,9 @@ impl StateDir {
     }
 
     /// Registers a callback that is called when a problem of the directory, or of a site in it,
-    /// begins or ends. It is not called for problems that have already begun; see
-    /// [`StateDir::problems`]. The callback runs on the writing thread, so it delays the next
-    /// write. It must neither use a kill switch nor call [`StateDir::flush`]. Its panics are
+    /// begins or ends. The callback is not called for problems that have already begun; see
+    /// [`StateDir::problems`]. The callback runs on the writing thread and delays the next write.
+    /// It must neither use a kill switch nor call [`StateDir::flush`]. Panics of the callback are
     /// caught.
     pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
@@ -253,7 +253,8 @@ impl StateDir {
     /// site are in the site's [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn problems(&self) -> Vec<String> {
         let problems = self.root.folder.problems.all();
-        // A folder that cannot be written to cannot be locked, either. Only the former is reported.
+        // A folder that cannot be written cannot be locked, either. Only the problem with writing
+        // is reported.
         let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
         let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
@@ -276,7 +277,7 @@ impl StateDir {
     }
 
     /// Reports whether the last attempt to write to the folder or to the part of a site succeeded.
-    /// [`StateDir::open`], every write and [`StateDir::probe`] are such attempts. A problem that
+    /// [`StateDir::open`], every write and [`StateDir::probe`] attempt to write. A problem that
     /// concerns a site is in the site's
     /// [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn is_writable(&self) -> bool {

@@ -108,10 +108,10 @@ impl Directory {
     }
 
     /// Lists the folder again now, and opens a site for each new file. The files of open sites are
-    /// not read again; use [`LiveRobots::reload`] for that.
+    /// not read again. Use [`LiveRobots::reload`] to read them.
     ///
-    /// Waits for the file system, and for another scan in progress. No other method of this type
-    /// waits for them.
+    /// Waits for the file system, and for a scan in progress. The other methods of this type wait
+    /// for neither.
     ///
     /// # Errors
     ///

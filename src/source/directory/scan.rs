@@ -166,7 +166,7 @@ impl DirectoryState {
         };
         let (path, poll) = (self.settings.path.clone(), self.settings.poll);
         let watched = self.settings.watcher.folder(path, poll, is_site_file, look);
-        // This cannot fail, because `watched` is set only here.
+        // Setting cannot fail, because `watched` is set only here.
         let _ = self.watched.set(watched);
     }
 
@@ -176,7 +176,7 @@ impl DirectoryState {
     pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, Rejection> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
         // If a listener panics, the sites that are already open are kept, and the next scan opens
-        // the others.
+        // the remaining sites.
         let mut record = self.scan.lock();
         let listing = match list(path, fallback) {
             Ok(listing) => listing,
@@ -276,7 +276,7 @@ impl DirectoryState {
     fn publish(&self) {
         let mut hosts = HostMap::new();
         for (host, site) in self.open.lock().iter() {
-            // This cannot fail, because `list` has already inserted the same hosts into a map.
+            // Inserting cannot fail, because `list` has already inserted the same hosts into a map.
             let _ = hosts.insert(host, site.live.clone());
         }
         self.sites.replace(hosts);

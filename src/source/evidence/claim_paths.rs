@@ -256,8 +256,8 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
     }
 }
 
-/// Times are saved in multiples of this, in seconds. If they were exact, the file would be
-/// rewritten after each verified request.
+/// Saved times are rounded to multiples of this number of seconds. With exact times, the file would
+/// be rewritten after each verified request.
 const STEP: u64 = 10 * 60;
 
 /// How far the clock may be set back without making saved times invalid.
@@ -310,9 +310,9 @@ impl SavedPaths {
         (paths, Arc::new(OperatorTable::new(learned.proofs)))
     }
 
-    /// Returns the saved results, without those in the future. If there are any in the future, also
-    /// removes the file. Otherwise their times, which come from a wrong clock, would seem valid
-    /// when they have passed.
+    /// Returns the saved results, without results from the future. If a result is from the future,
+    /// also removes the file. Otherwise, the result, which was saved with a wrong clock, would seem
+    /// valid later.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();

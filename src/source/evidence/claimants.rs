@@ -40,8 +40,7 @@ impl Default for FirstSeen {
 }
 
 impl FirstSeen {
-    /// Returns when an address was first seen. Returns `None` for a new address, and stores `now`
-    /// for it.
+    /// Returns when an address was first seen. For a new address, stores `now` and returns `None`.
     pub(super) fn time(&self, address: PublicAddress, now: SystemTime) -> Option<SystemTime> {
         let known = self.times.get(&address);
         if known.is_none() {

@@ -96,8 +96,8 @@ impl DnsResolver {
         };
         let Ok(mut name) = name else { return failure };
         name.set_fqdn(true);
-        // This limits the total time. The resolver's own timeout applies separately to each server,
-        // and separately to UDP and TCP.
+        // Limits the total time. The resolver's own timeout applies separately to each server, and
+        // separately to UDP and TCP.
         let asked = time::timeout(4 * self.timeout, self.resolver.lookup(name, record)).await;
         let lookup = match asked {
             Ok(Ok(lookup)) => lookup,

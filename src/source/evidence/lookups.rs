@@ -22,7 +22,7 @@ const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a lookup. If it takes longer, it counts as lost.
+/// Maximum duration of a lookup. A longer lookup counts as lost.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
 /// If queries fail, how long the resolver still counts as reachable after its last response.
@@ -93,7 +93,7 @@ impl OperatorNames {
         *self.proof.lock() = Some(address);
     }
 
-    /// Returns the previously verified address if it is time to look it up again.
+    /// Returns the previously verified address if it must be looked up again now.
     fn proof_due(&self, now: SystemTime) -> Option<PublicAddress> {
         let (now, asked) = (second(now), self.proof_asked.load(Ordering::Relaxed));
         if asked <= now && now - asked < PROOF_PAUSE {
@@ -232,7 +232,7 @@ type NameKey = (PublicAddress, u32);
 /// Verified addresses are stored separately. Only operators can assign the reverse DNS names that
 /// verify an address, so other clients cannot displace these entries. The other addresses are
 /// divided into 256 shards by their network (/24 or /48). So the addresses of a large network
-/// displace only those of the few other networks in the same shard.
+/// displace only addresses of the few other networks in the same shard.
 #[derive(Debug)]
 pub(super) struct KnownNames {
     verified: Generations<NameKey, Known>,
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(version.current(), 1);
     }
 
-    /// Returns the next waiting lookup if it may start at once, and ends it immediately.
+    /// Returns the next waiting lookup if it may start at once. Also ends this lookup immediately.
     fn next(lookups: &Lookups) -> Option<Lookup> {
         let mut next = std::pin::pin!(lookups.queue.next());
         match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

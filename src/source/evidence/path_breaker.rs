@@ -72,8 +72,8 @@ impl PathBreaker {
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.turn_to(now);
-        // Without a usable address, only signatures are checked, and all such requests are counted
-        // as one client.
+        // Of requests without a usable address, only signatures are checked. All these requests are
+        // counted as one client.
         let client = |v4, v6| {
             address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), v4, v6).first())
         };
@@ -195,8 +195,8 @@ impl MethodBreaker {
 const SLOTS_OF_A_DAY: u32 = 120;
 const SLOTS_OF_AN_HOUR: u32 = 5;
 
-/// Maximum number of different addresses, separately for the last hour and for the day before it.
-/// Further addresses are ignored.
+/// Maximum number of different addresses that are stored for the last hour, and for the day before
+/// that hour. More addresses are ignored.
 const MAX_ADDRESSES: usize = 64;
 
 /// The addresses of the last day, with the time slots of their requests.

@@ -35,9 +35,10 @@ const MAX_ADDRESSES: usize = 16_384;
 /// The results of checking signatures. One check takes about 50 µs.
 ///
 /// A stored result applies to a request with the same lines of `Signature`, `Signature-Input` and
-/// `Signature-Agent`, and with the same values for all covered components. It applies as long as
-/// the signature is valid and the keys of its directory do not change. If a signature is replayed
-/// for another site or path, the values of covered components differ, so the result does not apply.
+/// `Signature-Agent`, and with the same values for all covered components. The result applies as
+/// long as the signature is valid and the keys of its directory do not change. If a signature is
+/// replayed for another site or path, the values of covered components differ, so the result does
+/// not apply.
 #[derive(Debug)]
 pub(super) struct SignatureResults {
     /// What a signature must cover, so that it can verify who sent the request.
@@ -78,8 +79,8 @@ impl SignatureResults {
         if let Some(checks) = find(&self.valid, key) {
             return Some(checks);
         }
-        // A client may send a valid signature again for another target, and the check then fails.
-        // The target is part of the key, so that such a failure does not replace the valid result.
+        // If a client sends a valid signature again for another target, the check fails. The target
+        // is part of the key, so that this failure does not replace the valid result.
         let key_for_target = KeptChecks::key_for_target(&lines, message, &self.hasher);
         if let Some(checks) = find(&self.failed, key_for_target) {
             return Some(checks);

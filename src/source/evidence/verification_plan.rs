@@ -76,7 +76,7 @@ impl VerificationPlan {
     }
 }
 
-/// Maximum number of proofs that are read from a file. There are fewer operators than this.
+/// Maximum number of proofs that are read from a file. There are fewer operators than this number.
 const MAX_PROOFS: usize = 1_024;
 
 /// The reverse DNS names of all operators, without duplicates.
@@ -108,7 +108,7 @@ impl OperatorTable {
         Self(Mutex::new(Operators { names: Vec::new(), proofs }))
     }
 
-    /// Returns the names with these patterns. Adds them if they are new.
+    /// Returns the names with these patterns. Adds new names.
     pub(super) fn names_of(&self, patterns: Vec<NamePattern>) -> Arc<OperatorNames> {
         let mut operators = self.0.lock();
         if let Some(names) = operators.names.iter().find(|names| *names.patterns == patterns[..]) {

@@ -45,9 +45,9 @@ pub(super) struct ClaimKey {
     version: u64,
 }
 
-/// A claim, stored as words that are written one after the other. The sequence number is odd during
-/// a write, and has a new value after it. So a reader notices whether all words belong to the same
-/// claim.
+/// A claim, stored as several words that are not written at once. The sequence number is odd during
+/// a write, and has a new value after the write. So a reader notices whether all words belong to
+/// the same claim.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
@@ -110,8 +110,8 @@ impl Slot {
     fn read(&self) -> Option<[u64; 5]> {
         let before = self.sequence.load(Ordering::Acquire);
         let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        // If a concurrent write has stored one of the words, this thread also sees the sequence
-        // number that was stored before it.
+        // If this thread has read a word of a concurrent write, it also sees the sequence number
+        // that was stored before that word.
         fence(Ordering::Acquire);
         (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }

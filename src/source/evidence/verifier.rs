@@ -182,8 +182,8 @@ impl Verifier {
     ) -> Identity {
         let evidence = &*self.inner;
         let ([agent], Some(client)) = (agents, address) else {
-            // This shortcut is only for a request with a single agent and an address. If there are
-            // several agents, all must be checked, because the strictest result applies.
+            // The shortcut below is only for a request with a single agent and an address. If there
+            // are several agents, all must be checked, because the strictest result applies.
             return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
         let paths = &evidence.paths;
@@ -398,9 +398,8 @@ impl VerifierStatus {
     }
 
     /// Returns why impostors pass, whatever the policy. Either no evidence can refute claims, or
-    /// only reverse DNS names can, so that claims to be a crawler without such names are never
-    /// refuted. `None` if claims can be refuted. Also `None` until all lists were fetched, but at
-    /// most for the first minute.
+    /// only reverse DNS names can, and most crawlers have no such names. `None` if claims can be
+    /// refuted. Also `None` until all lists were fetched, but at most for the first minute.
     pub fn ineffective_reason(&self) -> Option<String> {
         let of_lists = || {
             let unconfirmed = "no list was confirmed by its server within a day, so lists cannot refute claims, and impostors of crawlers \

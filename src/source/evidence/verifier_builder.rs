@@ -86,7 +86,7 @@ impl FollowBuilder<VerifierSettings> {
     /// Sets what a signature must cover in addition to its authority. A signature that does not
     /// cover one of these components neither verifies nor refutes the claim. Default: none. A
     /// signature that covers only `@authority` is valid for every path of the site until it
-    /// expires, so anyone who intercepts it can use it. A second call adds components.
+    /// expires, so anyone who intercepts the signature can use it. A second call adds components.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
         self.followed.required.extend(components);
         self
@@ -113,9 +113,9 @@ impl FollowBuilder<VerifierSettings> {
     }
 
     /// Sets the networks of the proxies that are trusted to forward the client's address. If a
-    /// request seems to come from such a proxy, the client's address is unknown, and the address is
-    /// not used to check claims ([`public_address`](Verifier::public_address)). Default: none. A
-    /// second call adds networks.
+    /// request seems to come from one of these proxies, the client's address is unknown, and no
+    /// address is used to check claims ([`public_address`](Verifier::public_address)). Default:
+    /// none. A second call adds networks.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
         self.followed.trusted_proxies.extend(networks);
         self
@@ -192,7 +192,7 @@ impl FollowBuilder<VerifierSettings> {
     }
 }
 
-/// Interval between checks for missing evidence: during the first fetches, and after them.
+/// Intervals between checks for missing evidence: during the first fetches, and afterwards.
 const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 

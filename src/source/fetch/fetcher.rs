@@ -180,8 +180,8 @@ impl FetcherBuilder {
         self
     }
 
-    /// Sets the time limit for connecting. The same limit applies to the TLS handshake after it.
-    /// Default: ten seconds. A second call replaces the first.
+    /// Sets the time limit for connecting. The TLS handshake has a separate limit of the same
+    /// length. Default: ten seconds. A second call replaces the first.
     pub fn connect_within(mut self, time: Duration) -> Self {
         self.client.connect = time;
         self
@@ -210,7 +210,8 @@ impl FetcherBuilder {
         self
     }
 
-    /// Trusts only the certificates in `pem` (PEM format) instead of those that the system trusts.
+    /// Trusts only the certificates in `pem` (PEM format), and not the certificates that the system
+    /// trusts.
     ///
     /// # Errors
     ///
@@ -221,8 +222,8 @@ impl FetcherBuilder {
         self.trust(pem)
     }
 
-    /// Trusts the certificates in `pem` (PEM format) in addition to those that the system trusts. A
-    /// second call adds certificates.
+    /// Trusts the certificates in `pem` (PEM format) in addition to the certificates that the
+    /// system trusts. A second call adds certificates.
     ///
     /// # Errors
     ///

@@ -125,8 +125,8 @@ fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(parts).map(<[u8]>::trim_ascii)
 }
 
-/// Returns the pause after this number of failures. The pause is `first` after one failure, is
-/// doubled after each further failure, and is at most `most`.
+/// Returns the pause after this number of failures. The pause is `first` after one failure, doubles
+/// with every failure after that, and is at most `most`.
 pub(super) fn after(failures: u32, first: Duration, most: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(most)
 }
@@ -144,8 +144,8 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     now.checked_add(pause.min(century)).unwrap_or(now)
 }
 
-/// When a site's robots.txt is fetched again, and how long it is still enforced if it is missing at
-/// its source.
+/// Settings: when a site's robots.txt is fetched again, and how long the last version is enforced
+/// if the source has no robots.txt any more.
 ///
 /// ```
 /// use std::time::Duration;
@@ -165,8 +165,8 @@ pub struct Schedule {
     pub least: Duration,
     /// Maximum interval, whatever the `Cache-Control`. Default: 24 hours.
     pub most: Duration,
-    /// Pause after the first failure. The pause doubles with each further failure. The result is
-    /// then reduced at random by up to half. Default: five seconds.
+    /// Pause after the first failure. The pause doubles with each failure after that, and is then
+    /// reduced at random by up to half. Default: five seconds.
     pub retry_first: Duration,
     /// Maximum pause after failures. With `Retry-After`, the pause may be up to four times as long.
     /// Default: 15 minutes.

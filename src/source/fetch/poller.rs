@@ -20,7 +20,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The task that polls a site. Dropping this value stops the task.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// Each message requests an immediate fetch. The outcome is sent to the completion in it.
+    /// Requests for an immediate fetch. The outcome is sent to the completion in the request.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
     _task: FetcherTask,
@@ -131,7 +131,7 @@ impl PollTask {
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
             // The confirmed version may not be live, because it was rolled back or the gate holds
-            // it. So it is passed to the site, which decides.
+            // it. So the version is passed to the site, which decides.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),

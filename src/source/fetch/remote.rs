@@ -114,8 +114,9 @@ impl LiveBuilder<RemoteSource> {
         self.with_source(|source| source.fetcher = Some(fetcher.clone()))
     }
 
-    /// Sets when the file is fetched again, and how long it is still enforced if it is missing at
-    /// its source. Default: [`Schedule::default`]. A second call replaces the first.
+    /// Sets when the file is fetched again, and how long the last version is enforced if the source
+    /// has no robots.txt any more. Default: [`Schedule::default`]. A second call replaces the
+    /// first.
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_source(|source| source.schedule = schedule)
     }

@@ -18,7 +18,7 @@ use crate::source::hosts::Scheme;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-/// The system's resolver. Tests replace it, because they can use only loopback addresses.
+/// The system's resolver. Tests can use only loopback addresses, so they replace the resolver.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
     /// Callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).
@@ -68,7 +68,7 @@ pub(super) enum Peer {
     Unix(PathBuf),
 }
 
-// Problems with an upstream. Messages consist of the upstream and one of these.
+// Problems with an upstream. A message consists of the upstream and one of these strings.
 const SOCKET: &str = "is not a valid socket on this system: write it as \"unix:/run/app.sock\"";
 const PATH: &str = "has a path: write the upstream without it, because the file is always at /robots.txt";
 

@@ -16,8 +16,8 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
-/// The trusted root certificates: those of the system and those that were added. The certificates
-/// are loaded for the first TLS connection.
+/// The trusted root certificates: certificates of the system, and added certificates. They are
+/// loaded for the first TLS connection.
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<TrustAnchor<'static>>,
@@ -78,7 +78,7 @@ impl Tls {
 }
 
 /// Parses a PEM file with certificates of trusted authorities. The error is a clause without a
-/// subject, because the caller puts the name of the file before it.
+/// subject, because the caller writes the name of the file before the clause.
 pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {

@@ -69,8 +69,8 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
 }
 
 /// Connects to one of the addresses of a URL's host. Returns the connection and the address.
-/// `led_from` is the address of the server whose response contained the URL, if any; addresses that
-/// such a server must not redirect to are skipped. Each address gets an equal share of the time
+/// `led_from` is the address of the server whose response contained the URL, if any. Addresses that
+/// this server must not redirect to are skipped. Each address gets an equal share of the time
 /// `within`. The caller limits the total time.
 pub(super) async fn dial(
     url: &FetchUrl,
@@ -92,7 +92,7 @@ pub(super) async fn dial(
         (Some(from), Some(first)) => resolver::wrong_class(url, from, first.ip(), network.class(first.ip())),
         _ => unknown(io::Error::new(io::ErrorKind::NotFound, "no address")),
     };
-    // An address that does not respond must leave time for the others.
+    // An address that does not respond must leave time for the other addresses.
     let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {
         let failed = |error: io::Error| {
@@ -185,8 +185,8 @@ where
     let mut connection = pin!(connection);
     let mut is_open = true;
     poll_fn(|context| {
-        // The connection is polled a second time, because `work` may have passed data to it. The
-        // second poll also shows `work` why the connection has ended.
+        // The connection is polled a second time, because `work` may have passed data to the
+        // connection. The second poll also shows `work` why the connection has ended.
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
             if interim.load(Ordering::Relaxed) > MAX_INTERIM {

@@ -2,8 +2,8 @@
 //! that are appended to a robots.txt. For applications that use lists which are maintained
 //! elsewhere.
 //!
-//! 1. A `Document` is a kind of document. This trait defines how a document is parsed, how often it
-//!    is fetched, and which versions must be accepted before they are used.
+//! 1. The trait `Document` defines a kind of document: how it is parsed, how often it is fetched,
+//!    and which versions must be accepted before they are used.
 //! 2. [`FollowedDocument`] is a document that is fetched regularly. Its task waits until a fetch is
 //!    due, fetches the document with a conditional request, and applies the outcome. If a fetch
 //!    fails, the last version is kept.

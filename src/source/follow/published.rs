@@ -83,8 +83,8 @@ pub(in crate::source) struct Held<D> {
     pub(in crate::source) confirmed: Option<SystemTime>,
     /// Hash of the document's bytes. `Some` only if this or an earlier process has fetched it.
     hash: Option<VersionHash>,
-    /// Until then, the document may be used without asking its server again, according to its
-    /// `Cache-Control`.
+    /// End of the time in which `Cache-Control` allows using the document without asking the server
+    /// again.
     fresh_until: SystemTime,
 }
 
@@ -129,8 +129,8 @@ pub struct DocumentStatus {
     pub created: Option<String>,
     /// Hash of the current version.
     pub hash: Option<VersionHash>,
-    /// When the server last sent the document, or confirmed that it has not changed. A list without
-    /// such a time can verify claims but cannot refute them.
+    /// When the server last sent the document, or confirmed that it has not changed. `None` if the
+    /// time is unknown: a list can then verify claims, but not refute them.
     pub confirmed: Option<SystemTime>,
     /// Hash of the pending version, and its drastic changes.
     pub waiting: Option<(VersionHash, String)>,
@@ -308,11 +308,10 @@ impl<D: Document> FollowedDocument<D> {
 
 robots_core::debug_as!(|it| [D: Document] FollowedDocument::<D> { url: it.followed.url.to_string() });
 
-/// Maximum plausible time until the next fetch. If it is longer, it was computed with a wrong
-/// clock.
+/// Maximum plausible time until the next fetch. A longer time was computed with a wrong clock.
 const MAX_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Maximum length of one sleep. After it, the clock is read again, because it may have been set.
+/// Maximum length of one sleep. Then the clock is read again, because it may have been set.
 const MAX_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 impl<D: Document> Followed<D> {
@@ -449,7 +448,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Parses a document. Uses it as the current version, or holds it until it is accepted.
+    /// Parses a document. The document becomes the current version, or is held until it is
+    /// accepted.
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();

@@ -27,8 +27,8 @@ pub(super) enum Urgency {
     /// another file may get the name soon. (When a ConfigMap is updated, the old folder is removed
     /// right after the new one has replaced it.)
     Gone,
-    /// Names were added to or removed from the folder. List it soon, even if there are further
-    /// changes.
+    /// Names were added to or removed from the folder. List the folder soon, even if changes
+    /// continue.
     Gathered,
 }
 
@@ -37,7 +37,8 @@ pub(super) enum Urgency {
 pub(super) enum DueWork {
     /// Read it, because of an event.
     Look,
-    /// Publish the result of the earlier read, because no event has reported a write since then.
+    /// Publish the result of the earlier read, because no event has reported a write after that
+    /// read.
     Take(ReadResult),
     /// Look for changes without events: compare the stamp, and read the contents if necessary.
     Poll,
@@ -263,7 +264,7 @@ mod tests {
         let later = start + SETTLE;
         assert!(debounce.begin(later).is_none());
         assert_eq!(debounce.wake(), Some(later + QUIET));
-        // Each further write postpones the read, and the last event decides.
+        // Each new write postpones the read, and the last event decides.
         debounce.notify(Urgency::Closed, later);
         debounce.notify(Urgency::WhenQuiet, later + QUIET / 2);
         assert_eq!(debounce.wake(), Some(later + QUIET / 2 + QUIET));

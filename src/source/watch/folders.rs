@@ -27,8 +27,8 @@ pub(super) type EventHandler = Box<dyn Fn(notify::Result<Event>) + Send>;
 /// Opens an event source.
 pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 
-/// Maximum number of event sources. Further file systems share one of them. On Linux, all processes
-/// of a user together may have only 128.
+/// Maximum number of event sources. If there are more file systems, the rest share one source. On
+/// Linux, all processes of a user together may have only 128 event sources.
 const MAX_SOURCES: usize = 8;
 
 /// All watched folders.

@@ -2,9 +2,9 @@
 //! module also finds the symbolic links on the path of a file, because a change of any of them may
 //! lead to another file.
 //!
-//! **Polling reads only the stamp**: length, times and inode. The contents are also read if the
-//! stamp has changed, if the file was modified within the last seconds, and at every thirtieth
-//! poll.
+//! **Most polls read only the stamp**: length, times and inode. A poll also reads the contents if
+//! the stamp has changed or the file was modified within the last seconds, and every thirtieth poll
+//! reads them in any case.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

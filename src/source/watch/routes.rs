@@ -1,8 +1,8 @@
 //! Finds the targets that an event affects.
 //!
 //! A folder is watched by its path without symbolic links, whatever paths lead to it. The identity
-//! of the folder is also stored, because the folder may be moved, and another folder may then get
-//! its path.
+//! of the folder is also stored, because after the folder is moved, another folder may get the same
+//! path.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

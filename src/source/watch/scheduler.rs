@@ -6,7 +6,7 @@
 //! file systems.
 //!
 //! The result of a read is published 20 ms later, unless an event reports a write in the meantime.
-//! Workers do not sleep for that time; the [`Debounce`] of the file stores when it ends. Many
+//! Workers do not sleep during these 20 ms; the [`Debounce`] of the file stores their end. Many
 //! events for a file only change its `Debounce`, so they need no more memory than one event.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -29,8 +29,8 @@ use crate::source::file_system::FileSystemId;
 /// if no timer is set.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Due times are rounded up to a multiple of this, so that the clock thread handles many targets
-/// each time it wakes up.
+/// Due times are rounded up to a multiple of this time, so that the clock thread handles many
+/// targets each time it wakes up.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
@@ -320,8 +320,8 @@ impl Scheduler {
                 self.schedule(&mut queues, id, now);
             }
             None => {
-                // The target was removed in the meantime, but its folders may have been registered
-                // again after that. Such folders are unregistered here.
+                // The target was removed in the meantime. Its folders may have been registered
+                // after the removal, so they are unregistered here.
                 drop(queues);
                 target.leave(id, &self.folders);
             }

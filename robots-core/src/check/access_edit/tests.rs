@@ -29,8 +29,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ("", "-GPTBot", "U: GPTBot\nD: /\n"),
         ("# Hi\r\nU: *\r\nD: /a", "-GPTBot", "# Hi\r\nU: *\r\nD: /a\r\n\r\nU: GPTBot\r\nD: /\r\n"),
         ("U: *\nD: /a\n\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
-        // The last group has no rule. So a rule is added to it, with a comment, because its names
-        // would otherwise share the new group.
+        // The last group has no rule. Its names would share the new group, so a rule with a comment
+        // is added to the last group.
         (
             "U: a\nCrawl-delay: 2\n",
             "-GPTBot",
@@ -77,7 +77,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         // The group stays for its other crawlers.
         ("U: GPTBot\nU: *\nD: /a\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
         ("U: GPTBot\nU: CCBot\nA: /\n", "-GPTBot -CCBot", "U: GPTBot\nU: CCBot\nD: /\n"),
-        // An allowed crawler keeps rules for parts of the site, or obeys those for all.
+        // An allowed crawler keeps rules for parts of the site, or obeys the rules for all
+        // crawlers.
         ("U: GPTBot\nD: /\n\n# All\nU: *\nD: /a\n", "+GPTBot", "# All\nU: *\nD: /a\n"),
         ("U: GPTBot\nU: CCBot\nD: /\n", "+GPTBot", "U: CCBot\nD: /\n"),
         ("U: GPTBot\nD: /\nD: /b\n", "+GPTBot", "U: GPTBot\nD: /b\n"),

@@ -58,8 +58,8 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// Guards that the change of the file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers whose verdicts and delays stay the same only because a group with their name
-    /// applies to them. Empty if nothing changes for crawlers that no group names.
+    /// Crawlers that are unaffected only because a group names them: without this group, their
+    /// verdicts or delays would change. Empty if nothing changes for crawlers that no group names.
     ///
     /// Each inner list contains the crawlers that obey the same group, which may be the group of
     /// another crawler. Search engines come first.
@@ -115,7 +115,7 @@ pub fn diff(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions) -> Diff {
 }
 
 impl DiffOptions {
-    /// Returns options with the built-in registry, the standard reading and no guards.
+    /// Returns options with the built-in registry, [`Reading::Standard`] and no guards.
     pub fn new() -> Self {
         Self { registry: Registry::builtin().clone(), reading: Reading::Standard, guards: Vec::new() }
     }
@@ -126,7 +126,7 @@ impl DiffOptions {
         self
     }
 
-    /// Sets the reading of both files. Default: [`Reading::Standard`].
+    /// Sets the [`Reading`] for which both files are compiled. Default: [`Reading::Standard`].
     pub const fn with_reading(mut self, reading: Reading) -> Self {
         self.reading = reading;
         self
@@ -216,12 +216,12 @@ impl Diff {
 }
 
 impl Effect {
-    /// Maximum number of changes in one [`Effect`]; further changes are only counted.
+    /// Maximum number of changes in one [`Effect`]. All other changes are only counted.
     pub const MAX_CHANGES: usize = 100;
 
-    /// Returns the sort key; the worst effect has the lowest key. Search engines come before other
-    /// crawlers that a file names, and those before all others. Newly disallowed paths come before
-    /// newly allowed paths. Shorter paths come first, because they affect more pages.
+    /// Returns the sort key; the worst effect has the lowest key. Search engines come first, then
+    /// other crawlers that a file names, then all other crawlers. Newly disallowed paths come
+    /// before newly allowed paths. Shorter paths come first, because they affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -267,7 +267,7 @@ impl fmt::Display for Guard {
     }
 }
 
-/// The old and the new file, both compiled for the same reading.
+/// The old and the new file, both compiled for the same [`Reading`].
 pub(super) struct Pair {
     pub(super) old: RuleSet,
     pub(super) new: RuleSet,
@@ -344,12 +344,12 @@ impl Pair {
     }
 }
 
-/// Maximum number of effects that the summary describes; further effects are only counted.
+/// Maximum number of effects that the summary describes. All other effects are only counted.
 const SHOWN: usize = 2;
 
 /// Formats the worst changes and the number of the other changes: `"/" is disallowed for
-/// "Googlebot", "bingbot" and 640 more; ...`. The alternate form (`{:#}`) contains every change in
-/// the result, and each of its crawlers that a file names.
+/// "Googlebot", "bingbot" and 640 more; ...`. The alternate form (`{:#}`) contains every change,
+/// and every affected crawler that a file names.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

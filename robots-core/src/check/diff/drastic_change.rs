@@ -1,8 +1,8 @@
 //! Changes that are rarely intended, because they close the whole site or open many closed paths.
 //!
-//! If the robots.txt of a staging site is published by mistake, it blocks every crawler. If a file
-//! was truncated, has lost its line breaks, or belongs to another site, it opens paths that were
-//! closed. All of these files are valid, and in a diff of paths, such a change may be one of
+//! If the robots.txt of a staging site is published by mistake, it blocks every crawler. A file
+//! that was truncated, has lost its line breaks, or belongs to another site opens paths that were
+//! closed. All of these files are valid, and in a diff of paths, these changes may be one of
 //! hundreds of lines.
 
 use std::collections::HashSet;
@@ -51,8 +51,8 @@ pub enum DrasticChange {
         /// Number of groups in the old file.
         of: usize,
     },
-    /// No rule disallows paths any more, although the file does not open the site explicitly (by a
-    /// `Disallow:` without a path, or by an `Allow`).
+    /// No rule disallows paths any more, and the file does not open the site explicitly with an
+    /// `Allow` or an empty `Disallow:`.
     #[non_exhaustive]
     NoRuleInForce {
         /// Number of rules that disallowed paths in the old file.
@@ -60,8 +60,8 @@ pub enum DrasticChange {
         /// The first line that contains several directives; `None` if no lines were joined.
         joined: Option<usize>,
     },
-    /// The new file is only the beginning of the old file, and seems to be truncated: it ends
-    /// within a line, with a rule without its path, or with a user-agent line without its rules. If
+    /// The new file is only the beginning of the old file, and seems to be truncated: the new file
+    /// ends within a line, with a rule without a path, or with a user-agent line without rules. If
     /// only the last rules of the old file are missing, this is treated as an edit.
     #[non_exhaustive]
     CutShort {
@@ -90,8 +90,8 @@ pub enum DrasticChange {
 }
 
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
-    // No change of the rules for `*` can block a search engine that ignores `*` and that no group
-    // names, so such an engine is left out.
+    // A search engine that ignores `*` and that no group names is left out, because no change of
+    // the rules for `*` can block it.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
         !after.applies() || SiteExtent::of(after) == SiteExtent::Shut

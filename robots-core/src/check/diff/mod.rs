@@ -9,8 +9,8 @@
 //! So every reported change is real. A change may be missed if no witness is affected, for example
 //! if three wildcards overlap in a particular way.
 //!
-//! Delays between requests are compared separately, because verdicts do not depend on them. The
-//! delay of a crawler that may not fetch any path is ignored.
+//! Verdicts do not depend on delays between requests, so delays are compared separately. The delay
+//! of a crawler that may not fetch any path is ignored.
 //!
 //! Search engines are listed first, and newly disallowed paths before newly allowed paths.
 

@@ -1,5 +1,5 @@
-//! Changes of usage preferences and licences. Verdicts do not depend on them, so a diff without
-//! other changes counts as empty.
+//! Changes of usage preferences and licences. Verdicts do not depend on preferences and licences,
+//! so a diff without other changes counts as empty.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -186,7 +186,7 @@ impl Paths {
     }
 
     /// Adds the shortest path that both patterns match. If neither pattern is anchored at the end,
-    /// also adds a path that continues after it.
+    /// also adds a longer path that begins with the shortest path.
     fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
         let Some(path) = shortest_of_both(pattern, other, budget) else { return };
         if !body(pattern).1 && !body(other).1 {
@@ -195,8 +195,8 @@ impl Paths {
         self.add(path);
     }
 
-    /// Adds two paths that begin with the text of `start` and end with the text of `loose`, without
-    /// and with other text between them. Adds none if `start` ends with `$`.
+    /// Adds two paths that begin with the text of `start` and end with the text of `loose`: one
+    /// without and one with other text between the two. Adds no path if `start` ends with `$`.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
@@ -273,7 +273,7 @@ fn whole(pattern: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns a pattern without the `$` at its end, and whether it had one.
+/// Returns a pattern without the `$` at its end, and whether there was a `$`.
 fn body(pattern: &[u8]) -> (&[u8], bool) {
     match pattern {
         [body @ .., b'$'] => (body, true),

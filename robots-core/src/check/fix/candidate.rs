@@ -11,8 +11,8 @@ use crate::check::lint::LintFix;
 use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt, starts_with};
 
-/// Maximum number of lines of a file that can be fixed. This maximum limits the memory, which is
-/// about a hundred bytes per line. A file of the maximum size exceeds it only if its lines have
+/// Maximum number of lines of a file that can be fixed. The maximum limits the memory, which is
+/// about a hundred bytes per line. A file of the maximum size has more lines only if a line has
 /// less than four bytes on average.
 const MAX_LINES: usize = 1 << 21;
 
@@ -42,8 +42,8 @@ impl Candidate {
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // `shared` finds a candidate by the key of findings with a common correction, and `known`
-        // finds it by its edits.
+        // `shared` maps the key of findings with a common correction to a candidate. `known` maps
+        // edits to a candidate.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! The content of a file in a normal form that is the same for all files with the same effect.
 //!
-//! A reading selects the rules for a crawler by the names of groups, and a verdict depends only on
-//! these rules. The longest pattern decides; if patterns are equally long, an allow rule decides.
-//! So two files have the same effect if they have the same rules, in the same order of precedence,
-//! for every name that a reading distinguishes. Rules are converted to a normal form that does not
-//! change any verdict under any reading:
+//! A [`Reading`](crate::rules::Reading) selects the rules for a crawler by the names of groups, and
+//! a verdict depends only on these rules. The longest pattern decides; if patterns are equally
+//! long, an allow rule decides. So two files have the same effect if they have the same rules, in
+//! the same order of precedence, for every name that a reading distinguishes. Rules are converted
+//! to a normal form that does not change any verdict under any reading:
 //!
 //! - Bytes from 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
 //!   the meaning nor the priority of a pattern.
@@ -41,15 +41,16 @@ pub(super) struct EffectiveContent {
 /// Maps the lines that apply to names to the set of these names.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
-/// Consecutive rules with the same access, in order of precedence: whether they allow, and their
-/// patterns in normal form. All of them precede the rules of the next block.
+/// Consecutive rules with the same access, in order of precedence: whether the rules allow, and
+/// their patterns in normal form. The rules of a block precede the rules of the next block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
 /// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
-/// The value of a `User-agent` line, in the form that a reading compares with the names of
-/// crawlers. Two readings may therefore find different groups for the same crawler.
+/// The value of a `User-agent` line, in the form that one [`Reading`](crate::rules::Reading)
+/// compares with the names of crawlers. Two readings may therefore find different groups for the
+/// same crawler.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NameKey {
     Star,
@@ -221,7 +222,8 @@ mod tests {
             ("User-agent: a\nDisallow: /a$*", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nDisallow: /a$*$", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nAllow: /a", "User-agent: a\nDisallow: /a", false),
-            // In the reading that cuts names, both names are equal.
+            // [`Reading::Reference`](crate::rules::Reading::Reference) cuts names, so both names
+            // are equal.
             (
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a*",
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a",

@@ -103,7 +103,7 @@ impl FixedFile {
 }
 
 /// Fixes the findings of a file. With [`Safety::Safe`], only safe fixes are applied. With
-/// [`Safety::Unsafe`], unsafe fixes are applied after them.
+/// [`Safety::Unsafe`], safe fixes are applied first, and then unsafe fixes.
 ///
 /// A finding remains in three cases: it has no fix; its fix is unsafe, but only safe fixes were
 /// requested; or [`FixedFile::MAX_PASSES`] passes were not enough.
@@ -147,11 +147,11 @@ const MAX_ROUNDS: usize = 4;
 /// half as many bytes.
 const MAX_PROOF_WORK: usize = 1 << 20;
 
-/// Determines which candidates correct their findings, and which of them are safe.
+/// Determines which candidates correct their findings, and which candidates are safe.
 pub(super) struct Prover {
     /// The original file, which the positions of edits refer to.
     file: RobotsTxt,
-    /// Edits that are applied in addition to those of the candidates.
+    /// Edits that are applied in addition to the edits of the candidates.
     base: Vec<Edit>,
     /// The file with the base edits applied.
     before: RobotsTxt,

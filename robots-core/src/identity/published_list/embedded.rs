@@ -1,7 +1,7 @@
 //! Embedded copies of published lists, 59 KB in total, for a first start without a network.
 //!
-//! The copies are already old when they are compiled, so they verify claims but never refute them.
-//! Their licences are in `ranges_notice.txt`.
+//! The copies are already old when they are compiled. So a copy can verify a claim, but never
+//! refute a claim. Their licences are in `ranges_notice.txt`.
 
 use std::sync::LazyLock;
 

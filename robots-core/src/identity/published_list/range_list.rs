@@ -311,7 +311,7 @@ mod tests {
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
         let want = "the list is JSON, but without an array `prefixes` (its keys are [\"Action needed\"]): ";
         assert!(moved.starts_with(want), "{moved}");
-        // This list is as deeply nested as the size limit allows.
+        // A list that is as deeply nested as the size limit allows.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));
         assert_eq!(error(&deep).kind, InvalidJson);
     }

@@ -24,7 +24,7 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
         let prefix: Network = field.parse().map_err(|error| {
             if read.is_empty() {
                 // The file does not begin with a prefix, so it is probably another kind of
-                // document, and an error about this line alone would not help.
+                // document. An error about this line alone would not help.
                 return unknown(&format!("{error}"), number + 1, column);
             }
             DocumentError::new(DocumentErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)

@@ -37,8 +37,8 @@ pub struct SignatureCandidate {
     /// ID of the key in the directory.
     pub keyid: String,
     pub(super) window: ValidityWindow,
-    /// The covered values, to compare them with those of another request; `None` if some of them
-    /// cannot be compared.
+    /// The covered values, which are compared with the values of another request; `None` if some
+    /// values cannot be compared.
     pub(super) covered: Option<CoveredValues>,
 }
 
@@ -69,9 +69,9 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the signatures of Web Bot Auth in a request, at most two. A signature that needs no
-    /// key, because the request alone refutes it or leaves it undecided, is returned as its
-    /// outcome.
+    /// Returns the signatures of Web Bot Auth in a request, at most two. If the request alone
+    /// refutes a signature or leaves it undecided, no key is needed, and the outcome of the
+    /// signature is returned.
     ///
     /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
     /// signatures with another `tag`.

@@ -181,8 +181,8 @@ fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize)
 /// need not be compared as covered values.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
-/// The values of a request that a signature covers, as received. For another request with the same
-/// values, the signature base is the same.
+/// The values of a request that a signature covers, as received. Requests with equal values have
+/// the same signature base.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CoveredValues(Box<[CoveredValue]>);
 

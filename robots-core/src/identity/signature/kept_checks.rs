@@ -65,8 +65,8 @@ impl KeptChecks {
         Some(octets)
     }
 
-    /// Returns the cache key for requests with these lines of signature fields and with the method,
-    /// scheme, authority and target of this request.
+    /// Returns the cache key of a request. Requests have the same key if their signature fields
+    /// (`lines`), method, scheme, authority and target are equal.
     pub fn key_for_target(lines: &[u8], message: &MessageHead<'_>, hasher: &impl BuildHasher) -> u64 {
         let target = (message.method, message.scheme, message.authority, message.target);
         hasher.hash_one((lines, target))

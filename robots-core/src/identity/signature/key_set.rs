@@ -236,7 +236,7 @@ mod tests {
             "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05".to_owned(),
             "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a".to_owned(),
             format!("ec{f}7f"),
-            // These are non-canonical encodings of points, some of them of small order.
+            // Non-canonical encodings of points, some of them of small order.
             format!("ed{f}7f"),
             format!("ee{f}7f"),
             format!("f0{f}7f"),

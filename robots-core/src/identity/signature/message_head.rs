@@ -73,8 +73,8 @@ impl<'a> MessageHead<'a> {
         value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherOctets })
     }
 
-    /// Returns the value of a field; `None` if the request does not have the field, or if a
-    /// signature base cannot contain one of the bytes.
+    /// Returns the value of a field; `None` if the field is missing, or if its value contains bytes
+    /// that a signature base cannot contain.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         match self.field(name)? {
             FieldValue::Text(value) => Some(value),

@@ -6,7 +6,7 @@
 //! its well-known path, and any other URL is that of a JWK Set.
 //!
 //! 1. Only the first two members of `Signature-Input` with the `tag` `web-bot-auth` are used. A
-//!    request without such a member is treated as not signed.
+//!    request without a member of this kind is treated as not signed.
 //! 2. Checks that need only the request are made first: parameters, algorithm, time, and covered
 //!    components.
 //! 3. The signature base is built (RFC 9421, section 2.5).

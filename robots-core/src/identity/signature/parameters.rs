@@ -78,8 +78,8 @@ const FIELD: &str = "signature-agent";
 /// Returns the directory in the member of `Signature-Agent` that belongs to the signature with this
 /// label. The signature must cover this member.
 ///
-/// If several members are covered, the member with the signature's own label is the signer's. If
-/// only one member is covered, it is the signer's, whatever its key is.
+/// If several members are covered, the member with the signature's own label belongs to the signer.
+/// A single covered member belongs to the signer with any key.
 pub(super) fn directory(
     message: &MessageHead<'_>,
     label: &str,

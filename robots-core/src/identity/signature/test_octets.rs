@@ -39,7 +39,7 @@ pub fn structured_field(octets: &[u8]) {
 /// Checks that a signature base has exactly one line per component, whatever a client sends.
 ///
 /// The lines of the input are `Signature-Input`, `Signature`, `Signature-Agent`, authority and
-/// target. All further lines are lines of the field `x`.
+/// target. All other lines are lines of the field `x`.
 pub fn signature_base(octets: &[u8]) {
     let mut lines = octets.split(|octet| *octet == b'\n');
     let mut line = || lines.next().unwrap_or_default();

@@ -69,7 +69,7 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
         for target in ["/robots.txt", "/.well-known/x"] {
             assert_eq!(decide(&policy, REFUTED_CLAIM, GOOGLEBOT, target), EXEMPT);
         }
-        // [`Mode::Refuse`] is stricter for them than [`Impostors::Tag`], so it decides.
+        // [`Mode::Refuse`] is stricter for impostors than [`Impostors::Tag`], so the mode decides.
         let refusing = refusing().impostors(impostors).build();
         assert_eq!(decide(&refusing, REFUTED_CLAIM, GOOGLEBOT, "/private/x").0, Action::Refuse);
     }

@@ -26,8 +26,8 @@ const REMEMBERED: usize = 32;
 /// Wildcards stored by gram.
 #[derive(Debug)]
 pub(super) struct Grams {
-    /// A filter with one bit for each hash of a gram. The bit is 0 for most grams of a path; such a
-    /// gram needs no further lookup.
+    /// A filter with one bit for each hash of a gram. The bit is 0 for most grams of a path, so
+    /// these grams need no lookup.
     filter: Box<[u64]>,
     filter_shift: u32,
     /// The start of each hash in `filed`, and the end of the last one.
@@ -184,8 +184,8 @@ impl Usage {
     }
 }
 
-/// Returns all sequences of three bytes. Each sequence except the last is read by one 32-bit load,
-/// together with the byte after it.
+/// Returns all sequences of three bytes. One 32-bit load reads a sequence and the next byte, except
+/// for the last sequence.
 fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
     let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
     let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));

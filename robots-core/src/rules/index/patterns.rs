@@ -5,10 +5,10 @@
 //! build.
 //!
 //! Up to 16 wildcards with the same literal prefix are stored in a list on a node of the trie. If
-//! there are more, each is stored under three of its bytes that few other patterns contain, and one
-//! pass over the path finds the wildcards that can match. The set of bytes in the path then
-//! excludes most of them. The rest are compared exactly, with each literal matched at the first
-//! possible place.
+//! there are more wildcards, each is stored under three of its bytes that few other patterns
+//! contain, and one pass over the path finds the wildcards that can match. The set of bytes in the
+//! path then excludes most of these wildcards. The remaining wildcards are compared exactly, with
+//! each literal matched at the first possible place.
 //!
 //! **The work of a verdict is bounded** ([`MatchBudget`]). The bound is per request: all
 //! `User-Agent` lines of the request share it, and so do the earlier versions of the file that a
@@ -182,7 +182,7 @@ impl Run {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 
-/// The bytes that are alone in their class. Their classes come after those of the letters.
+/// The bytes that are alone in their class. Their classes come after the classes of the letters.
 const ALONE: &[u8; 37] = b"0123456789/?&=-_.%+~:;,!@$*#'()|[]{} ";
 
 impl OctetSet {
@@ -218,9 +218,9 @@ const fn classes() -> [u64; 256] {
 
 /// The remaining work of a request, in bytes of paths and patterns that may still be compared.
 ///
-/// This budget limits the work that a client can cause with one request, whatever the file. Without
-/// it, 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s if the path has 121
-/// forms.
+/// The budget limits the work that a client can cause with one request, for any file. Without a
+/// budget, 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s if the path has
+/// 121 forms.
 ///
 /// When the budget is used up, the first disallow rule of the groups decides. Only crafted files
 /// and paths use up the budget: it is enough to compare a path of 200 bytes in five forms with

@@ -56,8 +56,8 @@ pub(super) struct Trie {
 #[repr(align(32))]
 struct Node {
     /// Label: the bytes between the node above and this node, in little-endian order, padded with
-    /// zeroes. If the label is long, this contains its first four bytes, and the offset of its
-    /// other bytes in `Tries::labels`.
+    /// zeroes. If the label is long, this number contains the first four bytes of the label, and
+    /// the offset of the other bytes in `Tries::labels`.
     label: u64,
     /// First bytes of up to eight children. If the node has a table, the lowest byte is the first
     /// byte of the first child.
@@ -73,7 +73,7 @@ struct Node {
     table: u8,
 }
 
-/// Values of a node that are usually absent or the same as those of the node above.
+/// Values of a node that are usually absent, or equal to the values of the node above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeEnd {
     /// Rank of the best candidate for a path that ends at this node.
@@ -155,8 +155,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Stores the end values of a node and returns their index. If the values are empty or the same
-    /// as those of the node above, returns the existing index.
+    /// Stores the end values of a node and returns their index. If the values are empty, or equal
+    /// to the values of the node above, returns the existing index.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {

@@ -1,5 +1,5 @@
-//! Serves one connection from its first byte to its end. It begins on the fast path. If it needs
-//! more than the fast path can do, it is handed over to hyper, HTTP/2 or SPOP.
+//! Serves one connection from its first byte to its end. A connection begins on the fast path. If
+//! the fast path cannot serve a request, the connection is handed over to hyper, HTTP/2 or SPOP.
 //!
 //! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. Both
 //! lack deadlines, a graceful shutdown, and a way to free a claimed slot. This module adds them.
@@ -48,8 +48,8 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // This future is boxed, because most connections end before they need it. Without the box, all
-    // of them would reserve space for it.
+    // The future is boxed, because most connections end before they need it. Without the box, all
+    // connections would reserve space for it.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
@@ -96,8 +96,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls a connection, or one step of it, until it completes. Returns `None` if the connection was
-/// closed for another reason.
+/// Polls a connection, or one step of a connection, until it completes. `None` if the connection
+/// was closed before.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -264,8 +264,8 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     ConnectionErrorKind::Broken
 }
 
-/// Decides which version of HTTP a connection uses (RFC 9113, sections 3.3 and 3.4). Reads the
-/// HTTP/2 preface up to its end, or up to the first byte that differs from it. The HTTP library
+/// Decides which version of HTTP a connection uses (RFC 9113, sections 3.3 and 3.4). Reads to the
+/// end of the HTTP/2 preface, or to the first byte that differs from the preface. The HTTP library
 /// then reads these bytes again.
 #[derive(Debug)]
 pub(crate) struct ProtocolDetection<T> {

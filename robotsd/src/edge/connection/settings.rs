@@ -49,10 +49,10 @@ impl ConnectionSettings {
 
     /// Returns how long an idle connection is kept after its listener has stopped.
     ///
-    /// A client gets no response if it sends a request while its connection is being closed. So if
-    /// another process now accepts connections, this process waits for another request and
-    /// announces the end of the connection in its response. Only connections without another
-    /// request are closed without an announcement.
+    /// A client that sends a request while its connection is being closed gets no response. So when
+    /// another process has begun to accept connections, this process waits for one more request,
+    /// and announces the end of the connection in the response. If no request arrives, the
+    /// connection is closed without an announcement.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
             // The second half of the drain time is for requests that arrive at the end of the first
@@ -90,7 +90,7 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
         // `ConnectionState` provides the deadlines for heads, first bytes and idle connections.
         .header_read_timeout(None)
         .max_buf_size(limits.head_bytes);
-    // This is set only if necessary, because a custom limit costs an allocation per request.
+    // The limit is set only if necessary, because a custom limit costs an allocation per request.
     if limits.fields > USUAL_FIELDS {
         builder.max_headers(limits.fields);
     }

@@ -437,7 +437,7 @@ mod tests {
         soon(server.writable()).await.unwrap();
         fill();
         for _ in 0..4 {
-            // This is much less than a third of the kernel's default send buffer.
+            // 128 KiB is much less than a third of the kernel's default send buffer.
             soon(client.read_exact(&mut vec![0; 128 * 1024])).await.unwrap();
             soon(server.writable()).await.unwrap();
             fill();

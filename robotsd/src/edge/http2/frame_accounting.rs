@@ -1,6 +1,5 @@
-//! Inspects the frames of one HTTP/2 connection to find out which streams still have a response to
-//! send, whether a frame or a field section is incomplete, and whether the client sends too many
-//! frames.
+//! Inspects the frames of one HTTP/2 connection. Finds the streams whose response is not finished,
+//! incomplete frames and field sections, and clients that send too many frames.
 
 use tokio::time::Instant;
 

@@ -1,9 +1,10 @@
 //! Ends HTTP/2 streams whose client does not read their response.
 //!
 //! A stream waits for its flow-control window inside the HTTP library. The socket cannot detect
-//! that, because other streams may still progress. The body cannot detect it either, because it is
-//! not polled. So each stream's task is wrapped. The body records when it returns a frame. If the
-//! task does not poll for the next frame in time, the task ends, which resets only this stream.
+//! such a wait, because other streams may still progress. The body cannot detect it either, because
+//! the library does not poll the body. So this module wraps the task of each stream. The body
+//! records when it returns a frame. If the task does not poll for the next frame in time, the task
+//! ends, which resets only this stream.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -191,7 +191,7 @@ async fn a_header_may_come_octet_by_octet() {
         }
         assert_eq!(client_side.message().await.body, client);
     }
-    // This is the longest possible header.
+    // The longest possible header.
     let longest = version_2(1, 0x11, &[&BLOCK_4[..], &vec![0; 65_535 - 12]].concat());
     assert_eq!(ask(&edge, &longest).await.message().await.body, "192.0.2.7:4242 192.0.2.7");
 }

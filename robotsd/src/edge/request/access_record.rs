@@ -55,8 +55,7 @@ pub(crate) struct PendingRecord {
     /// The fields added by the services behind the edge.
     pub(crate) fields: AccessFields,
     /// Length of the content as declared in the response's head, in bytes. The content counts as
-    /// complete after that many bytes, because a connection does not poll the body again after
-    /// them.
+    /// complete after `length` bytes, because the connection then does not poll the body again.
     pub(crate) length: Option<u64>,
     on_access: OnAccess,
 }

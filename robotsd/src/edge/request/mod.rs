@@ -1,5 +1,5 @@
-//! The steps that every request passes before its site is chosen, and that its response passes on
-//! the way back to the client.
+//! The steps between a connection and the site: for every request before its site is chosen, and
+//! for every response on the way back to the client.
 //!
 //! [`service`] connects the steps: forwarded fields, request id, admission, host. Each step has its
 //! own module.

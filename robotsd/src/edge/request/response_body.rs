@@ -26,7 +26,8 @@ pin_project! {
     pub(crate) struct ResponseBody<B> {
         #[pin]
         content: Content<B>,
-        // Boxed, because responses are moved often, and those over HTTP/1.1 do not need this field.
+        // Boxed, because responses are moved often, and responses over HTTP/1.1 do not need this
+        // field.
         stream: Option<Box<Http2Pieces>>,
         // Dropped together with the body, which ends the exchange.
         exchange: Option<Exchange>,
@@ -235,15 +236,14 @@ impl Framing {
 /// body, or when the client disconnects.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    // This field is before the record, so that the connection counts as idle when the record is
-    // logged.
+    // Must be before the record, so that the connection counts as idle when the record is logged.
     in_progress: RequestInProgress,
     holds_transfer: bool,
     is_answered: bool,
     /// The access record, if there is an access log.
     pub(crate) record: Option<Box<PendingRecord>>,
-    /// The HTTP/2 stream of the response. If there is one, it counts the sent bytes, because it
-    /// knows how many were accepted and not only passed to it.
+    /// The HTTP/2 stream of the response; `None` on HTTP/1.1. The stream counts the sent bytes,
+    /// because only the stream knows how many bytes were accepted.
     pub(crate) stream: Option<StreamConsumer>,
 }
 

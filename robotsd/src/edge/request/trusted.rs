@@ -44,8 +44,8 @@ pub(crate) struct ForwardedInfo {
     pub(crate) host: Option<HeaderValue>,
     /// Request id set by a proxy.
     pub(crate) id: Option<RequestId>,
-    /// Every line of the field with the client's `User-Agent`, if the proxies send it in a field of
-    /// its own.
+    /// All lines of the separate field in which the proxies send the client's `User-Agent`, if they
+    /// do.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
 }
 
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(one.host.unwrap(), "f.test");
         let silent = read(&[("forwarded", "for=unknown;proto=https"), ("x-forwarded-proto", "https")]);
         assert_eq!((client(&silent).as_str(), silent.scheme), ("10.0.0.1", None));
-        // This proxy only terminates TLS, and sends no other forwarded field.
+        // A proxy that only terminates TLS sends no other forwarded field.
         assert_eq!(read(&[("x-forwarded-proto", "HTTPS")]).scheme, Some("https"));
     }
 

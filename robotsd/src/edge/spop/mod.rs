@@ -1,8 +1,8 @@
 //! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). Listeners for
 //! other proxies' questions support it.
 //!
-//! A SPOP connection is recognised by its first byte: a frame begins with its length in four bytes,
-//! and the first of them is 0. No HTTP request begins with 0. Each message in a NOTIFY frame is
+//! A SPOP connection is recognised by its first byte. A frame begins with its length in four bytes,
+//! of which the first byte is 0. No HTTP request begins with 0. Each message in a NOTIFY frame is
 //! converted to a request, which is answered by the same [chain](super::request) and service as a
 //! question over HTTP. The response is converted to the variables of the ACK. These conversions are
 //! defined by the services behind the edge ([`SpopMessages`]).
@@ -132,8 +132,8 @@ struct Session<S> {
     waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// A frame that cannot be answered at once. Its result contains the numbers of its stream and
-/// frame, because later frames may be answered before it.
+/// A frame that cannot be answered at once. The result contains the numbers of the stream and the
+/// frame, because later frames may be answered first.
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
 impl<S: EdgeService> Session<S> {

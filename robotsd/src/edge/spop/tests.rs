@@ -214,7 +214,7 @@ async fn a_question_that_waits_holds_up_no_other() {
     assert!(has(&next(&mut client).await.1, "asked /quick"));
     permits.add_permits(1);
     assert!(has(&next(&mut client).await.1, "asked /waits"));
-    // These are more questions than may wait at the same time. The others are processed later.
+    // More questions than may wait at the same time. The rest is processed later.
     let many: Vec<u8> = (1..=200).flat_map(|number| ask(number, b"/waits")).collect();
     client.send(many).await;
     permits.add_permits(200);

@@ -80,8 +80,8 @@ async fn an_http_2_stream_that_is_not_taken_ends_alone() {
 #[tokio::test]
 async fn an_idle_http_2_connection_may_ping() {
     let edge = ServedEdge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
-    // The first request arrives together with the preface; otherwise the deadline for heads could
-    // pass before it. After that, only long deadlines apply.
+    // The first request arrives together with the preface, so that the deadline for heads cannot
+    // pass before the request. Afterwards, only long deadlines apply.
     let mut client = edge.sent([GREETING, &head(2, END_STREAM, 1)].concat()).await;
     until(&mut client, DATA, 1).await;
     let answered = Instant::now();

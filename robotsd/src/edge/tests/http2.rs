@@ -121,7 +121,7 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
         let error = client.ask(get(&format!("http://h.test{path}"))).await.unwrap_err();
         assert!(error.is_reset(), "{path}: {error}");
     }
-    // This request is refused, and does not end the connection. The answer to HEAD has no body.
+    // A refused request does not end the connection. The answer to HEAD has no body.
     let refused = client.ask(get("http://h.test/200/3/abc").method("HEAD").header("host", "evil")).await.unwrap();
     assert_eq!((refused.status().as_u16(), refused.body().len()), (400, 0));
     assert!(!refused.headers().contains_key("connection"));

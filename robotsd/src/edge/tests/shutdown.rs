@@ -244,7 +244,8 @@ async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
     assert_eq!(soon(client.socket.read(&mut [0])).await.unwrap(), 0, "an end in order");
 }
 
-/// After its last answer, a client has limited time, whatever it does, and its slot can be claimed.
+/// After the last answer, the connection lasts only a limited time, whatever the client does, and
+/// its slot can be claimed.
 #[tokio::test]
 async fn a_client_that_stays_behind_its_last_answer_is_left() {
     for sends in [false, true] {

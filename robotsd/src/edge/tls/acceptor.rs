@@ -151,9 +151,8 @@ impl LiveCertificates {
     }
 }
 
-/// Reads the first record of a ClientHello, or the first [`USUAL_HELLO`] bytes of a longer one.
-/// Returns `None` if the connection ends before its first byte, or if it has sent nothing when
-/// `stop` completes.
+/// Reads the first record of a ClientHello, but at most [`USUAL_HELLO`] bytes. `None` if the
+/// connection ends before its first byte, or if `stop` completes before the first byte.
 async fn begin_hello(
     socket: &mut TcpStream,
     stop: impl Future<Output = ()>,
@@ -316,8 +315,8 @@ pub(crate) enum SettledProtocol {
 
 impl Secured {
     /// Reports whether a client may send requests for this host on the connection. The certificate
-    /// must cover the host or be one that could be chosen for it, unless the client named no host
-    /// in the handshake.
+    /// must cover the host, or be a certificate that can be chosen for the host. If the client
+    /// named no host in the handshake, every host is allowed.
     pub(crate) fn is_for(&self, host: &str) -> bool {
         self.name.as_deref().is_none_or(|name| {
             host.eq_ignore_ascii_case(name)

@@ -1,11 +1,11 @@
 //! The certificates of a listener: chooses one for each client, and replaces them at run time.
 //!
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
-//! over a wildcard. If several certificates have the same name, such as one with an ECDSA key and
-//! one with an RSA key, the first one whose signature the client supports is chosen. If a client
-//! sends an unknown name or no name, it gets the first certificate of the listener. A certificate
-//! for another name explains more to a person than a failed handshake, and health checks that
-//! connect by address keep working.
+//! over a wildcard. If several certificates have the same name, for example with an ECDSA key and
+//! with an RSA key, the first certificate whose signature the client supports is chosen. If a
+//! client sends an unknown name or no name, it gets the first certificate of the listener. A person
+//! who sees a certificate for another name understands more than from a failed handshake, and
+//! health checks that connect by address keep working.
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a pair is
 //! used only when certificate and key match, and two successive reads have found the same content.

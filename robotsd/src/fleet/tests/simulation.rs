@@ -1,8 +1,8 @@
 //! Simulates a fleet: replicas, one store, and the messages between them. Messages are lost,
 //! delayed and duplicated, and the store is reset to earlier states. Replicas restart with their
-//! disk, with an older copy of it, or without it. Single fields are damaged, IDs are reused, and
-//! floods of notices keep replicas busy. The members and the timers of their readers are the real
-//! ones; the store is a fake.
+//! disk, with an older copy of the disk, or without a disk. Single fields are damaged, IDs are
+//! reused, and floods of notices keep replicas busy. The members and the timers of their readers
+//! are the real code. Only the store is simulated.
 //!
 //! For each replica, the simulation tracks the off switches, tombstones and accepts that the
 //! replica has read and must therefore know. [`Planted`] faults check that the simulation detects

@@ -2,8 +2,8 @@
 //! JSON; a `Socket` message also carries a socket.
 //!
 //! **The processes communicate over a pair of connected sockets. The new process has its socket as
-//! standard input.** This requires neither `unsafe` code nor a descriptor with an agreed number,
-//! and each process notices when the other one ends.
+//! standard input.** The pair requires neither `unsafe` code nor a descriptor with an agreed
+//! number, and each process notices when the other process ends.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -92,7 +92,7 @@ impl UpgradeChannel {
         let received = loop {
             match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
                 // ECONNRESET means that the other process ended without reading all of our packets.
-                // Its own messages can still be received, so this tries again.
+                // Messages of that process can still be received, so the loop tries again.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,
             }
@@ -142,7 +142,8 @@ mod tests {
         assert!(matches!(theirs.receive().unwrap().unwrap(), (UpgradeMessage::Start, None)));
         theirs.send(&UpgradeMessage::failed(&"\"é".repeat(MAX_PACKET_BYTES)), None).unwrap();
         assert!(matches!(ours.receive().unwrap().unwrap(), (UpgradeMessage::Failed { .. }, None)));
-        // The last message of a process is received even if it ended without reading ours.
+        // The last message of a process is received even if the process ended without reading our
+        // message.
         ours.send(&UpgradeMessage::Take, None).unwrap();
         let serves = || UpgradeMessage::Serves { summary: "1 site".to_owned() };
         theirs.send(&serves(), None).unwrap();

@@ -121,19 +121,19 @@ impl Successor {
         let (channel, theirs) = UpgradeChannel::pair().map_err(cannot)?;
         let mut command = Command::new(&program);
         command.args(arguments).env(UPGRADE, std::process::id().to_string()).stdin(Stdio::from(theirs));
-        // These variables are meant for this process alone, so the new process must not inherit
-        // them.
+        // The service manager set these variables only for this process, so the new process must
+        // not inherit them.
         for variable in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"] {
             command.env_remove(variable);
         }
         let child = command.spawn().map_err(cannot)?;
-        // The command holds a duplicate of the other end. It is dropped so that the channel closes
-        // when the new process ends.
+        // The command holds a duplicate of the new process's end of the channel. The command is
+        // dropped, so that the channel closes when the new process ends.
         drop(command);
         let (say, said) = mpsc::unbounded_channel();
         let thread = channel.try_clone().and_then(|channel| {
             // The channel has its own thread: if the new program does not read its messages,
-            // sending blocks, and the control thread must not wait for that.
+            // sending blocks, and must not block the control thread.
             let converse = move || converse(&channel, sockets, &say);
             std::thread::Builder::new().name("upgrade".into()).spawn(converse)
         });
@@ -166,7 +166,7 @@ impl Successor {
     /// Kills the new process, unless it has already ended, and waits for its end.
     pub(in crate::serve) fn stop(&mut self) {
         let _ = self.child.kill();
-        // This wait is short, because a process cannot ignore SIGKILL.
+        // The wait is short, because a process cannot ignore SIGKILL.
         let _ = self.child.wait();
     }
 

@@ -1,14 +1,14 @@
 //! HTTP/2 connections, which concurrent requests share. A PING checks whether a silent server is
 //! still reachable.
 //!
-//! gRPC servers close a connection that receives more than one PING in five minutes without DATA or
-//! HEADERS frames in return. So a PING is sent only if the server has been silent for [`QUIET`], or
-//! if a request got no response before its deadline, which is better evidence than silence. Until
-//! the PING is answered, the connection gets no new requests. If it is too early for another PING,
-//! the connection gets no more requests at all.
+//! gRPC servers close a connection if the client sends more than one PING in five minutes without
+//! DATA or HEADERS frames of the server in between. So a PING is sent only if the server has been
+//! silent for [`QUIET`], or if a request got no response before its deadline, which is better
+//! evidence than silence. Until the PING is answered, the connection gets no new requests. If it is
+//! too early for another PING, the connection gets no more requests at all.
 //!
 //! **The window of a connection has room for all of its 128 streams.** So a client that does not
-//! read blocks only its own stream. In the worst case, all 128 clients stall, and their connection
+//! read blocks only its own stream. In the worst case, all 128 clients stall, and the connection
 //! uses 32 MiB.
 
 use std::future::{Future, poll_fn};
@@ -142,8 +142,8 @@ impl Http2ClientConnection {
         let streams = self.streams.load(Ordering::Relaxed);
         // Until the server's stream limit is known, only one stream is used.
         let most = if self.activity.settled.initialized() { most } else { 1 };
-        // This check comes first, because it is the cheapest. While requests do not share
-        // connections, there are many connections, and most of them have no free stream.
+        // Free streams are checked first, because this check is the cheapest. While requests do not
+        // share connections, there are many connections, and most of them have no free stream.
         if streams >= most {
             return Admission::Full;
         }
@@ -282,7 +282,7 @@ impl Doubt {
 /// Completes when the server has not answered a PING within `patience`, or when the connection has
 /// ended. Sends the PINGs when there is a reason for it.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
-    // Time of the last PING, and the number of DATA and HEADERS frames received before it.
+    // Time of the last PING, and the number of DATA and HEADERS frames received before that PING.
     let mut last: Option<(Instant, usize)> = None;
     loop {
         tokio::select! {
@@ -324,8 +324,7 @@ pub(super) struct GuardedSocket {
     sent: Frames,
     /// Number of bytes of the client's preface that have not been sent yet.
     preface: usize,
-    // This field follows the socket, so that the permit is released only after the socket is
-    // closed.
+    // Must be after the socket, so that the permit is released only after the socket is closed.
     _permit: Permit,
 }
 

@@ -19,8 +19,8 @@
 //! HEAD requests are sent a second time, and requests do not share connections for a minute. See
 //! [`ConnectionLimit::separate_requests`](super::connection_limit::ConnectionLimit::separate_requests).
 //!
-//! Many requests share a connection, so a separate task drives each connection. A request has a
-//! task of its own only if its response arrives before its body is completely sent.
+//! Many requests share a connection, so a separate task drives each connection. A request needs its
+//! own task only if the response arrives before the body of the request is completely sent.
 
 mod client_connection;
 mod connection_activity;

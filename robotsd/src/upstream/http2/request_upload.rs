@@ -73,8 +73,8 @@ impl RequestUpload {
         Self { body, stream, waiting, next, kept, kept_octets, progress, has_response_moved }
     }
 
-    /// Returns the whole body, to be sent on another connection. Returns `None` if not all of it
-    /// was kept, or if the client did not send all of it.
+    /// Returns the whole body, to be sent on another connection. `None` if a part of the body was
+    /// not kept, or if the client did not send the whole body.
     pub(super) fn into_body(self) -> Option<RequestBody> {
         let is_whole = self.progress.failure().is_none() && matches!(self.next, None | Some(None));
         let kept = self.kept.filter(|_| is_whole)?;

@@ -72,7 +72,7 @@ enum BodyPart {
 struct EndingStream {
     stream: RecvStream,
     part: BodyPart,
-    // This field must be last: the stream is dropped before its slot is released.
+    // Must be the last field: the stream is dropped before its slot is released.
     _slot: Option<Box<Http2Slot>>,
 }
 

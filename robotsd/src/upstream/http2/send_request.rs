@@ -1,7 +1,7 @@
 //! Sends a request on a stream and waits for the head of the response.
 //!
-//! **An exchange has stalled only if neither direction makes progress.** As long as one direction
-//! does, the idle deadlines of both start again.
+//! **An exchange has stalled only if neither direction makes progress.** Progress in one direction
+//! restarts the idle deadlines of both directions.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -150,7 +150,7 @@ fn accept(
     let (mut head, stream) = response.into_parts();
     head.extensions.clear();
     unify_framing(&mut head.headers).map_err(|why| ExchangeError::Broken(Cause::Invalid(why)))?;
-    // These responses have no body (RFC 9110, section 6.4.1).
+    // Responses without a body (RFC 9110, section 6.4.1).
     let is_bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let expected = match fields::content_length(&head.headers).filter(|_| !is_bodiless) {
         Some(octets) => ExpectedBody::Length(octets),
@@ -161,9 +161,9 @@ fn accept(
     Ok(Response::from_parts(head, Http2Body::new(stream, expected, upload, limits.body_idle)))
 }
 
-/// Classifies a failure. The result contains the request if it may be sent again: because the
-/// server has reported that it did not process the request, or because the connection broke and the
-/// rules for HTTP/1.1 allow it.
+/// Classifies a failure. The result contains the request if it may be sent again. It may if the
+/// server has reported that it did not process the request, or if the connection broke and the
+/// rules of HTTP/1.1 allow another attempt.
 fn failed(
     mut request: Box<Request<RequestBody>>,
     is_whole: bool,

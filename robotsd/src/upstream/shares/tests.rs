@@ -58,7 +58,7 @@ fn who_waits_within_its_share_counts_among_the_clients() {
 #[test]
 fn of_those_beyond_their_share_the_one_that_has_stalled_for_longest_goes() {
     let mut site = Site::new();
-    // This client has stalled for longest, but it is within its share.
+    // The client that has stalled for longest is within its share.
     site.open((2, 2), Some(9));
     site.open((1, 1), Some(2));
     let longest = site.open((1, 1), Some(3));

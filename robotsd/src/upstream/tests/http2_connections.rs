@@ -189,7 +189,7 @@ async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
     let limit = &upstream.0.shared.connection_limit;
     let left = limit.separate_until.load(Ordering::SeqCst) - millis(limit.start);
     assert!((SEPARATE / 2..=SEPARATE).contains(&left) && SEPARATE == 60_000, "{left}");
-    // This simulates that the minute is over.
+    // Simulates that the minute is over.
     limit.separate_until.store(1, Ordering::SeqCst);
     let _sharing: [_; 5] = burst(&upstream, "POST");
     wait_until(|| has_posts(10)).await;
@@ -253,7 +253,8 @@ async fn a_request_is_sent_at_most_twice() {
             }
             (requests, _) = (requests + 1, seen.fetch_add(1, Ordering::SeqCst));
             if requests == 1 {
-                // Both frames are sent at once. So a request that waits for one comes after both.
+                // Both frames are sent at once. So a request that waits for one of the frames comes
+                // after both frames.
                 let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
                 peer.send([frame(SETTINGS, 0, 0, &[]), answer].concat()).await;
             }

@@ -67,13 +67,13 @@ async fn floods_end_the_connection_and_not_the_process() {
     let pieces = large.chunks(100).map(|chunk| frame(9, 0, 1, &chunk.concat())).collect::<Vec<_>>().concat();
     let oversize = [head, pieces, frame(9, END_HEADERS, 1, &field("x-b", "1"))].concat();
     assert_eq!(through(oversize).await.0, 502);
-    // This field section never ends.
+    // A field section that never ends.
     let endless = [frame(1, 0, 1, STATUS), frame(9, 0, 1, &[]).repeat(100_000)].concat();
     assert_eq!(through(endless).await.0, 502);
-    // This is more content than the window allows.
+    // More content than the window allows.
     let beyond = [headers(0, &[STATUS]), frame(0, 0, 1, &[b'x'; 16 * 1024]).repeat(64)].concat();
     assert_eq!(through(beyond).await, (200, None));
-    // These are PING, SETTINGS and PRIORITY frames.
+    // PING, SETTINGS and PRIORITY frames.
     for (kind, payload) in [(6, &[0; 8][..]), (4, &[]), (2, &[0; 5])] {
         let stream = u32::from(kind == 2);
         let flood = [frame(kind, 0, stream, payload).repeat(200_000), headers(END_STREAM, &[STATUS])].concat();

@@ -48,7 +48,7 @@ async fn an_idempotent_request_is_sent_again_when_an_idle_connection_dies() {
 
 #[tokio::test]
 async fn nothing_else_is_sent_again() {
-    // Requests with these methods are not repeated, nor are those whose response has begun.
+    // POST and PATCH are not repeated. A request whose response has begun is not repeated, either.
     for (method, then) in [("POST", ""), ("PATCH", ""), ("GET", "HTTP/1.1 2")] {
         let (origin, delivered) = dying(then);
         let upstream = origin.upstream();

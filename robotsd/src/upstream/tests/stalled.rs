@@ -374,7 +374,7 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
     let address = proxy_with(EdgeLimits::default(), listener_settings, upstream);
     let get =
         |target: &str, client: &str| format!("GET {target} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n");
-    // This client has stalled for longest, but it is within its share.
+    // The client that has stalled for longest is within its share.
     let mut patient = Raw::sent(address, get("/large", "192.0.2.3")).await;
     patient.until(b"\r\n\r\n").await;
     let mut greedy = Vec::new();
@@ -424,7 +424,8 @@ async fn a_stream_is_passed_on_as_it_comes() {
     client.ask(1, "/").await;
     client.until(|client| client.heads == 1).await;
     for event in 1..=5 {
-        // Some events arrive before the client can receive them, others while it waits for them.
+        // Half of the events arrive before the client can receive them, half while the client
+        // waits.
         if event % 2 == 0 {
             client.grant(1, 10).await;
             client.until(|client| client.octets == event * 5).await;

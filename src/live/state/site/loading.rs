@@ -13,7 +13,8 @@ use crate::live::{
     WasLive,
 };
 
-/// If an entry is ahead of the clock by more than this, a clock error is reported.
+/// Maximum time by which an entry may be ahead of the clock. If the time is longer, a clock error
+/// is reported.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
 /// Replaces the loaded versions with newer versions that another handle of the site has not written
@@ -150,8 +151,8 @@ impl SiteStore {
         Some(AcceptedVersion { version, since, standing: AcceptedState::Accepted })
     }
 
-    /// Discards what is known about the folder, because another process may have written to it.
-    /// That process may have removed files, and its stamps may be newer.
+    /// Discards the knowledge about the files in the folder, because another process may have
+    /// written to the folder. The other process may have removed files, or written newer stamps.
     pub(in crate::live::state) fn trust_nothing(&self) {
         let now = self.disk.clock.now();
         let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
@@ -171,8 +172,8 @@ impl SiteStore {
         history
     }
 
-    /// Reads the bytes of a version. Returns the version if they match its hash; otherwise, reports
-    /// the damage as a problem.
+    /// Reads the bytes of a version. Returns the version if the bytes match its hash. Otherwise,
+    /// reports the damage as a problem.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
         let bytes = self.whole(self.disk.read(&path))?;

@@ -255,7 +255,7 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
         let many_wait = || resolved.verifier.status().waiting_names > 200 || questions() > begun + 200;
         until("claims that wait", || many_wait().then_some(()));
         until("questions about them", || (questions() > begun + 2).then_some(()));
-        // The queue is full, but the new address gets a place in it with its first request.
+        // The queue is full, but the new address gets a place in the queue with its first request.
         let first = resolved.at_once(NEW);
         let before = questions();
         let verified = (first == undecided(UndecidedReason::Pending)).then(|| resolved.rdns(NEW));
@@ -267,8 +267,8 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
     })
 }
 
-/// With a single queue for all networks, the first 256 addresses would be looked up first, and it
-/// would be a matter of chance which address gets a place after that.
+/// With a single queue for all networks, the first 256 addresses would be looked up first, and
+/// chance would decide which address is next.
 #[test]
 fn a_new_address_is_looked_up_while_a_network_floods() {
     let silence = Played::Silence;
@@ -292,7 +292,7 @@ fn a_new_address_is_looked_up_while_many_networks_of_one_site_flood() {
     }
 }
 
-/// This is how a program that checks a log looks up names.
+/// Looks up names like a program that checks a log.
 #[test]
 fn names_asked_for_one_by_one_keep_the_bounds() {
     let dns = PlayedDns::start();

@@ -1,5 +1,5 @@
-//! `assets-disallowed`: a rule that disallows scripts or style sheets to search engines, so that
-//! they cannot render pages as people see them.
+//! `assets-disallowed`: a rule that disallows scripts or style sheets to search engines, which then
+//! cannot render pages as people see them.
 
 use crate::check::lint::*;
 

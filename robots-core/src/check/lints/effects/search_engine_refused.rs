@@ -76,7 +76,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 /// Search engines that are refused first by the same rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Maximum number of further rules that lead to refused requests of one of these engines.
+    /// Number of other rules because of which requests of these engines are refused: the maximum
+    /// over the engines.
     others: usize,
     engines: Vec<&'a str>,
 }

@@ -47,9 +47,9 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     inside.clone().all(is_octet).then(|| Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
 }
 
-/// Reports whether a `$` is meant as the end of the path. This is the case if the `$` follows a
-/// file extension (`/*.pdf$?page`), or if only `*` and `$` follow the `$`. After the name of a
-/// folder, a slash may also follow it (`/shop$/`).
+/// Reports whether a `$` is meant as the end of the path. This is the case after a file extension
+/// (`/*.pdf$?page`), and if only `*` and `$` follow. After the name of a folder, a slash may
+/// follow, too (`/shop$/`).
 fn is_end(pattern: &[u8], at: usize) -> bool {
     /// Maximum length of a file extension, which is the length of `webmanifest`.
     const MAX_EXTENSION_LENGTH: usize = 11;

@@ -192,7 +192,7 @@ fn without_marks(text: &[u8]) -> &[u8] {
     const OPENING: [char; 11] = ['(', '[', '{', '<', '"', '\'', '`', '\u{ab}', '\u{201c}', '\u{201e}', '\u{2018}'];
     let is_mark = |piece: &Result<char, u8>| match piece {
         Ok(char) => !char.is_alphanumeric() && !"/*.?&$;%#\\_^".contains(*char),
-        // This byte is the no-break space in files that are not UTF-8.
+        // The no-break space in files that are not UTF-8.
         Err(octet) => *octet == 0xA0,
     };
     let marks: Vec<_> = pieces(text).take_while(is_mark).collect();
@@ -226,8 +226,8 @@ fn without_dots(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// Returns a path with slashes instead of backslashes and of characters that look like a slash.
-/// Escaped slashes become slashes if the text begins with one.
+/// Returns a path with slashes instead of backslashes and of characters that look like a slash. If
+/// the text begins with an escaped slash, all escaped slashes become slashes.
 fn with_slashes(text: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(text) else { return [b"/", text].concat() };
     let mut path = text.replace(['\\', '\u{2044}', '\u{2215}', '\u{ff0f}'], "/");

@@ -19,8 +19,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    // If the value is a regular expression (`/x/.*`) or not a pattern at all (`.*`), another lint
-    // reports it, and removing the `*` would hide the real problem.
+    // Another lint reports values that are regular expressions (`/x/.*`) or not patterns at all
+    // (`.*`). Removing the `*` would hide the real problem of these values.
     let is_pattern = matches!(pattern, [b'/' | b'*', ..]) && !is_expression(pattern);
     if memchr::memchr(b'*', pattern).is_none() || !is_pattern || !has_one_path(field) {
         return;

@@ -17,7 +17,7 @@ fn windows_are_as_long_as_they_may_be_and_no_longer() {
     assert_eq!(window(created + 61, created + 100, CREATED), failed(CreatedInFuture));
     assert_eq!(window(created - 100, created - 60, CREATED), VERIFIED);
     assert_eq!(window(created - 100, created - 61, CREATED), failed(Expired));
-    // These are the largest numbers that a structured field can contain.
+    // The largest numbers that a structured field can contain.
     assert_eq!(window(-999_999_999_999_999, 999_999_999_999_999, CREATED), failed(WindowTooLong));
     assert_eq!(window(999_999_999_999_999, 999_999_999_999_999, CREATED), failed(CreatedInFuture));
     assert_eq!(window(-999_999_999_999_999, -999_999_999_999_999, CREATED), failed(Expired));

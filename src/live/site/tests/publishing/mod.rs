@@ -49,8 +49,9 @@ struct Publishing<const PLANTED: usize> {
     disk: ModelDisk,
     /// The switch of all sites, and the site's own switch.
     switches: [ModelSwitch; 2],
-    /// Set if this process has taken the directory back: the state that it wrote before it handed
-    /// the directory over. Until it changes, the disk may have the state of the other process.
+    /// The state that this process wrote before it handed the directory over. `Some` if the process
+    /// has taken the directory back. Until the state changes, the disk may contain the state of the
+    /// other process.
     handed_over: Option<Vec<Saved>>,
 }
 

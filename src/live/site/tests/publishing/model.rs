@@ -66,7 +66,7 @@ enum ModelStanding {
     Accepted,
     /// The version was rolled back, and does not go live again by itself.
     Held,
-    /// The version was rolled back, but the source has had another content since then.
+    /// The version was rolled back, but the source has had another content after the rollback.
     Free,
 }
 
