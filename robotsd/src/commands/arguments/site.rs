@@ -146,9 +146,8 @@ impl SiteArgs {
     }
 
     /// Selects the site: the site that --site names, otherwise the only site, otherwise the site of
-    /// the host in `files` and `urls`. If only the environment names the config, the config has
-    /// several sites, and none of them is selected, then a config is ignored when `files` is not
-    /// empty.
+    /// the host in `files` and `urls`. With `files`, a config that only the environment names is
+    /// ignored if it has several sites and none of them is selected.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
