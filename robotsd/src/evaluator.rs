@@ -51,7 +51,7 @@ fn processor_time() -> Duration {
 /// Codes of lints about files with fewer rules for crawlers than a person would expect.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
-/// Codes of those lints in [`OF_FILES`] whose findings show that a file is not a robots.txt.
+/// Codes of the lints in [`OF_FILES`] whose findings show that a file is not a robots.txt.
 pub(crate) const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
 
 /// Codes of lints about lines that crawlers ignore or read differently than a person would, or that
@@ -70,7 +70,7 @@ const OF_LINES: [&str; 11] = [
     "unknown-crawler",
 ];
 
-/// The sender of a request, as far as it is known: the result of verifying it, and its address.
+/// What is known about the sender of a request: the result of the verification, and the address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownSender {
     pub(crate) identity: Identity,
@@ -117,7 +117,7 @@ impl Evaluator {
     }
 
     /// Returns the agents that a `User-Agent` field identifies. An empty field counts as a missing
-    /// one.
+    /// field.
     pub(crate) fn agents(&self, field: &[u8]) -> Agents {
         if field.is_empty() { Agent::empty().into() } else { self.recognizer.agents(field) }
     }

@@ -77,7 +77,7 @@ pub(crate) struct WrittenWord {
 }
 
 impl ExpectationsFile {
-    /// Returns the JSON schema of such files.
+    /// Returns the JSON schema of files with expectations.
     pub(crate) fn schema() -> String {
         schema_of::<Written>("robots.test.toml")
     }

@@ -14,9 +14,9 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a regular file, and returns it with its metadata. Never waits, even if the path is that of
-/// a device or of a FIFO without a writer. Opens the file before checking its type, so that it
-/// cannot be replaced in between.
+/// Opens a regular file, and returns it with its metadata. Never waits, even if the path belongs to
+/// a device, or to a FIFO without a writer. Opens the file before checking its type, so that the
+/// file cannot be replaced between the two steps.
 ///
 /// # Errors
 ///

@@ -44,8 +44,8 @@ pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> 
     first_few(names.iter().map(|name| format!("{:?}", name.as_ref())), LISTED)
 }
 
-/// A name that is neither in the registry nor in a robots.txt, with a suggestion. Most such names
-/// are typing errors, so commands must not answer as if the name were a crawler's.
+/// A name that is neither in the registry nor in a robots.txt, with a suggestion. Most unknown
+/// names are typing errors, so commands must not answer as if the name belonged to a crawler.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,

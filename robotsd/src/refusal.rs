@@ -49,8 +49,8 @@ impl RefusalPage {
     /// Returns the response to a refused request. With or without a template, clients that accept
     /// only JSON get problem details, and gRPC calls get a gRPC status.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
-        // The template is used only if a rule disallows the request, because it shows this rule.
-        // Requests of impostors can be refused without such a rule.
+        // The template shows the rule that disallows the request, so it is used only if there is
+        // one. Requests of impostors can be refused without a rule.
         let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
@@ -269,7 +269,7 @@ word_enum! {
 
 impl Placeholder {
     /// Reports whether the value never comes from a request or from a robots.txt, which may be
-    /// fetched from another server. Only such a value is safe in every attribute.
+    /// fetched from another server. Only a value of this kind is safe in every attribute.
     const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }
@@ -337,8 +337,8 @@ impl HtmlContext {
                         .first()
                         .is_none_or(|first| matches!(first, b'/' | b'!' | b'?') || first.is_ascii_alphabetic())
                     {
-                        // A `<` at the end of `text` counts as the beginning of a tag, too, because
-                        // the value that follows would be parsed as its name.
+                        // A `<` at the end of `text` also counts as the beginning of a tag, because
+                        // the value that follows would be parsed as the name of the tag.
                         let length = after.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
                         next = &after[length..];
                         Self::Tag { name: String::from_utf8_lossy(&after[..length]).to_ascii_lowercase() }

@@ -147,7 +147,7 @@ pub(crate) struct ConfigReport {
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
     pub(crate) since: String,
-    /// The first error (with path, line and column), the number of further errors, and what is
+    /// The first error (with path, line and column), the number of all other errors, and what is
     /// served instead of the file.
     pub(crate) why: String,
     /// Whether the last good copy of the file is in force; otherwise its sites are not served.
@@ -160,7 +160,7 @@ pub(crate) struct RejectedConfigReport {
     /// it.
     pub(crate) since: String,
     pub(crate) tried: String,
-    /// The first error (with path, line and column), and the number of further errors.
+    /// The first error (with path, line and column), and the number of all other errors.
     pub(crate) why: String,
     /// Settings whose value in the file differs from the value in force; `None` if too little of
     /// the file can be parsed to compare them.
@@ -230,7 +230,7 @@ pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
     /// Number of crawlers whose operator's documentation was read.
     pub(crate) checked: usize,
-    /// Last day when such documentation was read.
+    /// Last day when an operator's documentation was read.
     pub(crate) last_checked: Option<String>,
     /// The registry that is fetched from a URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -550,7 +550,7 @@ pub(crate) struct RecordedReload {
     /// Effect of the version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
-    /// Who made the decision, if known; `reason` is the reason given for it.
+    /// Who made the decision, if known. `reason` is the reason that this person gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

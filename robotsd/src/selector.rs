@@ -41,8 +41,8 @@ impl FromStr for Selector {
 const FORMS: &str = "write a name, \"category:WORD\", \"operator:NAME\" or \"index\"";
 
 impl Selector {
-    /// Returns the names of the crawlers that a word selects. A word that does not have the form of
-    /// a selection of several crawlers, such as a name or a whole header, selects itself.
+    /// Returns the names of the crawlers that a word selects. A word that is not a selection of
+    /// several crawlers, such as a name or a whole header, selects itself.
     ///
     /// # Errors
     ///

@@ -5,8 +5,8 @@
 //! The page can read the responses only if its own host name resolves to that address (DNS
 //! rebinding). Over TCP, the `Host` must therefore be a name or address that a web page cannot
 //! have. The page can also send a POST without being able to read the response. Changes over TCP
-//! therefore need the header field `Robotsd-Admin`. A page can add this field only after a
-//! preflight request of the browser (CORS), and preflight requests are refused. Header fields that
+//! therefore need the header field `Robotsd-Admin`. Before a page can add this field, the browser
+//! sends a preflight request (CORS), and preflight requests are refused. Header fields that
 //! browsers add (`Origin`, `Sec-Fetch-Site`) are also checked on the Unix socket, because someone
 //! may forward the socket to a port of a machine with a browser.
 //!

@@ -7,7 +7,7 @@
 //! could read them in transit.
 //!
 //! Every program on the machine can reach a loopback address, including programs of other users and
-//! robotsd's own hooks. A change over such an address therefore needs a token. If no token is
+//! robotsd's own hooks. A change over a loopback address therefore needs a token. If no token is
 //! configured, robotsd creates a token and writes it to a file that only robotsd's user and root
 //! can read.
 
@@ -192,7 +192,7 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     Ok(AdminClient { who: token.name.clone(), how: "token", grant })
 }
 
-/// Returns the hash of the bearer token; `None` if the field does not contain one.
+/// Returns the hash of the bearer token; `None` if the field does not contain a bearer token.
 fn hash_of_bearer(field: &HeaderValue) -> Option<[u8; 32]> {
     let (scheme, token) = field.as_bytes().split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| hmac_sha256::Hash::hash(token.trim_ascii()))

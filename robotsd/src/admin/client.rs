@@ -88,7 +88,7 @@ pub(crate) enum AskError {
 /// Function that prints that the command is waiting for a response.
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
-/// A request: its method, and its path with the query.
+/// A request: method, and path with query.
 pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
 
 /// Sends a request to a running robotsd and parses its JSON response. Calls `announce` if the
@@ -216,7 +216,8 @@ fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     }
 }
 
-/// Returns the certificate authorities for an interface with TLS; `None` for those of the system.
+/// Returns the configured certificate authorities for an interface with TLS; `None` if the
+/// authorities of the system are used.
 fn authorities() -> Result<Option<Authorities>, String> {
     let path = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
     path.map(|path| Authorities::read(path.as_ref())).transpose()
@@ -342,7 +343,8 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_answer_is_announced_and_given_up() {
-        // The kernel establishes the connection, but no process accepts it, as if it were stopped.
+        // The kernel establishes the connection, but no process accepts it, as if the process were
+        // stopped.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = AdminPlace::Address(listener.local_addr().unwrap());
         let said = std::cell::RefCell::new(Vec::new());

@@ -2,14 +2,14 @@
 //!
 //! A listener has few slots. A new connection gets a slot even at the limit, if another connection
 //! can be closed for it. The oldest connection without a complete request is closed first, and then
-//! the oldest one that has not read its response. So a client with many idle connections cannot
-//! prevent robotsd from reading a request that is sent as soon as its connection is open.
+//! the oldest connection that has not read its response. So a client with many idle connections
+//! cannot prevent robotsd from reading a request that is sent as soon as its connection is open.
 //! Connections with a request in progress are not closed. Two slots are reserved for the kill
 //! switch, because requests in progress could use up all other slots.
 //!
-//! The owner of a Unix socket has priority: other users' connections are closed for the owner's
-//! connections, but never the other way round. The owner gets one of [`OWNERS`] additional slots if
-//! requests are in progress in all others.
+//! The owner of a Unix socket has priority: other users' connections are closed to make room for
+//! the owner's connections. The owner's connections are never closed for other users. The owner
+//! gets one of [`OWNERS`] additional slots if requests are in progress in all others.
 
 use std::convert::Infallible;
 use std::sync::Arc;

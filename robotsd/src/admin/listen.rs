@@ -123,7 +123,7 @@ fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-/// A bound TCP address. Several listeners can be created from it, for example one per config.
+/// A bound TCP address, from which several listeners can be created, for example one per config.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -187,8 +187,8 @@ impl AddressSocket {
     }
 }
 
-/// The open Unix socket for commands. Several listeners can be created from it, for example one per
-/// config.
+/// The open Unix socket for commands, from which several listeners can be created, for example one
+/// per config.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
@@ -287,7 +287,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 /// Creates the runtime folder with access for its owner only. If the folder exists, checks that
-/// other users cannot write to it, because they could replace its files.
+/// other users cannot write to the folder, because they could replace its files.
 pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match DirBuilder::new().mode(0o700).create(folder) {

@@ -17,8 +17,8 @@ use crate::fleet::Fleet;
 use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
 use crate::report::ReplicaState;
 
-/// Returns the metrics in the format and content coding that the client prefers. Building them
-/// takes a while with tens of thousands of sites, so it is done on a blocking thread.
+/// Returns the metrics in the format and content coding that the client prefers. With tens of
+/// thousands of sites, building the metrics takes a while, so they are built on a blocking thread.
 pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer {
     let (format, is_packed) = (ExpositionFormat::accepted(&fields), accepts_gzip(&fields));
     let made = spawn_blocking(move || {

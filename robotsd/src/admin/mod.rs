@@ -1,13 +1,14 @@
 //! The admin interface of a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix
 //! socket, or both.
 //!
-//! Requests to it can change which robots.txt is served and enforced, so access is restricted.
-//! [`access_rule`] refuses requests that a web page, a proxy or a misdirected client could send,
-//! [`authority`] identifies clients and checks their rights, and [`change`] records changes in the
-//! audit. [`place_file`] records the address of the interface for commands. [`replicas`] sends
-//! requests to all replicas of a fleet. [`routes`] is the table of paths; a new path is a new entry
-//! in it. [`report`](crate::report) contains the types of the responses, and [`state`] the data for
-//! them. [`metrics`] returns the same data for Prometheus. [`watchdog`] detects stalled threads.
+//! Requests to this interface can change which robots.txt is served and enforced, so access is
+//! restricted. [`access_rule`] refuses requests that a web page, a proxy or a misdirected client
+//! could send, [`authority`] identifies clients and checks their rights, and [`change`] records
+//! changes in the audit. [`place_file`] records the address of the interface for commands.
+//! [`replicas`] sends requests to all replicas of a fleet. [`routes`] is the table of paths; a new
+//! path is a new entry in it. [`report`](crate::report) contains the types of the responses, and
+//! [`state`] the data for them. [`metrics`] returns the same data for Prometheus. [`watchdog`]
+//! detects stalled threads.
 //!
 //! The interface runs on the control thread and shares nothing with the listeners that serve sites,
 //! so it responds even if these listeners are busy. Connections, heads, bodies and waiting times

@@ -43,8 +43,8 @@ pub(crate) struct CommandAccess<'a> {
 struct Content {
     /// The place in the form that `--admin` accepts.
     place: String,
-    /// Path of the token file in the same folder as this place file. A command that can read this
-    /// folder may be unable to read the other one.
+    /// Path of the token file in the same folder as this place file. A command may be able to read
+    /// only one of the folders with place files.
     token: Option<String>,
     addresses: Vec<SocketAddr>,
 }
@@ -93,7 +93,7 @@ impl PlaceFile {
         if left.is_empty() { Err(error) } else { Ok(left) }
     }
 
-    /// Locks the file before it is moved to its path, so that a command never finds it unlocked.
+    /// Locks the file before moving it to its path, so that a command never finds an unlocked file.
     fn write(path: PathBuf, access: &CommandAccess<'_>) -> io::Result<Self> {
         let text = serde_json::to_vec(&access.content(files::folder_of(&path))?)?;
         let aside = path.with_extension(format!("{}.new", std::process::id()));
@@ -123,7 +123,7 @@ impl Drop for PlaceFile {
 ///
 /// # Errors
 ///
-/// Returns an error message if no such process is found.
+/// Returns an error message if no process is found.
 pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     let of_runtime = runtime_folders().into_iter().map(|folder| Ok(Some(folder.join(in_runtime(config)))));
     // The state directory is searched last. To find it, the config must be read, which may have

@@ -1,8 +1,8 @@
 //! Sends a request to the admin listeners of all replicas of a fleet at the same time, for commands
 //! and for the board of all replicas.
 //!
-//! If a replica cannot be reached, the result contains its error together with the responses of the
-//! others.
+//! If a replica cannot be reached, the result contains the error of this replica, and the responses
+//! of all other replicas.
 
 use std::collections::HashSet;
 use std::net::ToSocketAddrs;

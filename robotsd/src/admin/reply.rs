@@ -63,7 +63,7 @@ impl AdminReply {
     }
 
     /// Returns a page for browsers. With `reload`, the browser reloads the page after that many
-    /// seconds. Readers get such a page only if they choose a reload link, because some people
+    /// seconds. Readers get a reloading page only if they choose a reload link, because some people
     /// cannot use a page that reloads itself.
     pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();

@@ -134,7 +134,8 @@ impl Route {
     }
 
     /// Returns the right that a request needs. Turning enforcement on for all sites needs the role
-    /// `admin`. Turning it off needs only `operate`, because it must be easy in an emergency.
+    /// `admin`. Turning enforcement off needs only `operate`, because this must be easy in an
+    /// emergency.
     pub(super) fn need(&self, query: &Query) -> Need {
         let starts_all = self.work == Urgency::Urgent && !query.stops() && query.site().is_none();
         if starts_all { Need::Site(Admin) } else { self.need }
@@ -177,10 +178,10 @@ fn alive(state: &ServerState) -> AdminReply {
 /// Reports whether requests should be sent to this process.
 ///
 /// The response lists each site without a robots.txt. Such a site does not affect the other sites,
-/// and its own requests are forwarded. It makes the process not ready only with `?require=sites`,
-/// and only if the site had no robots.txt when the process started. A robots.txt that becomes
-/// unavailable later probably is unavailable to all replicas, and one bad file must not take the
-/// other sites out of rotation.
+/// and its own requests are forwarded. The process is not ready only if the request has
+/// `?require=sites` and the site had no robots.txt when the process started. A robots.txt that
+/// becomes unavailable later is probably unavailable to all replicas, and one bad file must not
+/// take all other sites out of rotation.
 ///
 /// A rejected included file is handled in the same way if no earlier copy of it is in use, because
 /// its sites are missing.

@@ -196,8 +196,8 @@ impl ServerState {
         outcome.await.ok()
     }
 
-    /// Records the state of an upgrade. If the upgrade was recorded before, keeps the identity of
-    /// the files from its beginning, because they may have changed since.
+    /// Records the state of an upgrade. If the upgrade was recorded before, keeps the recorded
+    /// identity of the files, because the files may have changed in the meantime.
     pub(crate) fn note_upgrade(&self, report: UpgradeReport) {
         let mut last = self.last_upgrade.lock();
         let files = match last.take() {

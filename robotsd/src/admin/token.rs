@@ -19,8 +19,7 @@ use crate::files;
 
 const PREFIX: &str = "rbd_";
 
-/// Number of hex digits of the random part. [`CHECKED`] is the number of digits of the checksum
-/// after it.
+/// Number of hex digits of the random part, which the checksum with [`CHECKED`] digits follows.
 const DIGITS: usize = 64;
 const CHECKED: usize = 8;
 
@@ -138,9 +137,10 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 }
 
 impl TokenFile {
-    /// Reads the token. Returns `None` if this user cannot read the file, or if its owner differs
-    /// from the owner of the place file. Otherwise, another user could write a place file that
-    /// makes the command send somebody else's secret to that user's process.
+    /// Reads the token. Returns `None` if this user cannot read the file, or if the owner of the
+    /// token file differs from the owner of the place file. Without the comparison of owners, a
+    /// user could write a place file that makes the command send somebody else's secret to that
+    /// user's process.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)

@@ -43,8 +43,8 @@ pub(crate) struct DayRows {
     /// Rows per crawler and hour.
     #[serde(with = "pairs")]
     pub(crate) rows: BTreeMap<RowKey, Row>,
-    /// Rows per crawler and day, for days whose hours were folded. Later counts for such a day are
-    /// in `rows`.
+    /// Rows per crawler and day, for days whose hours were folded. Counts that are added to a
+    /// folded day later are in `rows`.
     #[serde(with = "pairs")]
     pub(crate) days: BTreeMap<RowKey, Row>,
     /// Paths that verified search engines requested, by day. Only the gate of this process uses

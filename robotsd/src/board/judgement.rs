@@ -51,7 +51,7 @@ pub(crate) struct Disallowed<'r> {
 impl Case {
     /// Records which versions disallow the request and which allow it, the version in force first.
     /// A version is recorded as disallowing only if it disallows the path as the client sent it.
-    /// Other path forms are not considered, because a crawler cannot be expected to know them.
+    /// Other path forms are not considered, because a crawler need not know these forms.
     pub(crate) fn judge_by<'v>(
         &mut self,
         versions: impl Iterator<Item = GoneBy<'v>> + Clone,
@@ -192,8 +192,8 @@ impl Case {
         (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
     }
 
-    /// Returns the latest time in the span that certainly precedes the requests; `None` if there is
-    /// no such time.
+    /// Returns the latest time in the span that certainly precedes the requests; `None` if no time
+    /// does.
     const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
         if read.last < self.first {
             Some(read.last)

@@ -37,7 +37,8 @@ pub(super) const UNKNOWN: &str = "other crawlers";
 /// Maximum length of a stored name or host, in bytes. Longer ones are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
 
-/// Header with the scheme of the original request. Proxies send it with their decision requests.
+/// Header with the scheme of the original request. Proxies send this header with their decision
+/// requests.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Versions of a site's robots.txt that crawlers may rely on: the live version, and each earlier

@@ -1,9 +1,9 @@
 //! Compares the number of pages that an operator's crawlers fetched with the number of visitors
 //! that the operator's services referred.
 //!
-//! The pages of all crawlers of an operator are added up, because it is unknown which of them led
-//! to a visit. Operators without a known service are left out, because their referrals cannot be
-//! counted.
+//! The pages of all crawlers of an operator are added up, because it is unknown which crawler's
+//! fetch led to a visit. Operators without a known service are left out, because their referrals
+//! cannot be counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 

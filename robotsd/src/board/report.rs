@@ -69,7 +69,7 @@ pub(crate) struct CrawlerBoard {
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
     /// Number of pages that the crawler received: its GET requests with a response of 2xx or 304,
-    /// except those for images and other page resources. 0 for an unregistered crawler.
+    /// without requests for images and other page resources. 0 for an unregistered crawler.
     #[serde(default)]
     pub(crate) pages: u64,
     /// Numbers of disallowed requests, grouped by the crawler's fetches of robots.txt before them.
@@ -300,7 +300,7 @@ fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String);
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // In the row of each crawler, the visitors are those of all services of its operator.
+    // The row of a crawler contains the visitors of all services of the crawler's operator.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);

@@ -4,7 +4,7 @@
 //! The counts use the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true
 //! number of requests for a path is at least `count - error`. Every path with more than 1 /
 //! [`MAX_PATHS`] of all requests is in the table, no matter how many other paths are requested.
-//! Queries are not stored, and only requests of crawlers are counted, not those of people.
+//! Queries are not stored. Only requests of crawlers are counted, not requests of people.
 
 use std::collections::BTreeMap;
 

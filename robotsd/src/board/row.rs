@@ -142,7 +142,7 @@ impl Row {
     }
 
     /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged into one span with an
-    /// unknown version and [`ANY_ORIGIN`]. Crawlers cannot be accused because of such a span.
+    /// unknown version and [`ANY_ORIGIN`]. A crawler cannot be accused because of the merged span.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MAX_SPANS;
         let parted = |own: &ReadSpan| {

@@ -119,7 +119,8 @@ struct SiteRows<'r> {
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether the row is in the period. If it is earlier, only its fetches of robots.txt are used.
+    /// Whether the row is in the period. Of an earlier row, only the fetches of robots.txt are
+    /// used.
     is_counted: bool,
 }
 
@@ -411,8 +412,8 @@ mod tests {
         let rest = LineHits { version: String::new(), line: 0, pattern: String::new(), hits: 1 };
         rows.rows.get_mut(&key).unwrap().lines.push(rest);
         assert!(!never_hit(&content, &rows, 5, 1).is_certain);
-        // Hits in an hour that ended before the version went live do not matter. If it went live
-        // during an hour, hits of that hour may belong to its lines.
+        // Hits in an hour that ended before the version went live do not matter. If the version
+        // went live during an hour, hits of that hour may belong to its lines.
         for (begin, is_certain) in [(7_200, true), (7_199, false), (3_601, false)] {
             rows.watches = vec![watch(10, begin, "another"), watch(begin, 9_000, &version)];
             assert_eq!(never_hit(&content, &rows, 5, 1).is_certain, is_certain, "{begin}");

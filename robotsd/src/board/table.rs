@@ -8,7 +8,7 @@
 //!
 //! **The history is locked only while counts are written to files**, so that every reader finds
 //! each count either in the table or in the files. Old files are listed, removed and folded without
-//! the lock. This is safe because each of them is removed or replaced in one step.
+//! the lock. This is safe because each file is removed or replaced in one step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -185,7 +185,8 @@ impl UnregisteredNames {
 pub(crate) struct SiteMoment {
     pub(crate) site: String,
     pub(crate) counted: Vec<Counted>,
-    /// Name of the live version; `None` if there is no live version, or if each host has its own.
+    /// Name of the live version; `None` if there is no live version, or if each host has its own
+    /// version.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
     /// Totals of the traffic. They are needed only every few seconds, and are `None` at other
@@ -279,8 +280,8 @@ impl Board {
         let (sites, must_prune) = self.table.lock().begin_to_write(now);
         let mut outcome = Ok(());
         let mut history = self.history.lock();
-        // During an upgrade, the previous process may still be writing its last counts, so the
-        // folder is locked against it.
+        // The folder is locked, because during an upgrade the previous process may still be writing
+        // its last counts.
         let _alone = history.lock();
         for site in sites {
             outcome = outcome.and(self.write_site(&mut history, &site));
@@ -442,8 +443,8 @@ impl Board {
         self.folder.is_some()
     }
 
-    /// Waits until fewer than [`MAX_READERS`] callers read the history. The caller may read it
-    /// until it drops the permit.
+    /// Waits until fewer than [`MAX_READERS`] callers read the history. The caller may read the
+    /// history until it drops the permit.
     pub(crate) async fn reader(&self) -> Option<OwnedSemaphorePermit> {
         // An error is impossible, because the semaphore is never closed.
         Arc::clone(&self.readers).acquire_owned().await.ok()

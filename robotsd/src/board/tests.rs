@@ -73,7 +73,7 @@ fn script() -> Vec<Step> {
     // The claim of `claimer` is never confirmed.
     all(&mut hours(29, 29), 0, ("claimer", Claimed), What::Read);
     all(&mut hours(70, 72), 0, ("claimer", Claimed), What::Private);
-    // `split` fetches version 2 on one replica, and ignores it on the other.
+    // `split` fetches version 2 on one replica, and ignores it on the other replica.
     all(&mut hours(80, 80), 0, ("split", Verified), What::Read);
     all(&mut hours(81, 83), 1, ("split", Verified), What::Private);
     steps.sort_by_key(|(at, ..)| *at);
@@ -176,7 +176,7 @@ fn a_week_has_exactly_these_words() {
     for board in [played(None), played(Some(folder.path()))] {
         assert_eq!(said(&[rows(&board)], Evidence::Complete), week());
     }
-    // A process that reads the files of the previous one must show the same.
+    // A process that reads the files of the previous process must show the same board.
     let next = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     assert_eq!(said(&[rows(&next)], Evidence::Complete), week());
 }
@@ -395,7 +395,7 @@ fn read_of(version: &str, at: Second) -> Counted {
 }
 
 /// Plays three days with these fetches. Version 1 is live during `version_1`, and version 2 before
-/// and after that. On the last day, the crawler sends a request that version 2 disallows.
+/// and after `version_1`. On the last day, the crawler sends a request that version 2 disallows.
 fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<Second>) {
     let board = Board::new(settings(true, 1), Some(state), START);
     let request = 2 * DAY + 10 * HOUR;
@@ -487,7 +487,7 @@ fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
 
 /// In the second in which a host is added, a crawler may fetch another version from the previous
 /// server of the host, and then send a request to this process. The request must not count against
-/// the crawler, even if the records of that second are already written.
+/// the crawler, even if the records of this second are already written.
 #[test]
 fn the_second_in_which_hosts_come_accuses_no_crawler() {
     let comes = START + DAY + HOUR;

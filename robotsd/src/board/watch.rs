@@ -28,7 +28,8 @@ const MAX_QUEUED: usize = 256;
 pub(crate) struct Watch {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// The version that was live; `None` if no version was live, or if each host had its own.
+    /// The version that was live; `None` if no version was live, or if each host had its own
+    /// version.
     pub(crate) version: Option<String>,
     /// The time when the watching process began to serve the site with its current hosts. It
     /// identifies the process, because the version during a gap can be certain only between two
@@ -169,8 +170,8 @@ impl Watches {
         self.has_begun = true;
     }
 
-    /// Removes the written watches. The last watch is replaced by an empty one that begins at its
-    /// end, so that files never overlap in time and a deleted file leaves a gap.
+    /// Removes the written watches. An empty watch that begins at the end of the last watch
+    /// replaces it, so that files never overlap in time and a deleted file leaves a gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);

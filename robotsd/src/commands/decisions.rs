@@ -198,8 +198,8 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     decide(&args.of.running, &decision, &|config| accept_at_rest(config, &args.of.site, &hash, &decision.by()))
 }
 
-/// Shows the pending version. This is a query, not a decision: exit status 0 if no version is
-/// pending, 1 if one is.
+/// Shows the pending version. Decides nothing. Exit status: 0 if no version is pending, 1 if a
+/// version is pending.
 fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
     let report: StatusReport = asked(&args.of.running, (&Method::GET, "/status"))?;
     let Some(site) = report.sites.iter().find(|site| site.name == args.of.site) else {

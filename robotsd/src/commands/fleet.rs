@@ -1,8 +1,8 @@
 //! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel. No
 //! robotsd has to run on this machine.
 //!
-//! If a replica cannot be reached, the command continues with the others, and reports that replica.
-//! Exit status:
+//! If a replica cannot be reached, the command reports this replica and continues with the other
+//! replicas. Exit status:
 //!
 //! - 0 if every replica has confirmed;
 //! - 1 if a replica reports a problem, or replicas serve different versions;
@@ -69,7 +69,7 @@ const UNASKED: &str =
     "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 
 /// Switches enforcement off or on, on every replica. All replicas get the same switch id, so that
-/// one command can later remove the switch from all of them.
+/// one command can later remove the switch from all replicas.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
     let (is_named, places) = places(running)?;
@@ -315,7 +315,7 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
     say_answers(running, &answers, judge_change, &[])
 }
 
-/// Rolls back every replica if all of them serve the same version. If they serve different
+/// Rolls back every replica if all replicas serve the same version. If replicas serve different
 /// versions, it is not clear which version is unwanted, so the command fails.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
     let answers = statuses(running)?;
@@ -340,8 +340,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that judges a response: it returns whether the response reports no problem, and a line
-/// of text about it.
+/// Function that judges a response. Returns whether the response reports no problem, and a line of
+/// text about the response.
 type Judge<T> = fn(&T) -> (bool, String);
 
 /// Queries every replica for a report, and prints the reports.

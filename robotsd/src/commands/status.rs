@@ -1,5 +1,5 @@
 //! `robotsd status`: shows the state of a running robotsd. A single site is described in full. If
-//! there are several sites, those that need attention are described in full, and each of the others
+//! there are several sites, sites that need attention are described in full, and every other site
 //! gets one line.
 //!
 //! `status.txt` is the template; this module computes its values.
@@ -175,7 +175,7 @@ impl<'a> StatusText<'a> {
     }
 
     /// Reports whether this is the first described site whose gate watches no pages. The advice is
-    /// the same for every such site, so only the first one shows it.
+    /// the same for every site without watched pages, so only the first of these sites shows it.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
         first.is_some_and(|first| first.name == site.name)

@@ -101,8 +101,8 @@ pub(crate) struct AdminSettings {
     pub(crate) socket: Option<PathBuf>,
     /// Values accepted in `Host` in addition to `localhost` and addresses, in lower case.
     pub(crate) hosts: Vec<String>,
-    /// Whether the socket is the default one, because the config sets neither an address nor a
-    /// socket. If this socket cannot be opened, robotsd serves without it.
+    /// Whether this is the default socket, because the config sets neither an address nor a socket.
+    /// If the default socket cannot be opened, robotsd serves without a socket.
     pub(crate) is_usual: bool,
     /// The listeners of `[[admin.listener]]`.
     pub(crate) listeners: Vec<AdminListenerConfig>,
@@ -363,8 +363,8 @@ pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBu
 }
 
 /// Returns the temporary path of a new socket, in a separate folder next to its final place. The
-/// name of this folder has the same length in every process, so whether the path is too long does
-/// not depend on the process.
+/// name of this folder has the same length in every process, so a path that is too long is too long
+/// in every process.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
 }

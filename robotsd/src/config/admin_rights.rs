@@ -112,7 +112,7 @@ impl AdminRights {
     }
 
     /// Reports whether this is the hash of a local token that is ignored because the config has
-    /// tokens. Commands send the local token because they cannot know that it is ignored.
+    /// tokens. Commands cannot know that the local token is ignored, so they send it.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))

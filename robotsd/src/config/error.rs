@@ -70,8 +70,8 @@ impl ConfigError {
         mut faults: Vec<Fault>,
         shown: impl Fn(&Fault) -> FoundProblem,
     ) -> Self {
-        // The sort is stable. If several problems have the same position, the first one found stays
-        // first, because it usually causes the others.
+        // The sort is stable. If several problems have the same position, the problem that was
+        // found first stays first, because it usually causes the others.
         faults.sort_by_key(|fault| fault.order(text));
         // Two functions may report the same problem with a value.
         faults.dedup();

@@ -129,8 +129,8 @@ pub(crate) struct Config {
     /// The store that several processes use to count crawlers' requests together; `None` if each
     /// process counts separately.
     pub(crate) rate_store: Option<StoreSettings>,
-    /// The reason why the rate store is never used. `None` if it is used, or if there is no rate
-    /// store.
+    /// The reason why the rate store is never used. `None` if the store is used, or if there is no
+    /// rate store.
     pub(crate) rate_store_unasked: Option<&'static str>,
     /// The configured maximum number of connections. If it is `None`, the number of file
     /// descriptors of the process determines the limit, up to a maximum in `edge`.
@@ -156,7 +156,7 @@ impl Config {
 pub(crate) struct Reviewable {
     /// The file without the sites that have problems.
     pub(super) file: RawConfig,
-    /// The names of all sites in the file, including those with problems.
+    /// The names of all sites in the file, including sites with problems.
     pub(super) names: Vec<String>,
     /// Paths of the keys that could not be read. Contains `site.?` or `listener.?` if a site or a
     /// listener has problems.

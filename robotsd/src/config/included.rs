@@ -6,8 +6,8 @@
 //! 2. A file is used or refused as a whole. If it is refused, its last good copy is used instead,
 //!    so a broken file does not affect the sites of other files.
 //! 3. A site name or host belongs to the file whose last good copy contains it, or else to the
-//!    config. If two files contain it but none of the last good copies does (for example at the
-//!    first start), both files are refused. A host belongs to a file on every port.
+//!    config. If two files contain a name that is in no last good copy (for example at the first
+//!    start), both files are refused. A host belongs to a file on every port.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
 //! settings is therefore a position in the joined text, and a comparison of two configs includes
@@ -153,7 +153,8 @@ pub(super) fn roots(written: &[Spanned<PathBuf>], config: &Path) -> Arc<[PathBuf
     written.iter().map(|root| folder.join(root.get_ref())).collect()
 }
 
-/// An included file, with its current content (or the error of reading it) and its last good copy.
+/// An included file: its current content, or the error if it cannot be read, and its last good
+/// copy.
 #[derive(Debug)]
 pub(super) struct IncludedFile {
     /// The path of the file, spelled as in `include`.

@@ -97,7 +97,7 @@ impl Keys {
         let others = || tables.iter().filter(|other| other.path != table);
         let homes: Vec<_> = others().filter(|other| names(other).contains(&key)).map(|home| &*home.path).collect();
         if of_number.is_none() && !homes.is_empty() {
-            // If several tables have the key, those below this one are suggested first.
+            // If several tables have the key, tables below this table are suggested first.
             let is_below = |home: &&str| !table.is_empty() && home.starts_with(table);
             let below: Vec<_> = homes.iter().copied().filter(is_below).collect();
             let homes = if below.is_empty() { homes } else { below };

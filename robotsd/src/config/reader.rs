@@ -34,8 +34,8 @@ pub(crate) trait Value: Sized {
     /// value cannot be used at all.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// Returns the default of this type, for absent keys without a declared default. `None` if such
-    /// keys are required.
+    /// Returns the default of this type, for absent keys without a declared default. `None` if keys
+    /// without a declared default are required.
     fn absent() -> Option<Self> {
         None
     }

@@ -204,7 +204,7 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // If the file does not contain the key, its value is derived from the name, so the error is
+        // If the file does not contain the key, the value is derived from the name, so the error is
         // reported at the name.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }

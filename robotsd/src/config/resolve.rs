@@ -31,8 +31,8 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads a config file and its included files. The last good copies of the included files are
-    /// those in `served` if given, else those in the state directory.
+    /// Reads a config file and its included files. The last good copies of the included files come
+    /// from `served` or, if it is `None`, from the state directory.
     pub(crate) fn read(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
         let text: Arc<str> = reader::read_text(path)?.into();
         let included = included::find(path, &text, served);
@@ -59,8 +59,8 @@ impl ConfigFile {
     /// Included files with a problem are refused and replaced by their last good copies, until no
     /// included file has a problem.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
-        // If the config itself has a syntax error, such as an unclosed string, nothing is appended
-        // to it, because the appended text could become part of the error.
+        // Nothing is appended to a config with a syntax error, such as an unclosed string, because
+        // the appended text could become part of the error.
         let is_alone = self.included.is_empty() || reader::parse(&self.text).is_err();
         let files = if is_alone { &[] } else { &*self.included };
         let mut chosen: Vec<_> = files.iter().map(ChosenText::of).collect();

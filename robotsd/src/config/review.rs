@@ -85,7 +85,7 @@ impl Config {
 
 /// Finds copies of lists whose URL is in no row of the registry, and an action for impostors that
 /// has no effect because no evidence could refute a claim. Finds nothing if a registry is fetched
-/// from a URL, because that registry may have other rows.
+/// from a URL, because the fetched registry may have other rows.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
@@ -293,7 +293,8 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Finds secrets that cannot sign notifications. A notification with such a secret is never sent.
+/// Finds secrets that cannot sign notifications. Notifications that need such a secret are never
+/// sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -585,8 +586,8 @@ fn unasked_store(file: &RawConfig) -> Option<Fault> {
     Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
 
-/// Returns the reason why the store in `[rate]` is never used. `None` if it is used, or if `[rate]`
-/// has no store.
+/// Returns the reason why the store in `[rate]` is never used. `None` if the store is used, or if
+/// `[rate]` has no store.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;

@@ -10,7 +10,7 @@ pub(crate) fn schema() -> String {
 }
 
 /// Returns the schema of a kind of file, in a draft of JSON Schema that TOML editors support.
-/// `title` is the usual name of such a file.
+/// `title` is the usual name of a file of this kind.
 pub(crate) fn schema_of<D: Document>(title: &str) -> String {
     let mut schema = of_table(D::KEYS);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();

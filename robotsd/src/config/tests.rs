@@ -247,7 +247,8 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
     );
     for text in texts {
         std::fs::write(&path, &text).expect("written");
-        // Configs are skipped if they are valid because their table accepts any key.
+        // Some tables accept any key, so a config with a wrong key in such a table is valid and is
+        // skipped.
         let Err(error) = Config::load(&path) else { continue };
         let shown = error.problems.iter().map(|problem| problem.snippet(Colour::Plain)).collect::<String>();
         let shown = format!("{error} {shown}");

@@ -2,10 +2,10 @@
 //!
 //! A crawler in the registry is counted under its name. All other crawlers are counted under the
 //! name of their class. Otherwise, each name that a client invents would create new metrics. Each
-//! site counts a limited number of combinations of crawler and outcome; further combinations are
-//! counted as `other`. Search engines have limits of their own, and so do refusals of search
-//! engines and 429 responses. Alerts depend on these counts, and clients that invent names cannot
-//! use up their limits.
+//! site counts a limited number of combinations of crawler and outcome; all other combinations are
+//! counted as `other`. There are separate limits for search engines, for refusals of search
+//! engines, and for 429 responses. Alerts depend on these counts, and clients that invent names
+//! cannot use up their limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// Alerts use the counts of refused search engines and of 429 responses. Requests under any
-    /// number of invented names must not hide those counts.
+    /// number of invented names must not hide these counts.
     #[test]
     fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];

@@ -81,7 +81,7 @@ pub(crate) struct SiteTotals {
     robots_txt: u64,
     /// Disallowed requests that were forwarded because of an exemption or an override.
     passed: u64,
-    /// Requests by [`RequestOutcome`], except those for `/robots.txt`.
+    /// Requests by [`RequestOutcome`], without requests for `/robots.txt`.
     pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
     /// Decision requests (from a proxy) about requests without a `User-Agent`.
     pub(crate) without_agent: u64,

@@ -32,8 +32,8 @@ pub(super) struct AskedRequest<'a> {
 }
 
 impl Preset {
-    /// Extracts the original request from the parts of a question: its method, the part of its
-    /// target after the preset, and its fields.
+    /// Extracts the original request from the parts of a question: the method, the part of the
+    /// target after the preset, and the fields.
     ///
     /// Only missing parts are an error. A malformed part may come from the client, so a question
     /// with malformed parts is decided nevertheless. If there are several targets, the rules are

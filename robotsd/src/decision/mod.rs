@@ -144,8 +144,8 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns the kind of a question with this target, or `None` if it is not the target of a
-/// question. In a log, such a target is not the path of the original request.
+/// Returns the kind of a question with this target; `None` if the target does not belong to a
+/// question. In a log, the target of a question is not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)

@@ -1,6 +1,6 @@
 //! Counts and logs questions that contain no original request or a malformed one.
 //!
-//! A client may be able to cause such questions as fast as it can send requests. So each kind of
+//! A client may be able to cause invalid questions as fast as it can send requests. So each kind of
 //! error is logged at most once per second for each preset, with the number of errors so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,8 +69,8 @@ impl QuestionError {
     }
 }
 
-/// Counts and logs invalid questions on a listener. Also contains the listener's settings for such
-/// questions.
+/// Counts and logs invalid questions on a listener. Also contains the listener's settings for
+/// invalid questions.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
@@ -116,7 +116,7 @@ impl QuestionErrors {
     }
 
     /// Returns a problem for each recent error that only a wrong config of the proxy can cause. As
-    /// long as such an error persists, the rules are not applied to the proxy's requests.
+    /// long as the error persists, the rules are not applied to the proxy's requests.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let done = if self.settings.on_error == OnError::Pass { "let through without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];

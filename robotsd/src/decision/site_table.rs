@@ -54,8 +54,8 @@ impl DecisionSites {
     }
 
     /// Returns the sites that a request may be for: one site, or all sites if the question does not
-    /// identify one. If the host is unknown, and requests for unknown hosts pass by configuration,
-    /// returns no site.
+    /// identify a site. If the host is unknown, and requests for unknown hosts pass by
+    /// configuration, returns no site.
     ///
     /// The client chooses the `Host` field, and robotsd does not know how the proxy chose its site.
     /// So if a host is invalid, or if two parts of the question contain hosts of different sites,

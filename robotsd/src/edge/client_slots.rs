@@ -3,20 +3,20 @@
 //!
 //! Anyone can open connections and send nothing on them. So if the process-wide limit is reached, a
 //! new connection takes the slot of the connection that has been idle for longest, as in nginx.
-//! Connections of the same worker are considered first, then those of other workers. A connection
-//! with a request in progress is never closed for a new one.
+//! Connections of the same worker are considered first, then connections of other workers. A
+//! connection with a request in progress is never closed for a new connection.
 //!
 //! Requests do not access this state. A connection is registered when it is accepted, and removed
 //! when it ends. Its [`ConnectionState`] is read only when the limit is reached. Then all
-//! connections of a worker are examined, and the sixteenth of them that has been idle for longest
-//! is collected. These candidates are enough for many new connections. Each candidate is checked
-//! again before its slot is claimed. The order remains exact, because a connection that becomes
-//! idle after the pass has been idle for less time than all candidates.
+//! connections of a worker are examined, and the sixteenth part that has been idle for longest is
+//! collected. These candidates are enough for many new connections. Each candidate is checked again
+//! before its slot is claimed. The order remains exact, because a connection that becomes idle
+//! after the pass has been idle for less time than all candidates.
 //!
 //! A claimed connection closes when its worker gets to it, which may take a while if the worker is
 //! busy. More claims would not free a slot sooner, and would close connections unnecessarily. So
-//! each waiting connection claims only one slot. It claims several only if claimed connections
-//! decline because a request has arrived on them.
+//! each waiting connection claims only one slot. Only if a claimed connection declines, because a
+//! request has arrived on it, the waiting connection claims another slot.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -167,8 +167,8 @@ pub(crate) struct SlotClaim {
 struct SlotClaims {
     waiters: usize,
     claims: Vec<SlotClaim>,
-    /// Maximum number of claims if there is one waiter. With each further waiter, one more claim is
-    /// allowed.
+    /// Maximum number of claims if there is one waiter. Each additional waiter allows one more
+    /// claim.
     at_once: usize,
 }
 
@@ -333,7 +333,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2));
     }
 
-    /// Creates connections, each idle for a shorter time than the one before it.
+    /// Creates connections, each idle for a shorter time than the previous connection.
     fn connections(
         shard: &Arc<WorkerConnections>,
         count: usize,

@@ -7,8 +7,8 @@
 //! keep-alive connections. And it costs a timer per request.
 //!
 //! **An idle connection is parked.** After one second without requests, it keeps only its socket
-//! and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB; with
-//! hyper it would use 21 KiB.
+//! and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB; in
+//! hyper, an idle connection uses 21 KiB.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -73,7 +73,7 @@ pub(crate) struct ConnectionState {
     pub(crate) flood: OnceLock<u8>,
     /// Set by the driver: if the next read finds no bytes, the socket closes the connection.
     pub(crate) close_if_idle: Flag,
-    /// Set by the socket when it has closed the connection because it was idle.
+    /// Set by the socket when it has closed an idle connection.
     pub(crate) is_closed_as_idle: Flag,
     /// Whether the next HTTP/1.1 response must announce that the connection closes after it.
     pub(crate) is_leaving: Flag,
@@ -188,7 +188,7 @@ impl ConnectionState {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Stores the waker of the connection's task. This must be the first action of the task. A task
+    /// Stores the waker of the connection's task. Must be the first action of the task. A task
     /// keeps its waker for its whole life, so the waker need not be stored again at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {

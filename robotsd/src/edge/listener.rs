@@ -242,9 +242,9 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Accepts connections from the kernel's backlog while there are free slots. They are served,
-    /// because their clients consider them established. After that, the listener is closed, and
-    /// further connections are refused.
+    /// Accepts connections from the kernel's backlog while there are free slots. The clients of
+    /// these connections consider them established, so the connections are served. Then the
+    /// listener is closed, and new connections are refused.
     fn accept_backlog(&mut self, listener: TcpListener) {
         while let Some(slot) = self.context.edge.shared.limit.try_acquire() {
             if self.waiting.is_none() && !self.context.edge.settings.load().successor.is_set() {
@@ -368,7 +368,7 @@ impl NewConnection {
         // The connection may be a health check of the proxy. In PROXY version 1, the header of a
         // health check contains no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
-        // When a health check has its result, it resets the connection. This is not an error.
+        // A health check that has its result resets the connection. This is not an error.
         if !may_be_check || kind != ConnectionErrorKind::Broken || self.state.has_served() {
             self.context.edge.shared.reporter.report(kind, Some(client), &error);
         }
@@ -411,7 +411,7 @@ impl NewConnection {
             let message = "the client's address is not in trusted_proxies, which proxy_protocol = true requires";
             return Err((ConnectionErrorKind::Untrusted, message.into()));
         }
-        // During a shutdown, a client that connected before it may still be sending its header.
+        // During a shutdown, a client that connected earlier may still be sending its header.
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
             sleep(self.settings.farewell(false)).await;

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::metrics::{Counter, MethodLabel, ResponseKey};
 
-/// Counters of the listeners of a process. A listener is identified by its label. So if it is
-/// replaced by another listener with the same label, its counts continue.
+/// Counters of the listeners of a process. A listener is identified by its label. So if another
+/// listener with the same label replaces a listener, the counts continue.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerCounts(Mutex<ListenerParts>);
 

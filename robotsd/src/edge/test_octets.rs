@@ -59,7 +59,7 @@ pub fn forwarded_fields(octets: &[u8]) {
     assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "an invalid host");
 }
 
-/// The entry of the client's proxy is found, whatever entries the client wrote before it.
+/// The entry of the client's proxy is found, whatever entries the client wrote on its left.
 pub fn hops(octets: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
     let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));

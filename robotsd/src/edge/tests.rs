@@ -91,7 +91,7 @@ fn names<'t>(text: &'t str) -> Vec<&'t str> {
 const OURS: [&str; 5] = ["host", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-request-id"];
 
 /// Starts an edge that answers the first request for `/endless` with an endless body, and every
-/// other request with an empty one. The receiver fails when the endless body is dropped.
+/// other request with an empty body. The receiver fails when the endless body is dropped.
 fn endless_once(limits: EdgeLimits) -> (ServedEdge, oneshot::Receiver<()>) {
     let (alive, dropped) = oneshot::channel();
     let piece = move || {

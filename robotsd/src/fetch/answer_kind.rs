@@ -78,7 +78,7 @@ impl AnswerKind {
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
                 // If only a redirect target could not be reached, the server does not count as
-                // unreachable, because it chose the target itself.
+                // unreachable, because the server itself chose the target.
                 let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
@@ -176,7 +176,7 @@ impl fmt::Display for AnswerKind {
 /// The reason why a retrieval returned no document.
 #[derive(Debug)]
 pub(crate) enum DocumentError {
-    /// There was no response, or its status was not 2xx. Contains further details if known.
+    /// There was no response, or its status was not 2xx. Contains details if known.
     Answer(AnswerKind, Option<String>),
     Coding(CodingError),
 }

@@ -20,8 +20,8 @@ use tower_robots::source::fetch::{FetchError, FetchErrorKind, FetchUrl, Fetcher}
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;
 
-/// The `User-Agent` of every request. robotsd's admin interface recognises such requests by the
-/// beginning `robotsd/`.
+/// The `User-Agent` of every request. robotsd's admin interface recognises requests of the fetcher
+/// by the beginning `robotsd/`.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
@@ -41,8 +41,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Minimum and maximum value of `--timeout`.
 const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
-/// Heading of the options in `--help`. It is set for each option, because `next_help_heading` would
-/// also apply to the options after these.
+/// Heading of the options in `--help`. The heading is set for each option, because
+/// `next_help_heading` would also apply to the options that follow.
 const HEADING: &str = "Fetching a robots.txt by URL";
 
 // How documents are fetched in one run of a command. All requests together may take [`WHOLE`] times

@@ -49,7 +49,7 @@ pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
 pub(super) enum BeatRequest {
-    /// Sends the heartbeat of this replica and reads the heartbeats of the others.
+    /// Sends the heartbeat of this replica, and reads the heartbeats of all other replicas.
     Beat(#[expect(dead_code, reason = "dropping it is the answer")] Round),
     /// Removes the heartbeat of this replica from the store.
     Leave(#[expect(dead_code, reason = "dropping it is the answer")] Round),
@@ -66,12 +66,12 @@ impl Asks {
         (Self { writes, reads, beats, turns, lost, has_failed: AtomicBool::new(false) }, asked)
     }
 
-    /// Requests a read of the document, without waiting for it.
+    /// Requests a read of the document. Does not wait for the read.
     pub(super) fn ask_read(&self) {
         let _ = self.reads.send(oneshot::channel().0);
     }
 
-    /// Requests a heartbeat, without waiting for it.
+    /// Requests a heartbeat. Does not wait for the heartbeat.
     pub(super) fn ask_beat(&self) {
         let _ = self.beats.send(BeatRequest::Beat(oneshot::channel().0));
     }

@@ -102,8 +102,8 @@ pub(crate) struct OffSwitch {
 }
 
 impl OffSwitch {
-    /// Returns the name of the off switch, which is its scope and its ID. The same ID with another
-    /// scope is another off switch.
+    /// Returns the name of the off switch: scope and ID. Two off switches may have the same ID if
+    /// their scopes differ.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.scope, self.id)
     }
@@ -215,8 +215,8 @@ impl Document {
     }
 
     /// Returns repairs for the fields that cannot be parsed. A damaged off switch gets its stamp
-    /// from `known`, or `stamp` if `known` lacks it. A damaged tombstone gets `stamp`. All other
-    /// damaged fields are removed.
+    /// from `known`. If `known` does not contain the off switch, it gets `stamp`. A damaged
+    /// tombstone gets `stamp`. All other damaged fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
@@ -232,8 +232,8 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// Returns a digest of the off switches and accepted versions. If a replica has the same
-    /// digest, it knows exactly those of the document.
+    /// Returns a digest of the off switches and accepted versions. A replica with the same digest
+    /// knows exactly the off switches and accepted versions of the document.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }

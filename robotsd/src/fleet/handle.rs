@@ -397,8 +397,8 @@ impl Fleet {
         )
     }
 
-    /// Returns the write that accepts a version for the fleet. The store executes it only if its
-    /// current entry is the one that this replica knows.
+    /// Returns the write that accepts a version for the fleet. The store executes the write only if
+    /// its current entry is the entry that this replica knows.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])

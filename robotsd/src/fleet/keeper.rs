@@ -57,7 +57,7 @@ impl Fleet {
     }
 }
 
-/// Runs a future to completion on a thread that is started for it.
+/// Runs a future to completion on a new thread.
 fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let thread = move || {
@@ -141,8 +141,8 @@ impl Writer {
     }
 }
 
-/// The task that sends the heartbeat of this replica, reads the heartbeats of the others, and makes
-/// accepted versions live.
+/// The task that sends the heartbeat of this replica, reads the heartbeats of all other replicas,
+/// and makes accepted versions live.
 struct Heart {
     fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,

@@ -63,8 +63,8 @@ impl StoreLink {
     }
 
     /// Sends a command. If the store has closed the connection, for example because it was idle,
-    /// connects again and repeats the command. This is safe, because a repeated write has no
-    /// further effect.
+    /// connects again and repeats the command. Repeating is safe, because a repeated write has no
+    /// effect.
     async fn ask<T>(
         &mut self,
         question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,

@@ -205,8 +205,9 @@ impl Member {
         seen
     }
 
-    /// Adopts accepted versions from the document that are newer than those of the replica. Returns
-    /// descriptions of the entries that are older or missing in the document, except damaged ones.
+    /// Adopts accepted versions from the document that are newer than the replica's versions.
+    /// Returns descriptions of the entries that are older or missing in the document, without
+    /// damaged entries.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {

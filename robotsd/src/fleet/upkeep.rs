@@ -45,7 +45,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store refuses the entries, or if the document has damaged fields.
+    /// Returns an error if the store refuses the entries, or if the document contains damaged
+    /// fields.
     pub(crate) async fn restore(&self) -> Result<String, String> {
         self.look().await;
         let name = &self.settings.name;

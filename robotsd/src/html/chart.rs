@@ -8,7 +8,7 @@ use askama::filters::Safe;
 
 use super::{Markup, moment};
 
-/// A part of a bar or column: its class, which determines the colour, and its count.
+/// A part of a bar or column: the class, which determines the colour, and the count.
 pub(crate) type ChartPart = (&'static str, u64);
 
 /// Minimum length of a part, in percent of the whole length, so that the part is visible.

@@ -1,6 +1,6 @@
 //! Lists crawlers as lines with bars, grouped by purpose. Disallowed requests of search engines
-//! have an alarming colour, because those of most other crawlers are intended. A line expands,
-//! without scripts, into details about its crawler.
+//! have an alarming colour. For most other crawlers, disallowed requests are intended. A line
+//! expands, without scripts, into details about its crawler.
 
 use askama::Template;
 

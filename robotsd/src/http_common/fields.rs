@@ -175,7 +175,7 @@ pub(crate) fn is_made_up(name: &str) -> bool {
 
 /// Reports whether this field is removed because only a trusted proxy may send it. Even from a
 /// trusted proxy, the field is removed if it is not in its usual spelling: the proxy sets the usual
-/// spelling, and the other may come from its client.
+/// spelling, and any other spelling may come from the client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -348,7 +348,7 @@ mod tests {
         for name in ["x-original-uri", "x-forwarded-for", "keep-alive", "robots-verdict"] {
             map.append(HeaderName::from_static(name), HeaderValue::from_static("1"));
         }
-        // A proxy may forward the `Connection` field of its client like this.
+        // A proxy may forward the `Connection` field of its client unchanged.
         map.append(CONNECTION, HeaderValue::from_static("close, X-Original-URI, X-Forwarded-For"));
         clean_question(&mut map);
         assert_eq!(map.keys().collect::<Vec<_>>(), ["x-original-uri", "x-forwarded-for"]);

@@ -139,10 +139,11 @@ pub(crate) const fn name(kind: u8) -> &'static str {
 
 /// The budget for frames from a client that carry no part of a message.
 ///
-/// Clients have legitimate reasons for such frames. A browser sends priorities and larger windows
-/// for its requests. During a download, a client updates two windows for each frame, or for each
-/// piece that it reads. gRPC measures the round trip with a PING for each burst of DATA. Clients
-/// also reset requests. The budget allows several times as many frames as that.
+/// Clients have legitimate reasons for frames that carry no part of a message. A browser sends
+/// priorities and larger windows for its requests. During a download, a client updates two windows
+/// for each frame, or for each piece that it reads. gRPC measures the round trip with a PING for
+/// each burst of DATA. Clients also reset requests. The budget allows several times as many frames
+/// as these clients send.
 #[derive(Debug)]
 pub(crate) struct FrameBudget {
     left: u32,
@@ -155,8 +156,8 @@ const BASE: u32 = 1000;
 /// Growth of the budget per second.
 const PER_SECOND: u64 = 100;
 
-/// Maximum budget: enough for a client that has a window of 32 MiB, reads 1 KiB at a time and
-/// updates both windows each time.
+/// Maximum budget: enough for a client that has a window of 32 MiB, reads pieces of 1 KiB, and
+/// updates both windows after each piece.
 const MAX_BUDGET: u32 = 65_536;
 
 /// Growth of the budget for each request, and for each HEADERS or DATA frame sent to the client.

@@ -1,12 +1,12 @@
-//! Limits the time that a client may leave its response unread, and reports such stalls to the
+//! Limits the time that a client may leave its response unread, and reports stalled clients to the
 //! upstream side.
 //!
 //! All code that writes to clients uses this module: the fast path, the socket below the HTTP
 //! libraries, and HTTP/2 streams. If a write has to wait, the wait is reported to the [`Transfer`]
 //! of the response, and the write fails after `body_idle`. A response body cannot detect such a
 //! wait itself, because it is polled only when the client can receive more data. When the upstream
-//! side learns of the wait, it may read ahead, or end the response because its connection is needed
-//! elsewhere.
+//! side learns of the wait, it may read ahead. It may also end the response, because another
+//! request needs the connection.
 //!
 //! The timer is created when a write has to wait for the first time, because most small bodies are
 //! written without waiting. Later waits use the same timer.

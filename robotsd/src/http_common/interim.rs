@@ -1,10 +1,11 @@
 //! Interim responses (1xx), which are sent to the client before the final one (RFC 9110, section
 //! 15.2).
 //!
-//! Interim responses arrive before the final response, so the service cannot return them. A request
-//! whose client accepts them carries [`InterimResponses`], a handle for sending them. The heads are
-//! queued in an [`InterimQueue`]. The code that writes to the client removes them in the same poll
-//! of the same task. The final response is written after all of them.
+//! Interim responses arrive before the final response, so the service cannot return them. If the
+//! client accepts interim responses, its request contains [`InterimResponses`], a handle for
+//! sending them. The heads are queued in an [`InterimQueue`]. The code that writes to the client
+//! removes the heads from the queue in the same poll of the same task, and writes them before the
+//! final response.
 //!
 //! Two statuses are not relayed: the edge sends 100 itself when it begins to read the body, and 101
 //! ends the exchange. HTTP/1.0 clients do not understand interim responses and get none.

@@ -1,8 +1,8 @@
 //! The request body that a client sends.
 //!
 //! A body that makes no progress fails at the idle deadline. Trailers arrive after everything else
-//! has been checked. So they are forwarded only from an HTTP/2 client to an HTTP/2 upstream, and
-//! only if [their names are allowed](super::trailers).
+//! has been checked. So trailers are forwarded only from an HTTP/2 client to an HTTP/2 upstream,
+//! and only if [their names are allowed](super::trailers).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -26,8 +26,8 @@ use super::trailers;
 /// The body of a client's request.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// `None` if the request has no body, or if its end or an error has been returned. Boxed,
-    /// because requests are moved often, and most have no body.
+    /// `None` if the request has no body, or if the end of the body or an error has been returned.
+    /// Boxed, because requests are moved often, and most requests have no body.
     coming: Option<Box<IncomingBody>>,
 }
 
@@ -37,7 +37,7 @@ struct IncomingBody {
     /// are the whole body.
     incoming: Option<ClientBody>,
     idle: IdleTimeout,
-    /// Frames to return again, because an upstream that received them did not process them.
+    /// Frames to return again: an upstream received these frames, but did not process them.
     again: VecDeque<Bytes>,
     forwards_trailers: bool,
 }
@@ -145,7 +145,7 @@ impl Body for RequestBody {
 }
 
 /// The body of a request on an HTTP/2 stream. The flow-control window grows only when bytes are
-/// read from the body, so the client cannot send more than that.
+/// read from the body, so unread bytes never exceed the window.
 #[derive(Debug)]
 pub(crate) struct RequestStream {
     stream: RecvStream,

@@ -231,7 +231,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.up_to(delimiter).await.is_some()
     }
 
-    /// Reads `length` bytes, or fewer if the connection ends before that.
+    /// Reads `length` bytes, or fewer bytes if the connection ends early.
     pub(crate) async fn at_most(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length && self.more().await {}
         self.buffer.drain(..length.min(self.buffer.len())).collect()

@@ -23,8 +23,8 @@ use tokio::time::timeout;
 use super::idle_timeout::Transfer;
 
 /// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
-/// `Clone`, so clones share the end: the first one that takes it gets it, and the others get
-/// nothing.
+/// `Clone`, so clones share the end: the first clone that takes the end gets it, and all other
+/// clones get nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -68,8 +68,8 @@ impl PendingTunnel {
             // in use.
             biased;
             passed = passing => passed,
-            // If the client does not read, this function does not read from the upstream either, so
-            // this covers stalls of both sides.
+            // If the client does not read, this function does not read from the upstream either. So
+            // the timeout covers stalls of both sides.
             () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
                 let why = "the tunnel carried no data for a long time, and other requests needed its connection to the upstream";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))

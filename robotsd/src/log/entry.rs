@@ -152,7 +152,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // The zone is removed, because the milliseconds come before it.
+                // The zone is removed here, and added again after the milliseconds.
                 text.pop();
             }
             out.push_str(text);

@@ -3,9 +3,9 @@
 //! Every field that comes from a request is escaped, so that each event is one line, whatever a
 //! client sends.
 //!
-//! All threads append their lines to one shared string, which the writing thread takes. A message
-//! per line would have to be allocated by one thread and freed by another, which costs more than
-//! formatting the line.
+//! All threads append their lines to one shared string, which the writing thread takes. If each
+//! line were a message, one thread would allocate it and another thread would free it, which costs
+//! more than formatting the line.
 
 mod access;
 mod entry;
@@ -45,7 +45,7 @@ impl Log {
         Self { format, queue: Arc::new(OpenQueue(queue)) }
     }
 
-    /// Creates a log without output. Its queue fills up, and further lines are dropped.
+    /// Creates a log without output. When its queue is full, new lines are dropped.
     pub(crate) fn nowhere() -> Self {
         Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }
@@ -143,7 +143,7 @@ impl LostLines {
 }
 
 /// Writes lines until the queue is closed. Lines that arrive during a pause are written together
-/// after it.
+/// after the pause.
 fn write_all(format: LogFormat, queue: &Queue) {
     let overflow =
         |message| LogEntry { message: Some(message), ..LogEntry::now(LogEvent::LogOverflow) }.to_line(format, &[]);
@@ -225,7 +225,7 @@ impl Queue {
         }
     }
 
-    /// Closes the queue. No lines are added after this.
+    /// Closes the queue, so that no more lines are added.
     fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.news.notify_one();
@@ -255,7 +255,7 @@ impl Queue {
         Some((std::mem::take(&mut waiting.lost), std::mem::take(&mut waiting.flushes)))
     }
 
-    /// Waits for a moment, so that further lines can be written together. Returns at once if a
+    /// Waits for a moment, so that several lines can be written together. Returns at once if a
     /// caller waits for a flush or the queue is closed.
     fn pause(&self) {
         let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;

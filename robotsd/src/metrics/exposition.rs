@@ -36,7 +36,7 @@ pub(crate) struct Exposition {
 struct FamilyText {
     lines: String,
     /// For each metric, the end of its lines in the text, and its number of series. A histogram is
-    /// one metric, so that it is dropped as a whole or not at all.
+    /// one metric, so that it is never dropped partly.
     metrics: Vec<(usize, usize)>,
 }
 
@@ -169,7 +169,7 @@ fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     }
 }
 
-/// Writes the line of one sample. `last` is a further label, written after `labels`.
+/// Writes the line of one sample. `last` is one more label, written after `labels`.
 fn line(
     text: &mut String,
     (name, suffix): (&str, &str),

@@ -124,8 +124,8 @@ impl OwnHosts {
         self.patterns.as_ref().is_none_or(|patterns| patterns.get(host).is_some())
     }
 
-    /// Returns the sitemaps that a robots.txt lists: first those on the site's hosts, then those on
-    /// other hosts.
+    /// Returns the sitemaps that a robots.txt lists: first the sitemaps on the site's hosts, then
+    /// the sitemaps on other hosts.
     pub(crate) fn sitemaps_of(&self, robots: &RobotsTxt) -> (Vec<FetchUrl>, Vec<FetchUrl>) {
         let named = robots.sitemaps().filter_map(|sitemap| sitemap.as_str()?.parse().ok());
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))

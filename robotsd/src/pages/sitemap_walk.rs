@@ -19,7 +19,7 @@ pub(super) const MAX_SITEMAPS: usize = 200;
 /// Maximum nesting of sitemaps. The protocol allows two levels: an index, and the sitemaps in it.
 const DEEPEST: usize = 3;
 
-/// Maximum number of problems that a message describes; further problems are only counted.
+/// Maximum number of problems that a message describes. All other problems are only counted.
 const NAMED: usize = 3;
 
 /// Location of a sitemap.
@@ -31,7 +31,7 @@ pub(crate) enum SitemapSource {
     Url(FetchUrl),
 }
 
-/// Reads sitemaps one after the other, and collects their pages.
+/// Reads one sitemap after another, and collects their pages.
 #[derive(Debug)]
 pub(crate) struct SitemapWalk<'a> {
     hosts: &'a OwnHosts,
@@ -109,7 +109,7 @@ impl<'a> SitemapWalk<'a> {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// Returns the number of pages found, including those that were not kept.
+    /// Returns the number of pages found, including pages that were not kept.
     pub(crate) const fn listed(&self) -> usize {
         self.pages.found
     }

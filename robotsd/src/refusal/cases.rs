@@ -31,7 +31,7 @@ pub(crate) struct SiteRefusals {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CaseAnswer {
     pub(crate) page: RefusalPage,
-    /// Fields that are added to those of the page, such as a challenge or a price.
+    /// Fields that are added to the fields of the page, such as a challenge or a price.
     pub(crate) fields: HeaderMap,
     /// The server that answers instead of the page, if any.
     pub(crate) server: Option<CaseServer>,

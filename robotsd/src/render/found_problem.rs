@@ -19,7 +19,7 @@ use super::text::{Colour, LineSnippet, help, level, renderer};
 /// Minimum number of sites with the same problem for writing the problem only once.
 const MANY: usize = 4;
 
-/// Maximum number of further sites to name in a message for people.
+/// Maximum number of additional sites to name in a message for people.
 const NAMED: usize = 8;
 
 /// A lint for servers' responses.
@@ -31,7 +31,7 @@ pub(crate) struct AnswerLint {
     pub(crate) severity: Severity,
     /// A short description of the finding.
     pub(crate) summary: &'static str,
-    /// Why such a finding matters, in one paragraph.
+    /// Why a finding of this kind matters, in one paragraph.
     pub(crate) why: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! Masks passwords in lines and messages about files that people write, such as the config.
 
-/// URL prefixes of stores; such a URL may contain a password.
+/// URL prefixes of stores. The URL of a store may contain a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
 /// Returns the line of a syntax error, masked from the first position where a password may begin.

@@ -1,5 +1,5 @@
-//! Findings for people: as snippets of the file with carets, like those of compilers, or as one
-//! line each.
+//! Findings for people: as snippets of the file with carets, like the messages of compilers, or as
+//! one line each.
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
@@ -144,7 +144,7 @@ fn place_arrow(colour: Colour) -> String {
     }
 }
 
-/// Returns the part of a line to show, and the span in it.
+/// Returns the part of a line to show, and the span within this part.
 fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
     let window = window(octets, span.start);
     let end = span.end.clamp(window.start, window.end);

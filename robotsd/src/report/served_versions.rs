@@ -25,8 +25,8 @@ impl From<BTreeMap<String, String>> for ServedVersions {
     fn from(sites: BTreeMap<String, String>) -> Self {
         let mut text = String::new();
         for (site, hash) in &sites {
-            // Names with tabs or line feeds are left out. No config contains such a name, but a
-            // heartbeat may.
+            // Names with tabs or line feeds are left out. A config cannot contain such a name, but
+            // a damaged heartbeat can.
             if !site.contains(['\t', '\n']) && !hash.contains('\n') {
                 text.extend([site, "\t", hash, "\n"]);
             }

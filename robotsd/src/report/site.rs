@@ -92,7 +92,7 @@ pub(crate) struct AppendReport {
     pub(crate) source: String,
     /// `appended`: the part is in the newest version, which may be pending. `last-good`: the part
     /// cannot be read now, so its last good copy is appended. `missing`: the part has not been read
-    /// since the start, and there is no copy of it.
+    /// since the start, and there is no copy.
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) problem: Option<String>,
@@ -200,7 +200,7 @@ pub(crate) struct ListenerReport {
     pub(crate) socket: String,
 }
 
-/// Traffic of all listeners. The counts are those since the process started.
+/// Traffic of all listeners since the process started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TrafficReport {
     /// Client connections that are open now.
@@ -240,7 +240,7 @@ pub(crate) fn is_of(site: &str, name: &str) -> bool {
     name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Requests of a site since the process started, including those that other proxies asked about.
+/// Requests of a site since the process started, including requests that other proxies asked about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RequestsReport {
@@ -249,8 +249,8 @@ pub(crate) struct RequestsReport {
     pub(crate) robots_txt: u64,
     /// Requests that robots.txt does not disallow.
     pub(crate) allowed: u64,
-    /// Disallowed requests that were refused. The next three fields count those with another
-    /// action.
+    /// Disallowed requests that were refused. The next three fields count disallowed requests with
+    /// another action.
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
     pub(crate) observed: u64,

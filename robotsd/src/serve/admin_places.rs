@@ -28,7 +28,8 @@ pub(super) struct AdminPlaces {
     /// One entry per socket. Empty while the process does not accept connections, because another
     /// process may be about to.
     accepting: Vec<Accepting>,
-    /// The address that commands use. Place files contain it, so that commands can find it.
+    /// The address that commands use. Place files contain this address, so that commands can find
+    /// it.
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
     /// Files that may contain the local token.
@@ -88,8 +89,8 @@ impl AdminPlaces {
                 let address = settings.command_listener().zip(opened.address);
                 self.addresses.extend(address.map(|(config, socket)| AddressPlace { config, socket }));
             }
-            // The config does not contain this socket, because it is the default one. Sites must be
-            // served even if it cannot be opened.
+            // The default socket is not in the config, so sites must be served even if it cannot be
+            // opened.
             Err(error) if settings.is_usual => {
                 let message = format!(
                     "{error}; so commands such as `robotsd status` cannot reach this process: set \"socket\" in \
@@ -185,7 +186,7 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Returns the certificates of these listeners and those of the admin interface.
+    /// Returns the certificates of these listeners and of the admin interface.
     pub(super) fn certificates_beside(&self, listeners: &[ListenerConfig]) -> Vec<LiveCertificates> {
         let own = self.addresses.iter().map(|place| &place.config.certificates);
         listeners.iter().map(|listener| &listener.certificates).chain(own).flatten().cloned().collect()

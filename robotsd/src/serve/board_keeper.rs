@@ -44,7 +44,7 @@ impl BoardKeeper {
         Some(Self { board, ticks: ticks(TICK), is_due, writing: None, problem: None, log: log.clone() })
     }
 
-    /// Collects the counts. Starts to write them if a write is due, without waiting for its end.
+    /// Collects the counts. If a write is due, starts the write and does not wait for its end.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
         self.is_due |= self.board.add(now, sites.board_moments(now));
@@ -60,8 +60,8 @@ impl BoardKeeper {
     }
 
     /// Writes the current counts before another process takes over. The next write happens at the
-    /// next tick or at the end of the process. It adds this process's later counts to those of the
-    /// other process, because each write reads the files again.
+    /// next tick or at the end of the process. The next write adds later counts of this process to
+    /// the counts of the other process, because each write reads the files again.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));

@@ -303,7 +303,7 @@ impl Drop for FlushOnDrop {
 /// Reads everything again, and notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // The outcome is logged elsewhere. After this, the served sites are those of the new config.
+    // The outcome is logged elsewhere. From now on, the sites of the new config are served.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
     // The result is ignored, because the only possible error is an unknown site name.

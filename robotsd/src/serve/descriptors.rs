@@ -36,7 +36,7 @@ pub(super) struct ConnectionBound {
     pub(super) connections: usize,
     /// Reason for the number, for the log.
     pub(super) reason: String,
-    /// Whether the config allows more connections than this.
+    /// Whether the config allows more connections than the descriptors suffice for.
     pub(super) is_short: bool,
 }
 
@@ -61,7 +61,7 @@ impl Descriptors {
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
         // Descriptors are reserved for the admin interface. Otherwise, clients of the sites could
-        // use all of them.
+        // use all descriptors.
         let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
         let admin = admin::most_connections(1 + further) as u64;
         self.connections(config.connections, config.edge.connections, idle, admin)

@@ -5,9 +5,9 @@
 //! two always accepts connections.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
-//! other settings can be opened on it before the old one is closed. It drops the duplicates before
-//! it closes a listener permanently. Otherwise, the kernel would still accept connections on the
-//! port, but no worker would serve them.
+//! other settings can be opened on the same socket before the old listener is closed. Before a
+//! listener is closed permanently, the control thread drops its duplicates. Otherwise, the kernel
+//! would still accept connections on the port, but no worker would serve them.
 //!
 //! **A listener is a task on every worker.** The control thread holds a guard for each listener.
 //! When the guard is dropped, the workers accept the backlog, close the sockets and drain the
@@ -409,7 +409,8 @@ mod tests {
 
     #[test]
     fn a_port_is_not_shared_with_another_process() {
-        // `refusing` reserves the port, so that no other process can bind it once they are closed.
+        // `refusing` reserves the port, so that no other process can bind it after the listeners
+        // are closed.
         let (_reserve, address) = refusing();
         let sockets = bind(address, TWO).unwrap();
         for workers in [NonZeroUsize::MIN, TWO] {

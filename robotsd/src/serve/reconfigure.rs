@@ -460,9 +460,9 @@ impl ConfigWaiters {
         self.next.get_or_insert_default().extend(waiter);
     }
 
-    /// Sends the outcome of the current read to the requests that wait for it. If this read found
-    /// no change, but the previous read published one after the requests had been made, sends that
-    /// change instead. Returns whether another read is required.
+    /// Sends the outcome of the current read to the requests that wait for it. The read may have
+    /// found no change because the previous read published the change after the requests had
+    /// arrived. In this case, sends that change. Returns whether another read is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),

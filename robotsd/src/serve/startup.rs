@@ -30,8 +30,8 @@ use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
-/// Warning about a clock whose time cannot be formatted as an HTTP date. hyper needs such a date
-/// for every HTTP/1 response.
+/// Warning about a clock whose time cannot be formatted as an HTTP date. hyper needs a date for
+/// every HTTP/1 response.
 const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so responses have a wrong date or no \
     date, and the admin interface and some HTTP/1 requests (with a body, or with `Connection: close`) get no answer: \
     correct the clock";
@@ -125,7 +125,7 @@ impl Start<'_> {
         log_warnings(self.config, self.log);
     }
 
-    /// Asks the previous process to release its resources, and waits until it has.
+    /// Asks the previous process to release its resources, and waits until they are released.
     async fn take_place(&self, predecessor: &Arc<Predecessor>, signals: &mut Signals) -> Result<(), String> {
         let asking = Arc::clone(predecessor);
         let taken = tokio::task::spawn_blocking(move || asking.take());
@@ -216,8 +216,8 @@ impl Start<'_> {
     ) -> Result<(), String> {
         let ActiveConfig { sites, state, admin, .. } = active;
         let summary = serving.summary();
-        // Changes by operators must wait: until the previous process knows that this one serves, it
-        // may still take over again, and would miss such changes.
+        // Changes by operators must wait. Until the previous process knows that this process
+        // serves, the previous process may take over again, and would miss the changes.
         let _changes = state.changes.write().await;
         if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
             self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);

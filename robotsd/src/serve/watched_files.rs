@@ -51,8 +51,8 @@ impl WatchedFiles {
         Self { watch, config: notify, _config, others }
     }
 
-    /// Watches the files of a new config. `added` are those that were not watched before. Files
-    /// that the new config does not name are no longer watched.
+    /// Watches the files of a new config. `added` contains files that were not watched before.
+    /// Files that the new config does not name are no longer watched.
     pub(super) fn follow(&mut self, config: &Config, added: Vec<(PathBuf, Watched)>) {
         let named = files(config);
         self.others.retain(|(path, _)| named.contains(path));

@@ -11,8 +11,8 @@
 //! the cache of recognised agents (for each new header), the queue of the log (for each line), and
 //! the state of upstream addresses.
 //!
-//! The control thread calls all functions of this module. It opens and closes listeners by spawning
-//! tasks on the runtimes of the workers, and replaces the sites of a worker by storing one pointer.
+//! The control thread calls all functions of this module. To open and close listeners, it spawns
+//! tasks on the runtimes of the workers. To replace the sites of a worker, it stores one pointer.
 
 use std::collections::HashMap;
 use std::io;
@@ -38,7 +38,8 @@ use crate::sites::{ServedSite, Sites};
 /// Maximum number of threads, of all workers together, that read files.
 const FILE_THREADS: usize = 256;
 
-/// All workers of the process. Dropping this ends them, even if they are serving requests.
+/// All workers of the process. Dropping this value ends the workers, even if they are serving
+/// requests.
 #[derive(Debug)]
 pub(super) struct Workers {
     workers: Vec<Worker>,

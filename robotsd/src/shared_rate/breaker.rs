@@ -72,8 +72,8 @@ impl StoreBreaker {
         }
     }
 
-    /// Records that the connection broke, or that the store reported an error that makes it
-    /// unusable.
+    /// Records that the connection broke, or that the store reported an error after which it cannot
+    /// be used.
     pub(super) fn broken(&mut self, now: Instant) {
         if let BreakerState::Closed { since, .. } = self.state {
             if now.saturating_duration_since(since) >= RECOVERED {

@@ -17,8 +17,7 @@ use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript};
 
-/// Maximum number of questions in progress. Any further question is left to the process's own
-/// bucket.
+/// Maximum number of questions in progress. When there are more, the process's own bucket decides.
 const UNDER_WAY: usize = 4096;
 
 #[derive(Debug)]

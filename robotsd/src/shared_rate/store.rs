@@ -16,8 +16,7 @@ use super::keeper::{self, PendingQuestion};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{StoreSettings, of_system};
 
-/// Maximum number of questions in the queue. Any further question is left to the process's own
-/// bucket.
+/// Maximum number of questions in the queue. When there are more, the process's own bucket decides.
 const QUEUE: usize = 1024;
 
 /// Handle to the buckets that replicas share. All clones use the same store and thread. The thread

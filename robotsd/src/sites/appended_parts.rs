@@ -1,6 +1,6 @@
-//! Reads the parts that are appended to a site's robots.txt, and keeps them up to date: watches
-//! their files and polls their URLs. The published registry is polled in the same way, so its code
-//! is in this module, too.
+//! Reads the parts that are appended to a site's robots.txt, and keeps the parts up to date:
+//! watches their files and polls their URLs. The published registry is polled in the same way, so
+//! this module also polls the registry.
 //!
 //! If a part cannot be read or is not a valid list, its last good version stays in use.
 
@@ -30,8 +30,8 @@ use crate::log::{Log, LogEvent, LogLevel};
 use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
-/// Maximum time that a start waits for all parts together that were never fetched. Without such a
-/// part, crawlers are allowed that only this part disallows.
+/// Maximum time that a start waits for all parts that were never fetched. While a part is missing,
+/// crawlers that only this part disallows are allowed.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
 /// The parts of a site. They are kept up to date until the last clone is dropped.
@@ -367,7 +367,7 @@ impl FollowedRegistry {
         Ok(Self(registry))
     }
 
-    /// Returns the current registry, or the built-in one if none has been fetched yet.
+    /// Returns the current registry, or the built-in registry if no registry has been fetched yet.
     pub(super) fn registry(&self) -> Arc<Registry> {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }

@@ -11,10 +11,10 @@
 //! 2. Enforcement of a new site is off if it was off for any previous site that had one of the new
 //!    site's hosts. If in doubt, no request is refused.
 //!
-//! The previous sites are the sites of the previous config. At a reload, they are open. At a start,
-//! and for a command, their states and hosts are read from the state directory. The hosts are
-//! written by the last process that served, and by a command that accepts or rolls back a version
-//! while no process serves.
+//! The previous sites are the sites of the previous config. At a reload, the previous sites are
+//! open. At a start, and for a command, their states and hosts are read from the state directory.
+//! The hosts are written by the last process that served, and by a command that accepts or rolls
+//! back a version while no process serves.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -94,7 +94,8 @@ impl Inheritance {
     }
 
     /// Returns the state that the robots.txt with this name inherits. A robots.txt for a whole site
-    /// does not inherit from a host's file in a folder, nor the other way round.
+    /// does not inherit from a host's file in a folder. A host's file does not inherit from a
+    /// robots.txt for a whole site.
     pub(super) fn robots(&self, site: &str, name: &str) -> Option<&Remembered> {
         let before = self.0.get(site)?.first()?.1.get(name.strip_prefix(site)?);
         before.filter(|before| before.kept().next().is_some())
@@ -106,8 +107,8 @@ impl Inheritance {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }
 
-    /// Switches enforcement off for each robots.txt of a new site if it was off for the previous
-    /// one. Blocks while it writes to the state directory.
+    /// Switches enforcement off for each robots.txt of a new site whose predecessor was switched
+    /// off. Blocks while it writes to the state directory.
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
         for live in robots.lives("", &[]) {
             if self.was_off(site, &live.name) {

@@ -38,8 +38,8 @@ pub(crate) struct RefusalBackend<B = SiteBackend> {
 /// has no server.
 pub(crate) type RefusalBackends<B = SiteBackend> = Arc<[Option<RefusalBackend<B>>]>;
 
-/// The fields that caches prefer to `Cache-Control: no-store`. With such a field, a cache could send
-/// the response to people.
+/// The fields that caches prefer to `Cache-Control: no-store`. With one of these fields, a cache
+/// could send the response to people.
 const CACHING: [HeaderName; 7] = [
     AGE,
     EXPIRES,

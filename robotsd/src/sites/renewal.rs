@@ -1,8 +1,9 @@
 //! Creates the sites of a config that replaces another config.
 //!
-//! What is the same in both configs keeps its state. A robots.txt with the same source keeps its
-//! versions, its history and its cache of agents. Unchanged upstreams keep their health and their
-//! connections. The served sites do not change until the new sites have been opened without errors.
+//! Everything that is equal in both configs keeps its state. A robots.txt with the same source
+//! keeps its versions, its history and its cache of agents. Unchanged upstreams keep their health
+//! and their connections. The served sites do not change until the new sites have been opened
+//! without errors.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
@@ -177,7 +178,7 @@ impl Sites {
         let followed =
             if were.published == are.published { held.followed.clone() } else { held.follow_registry(config)? };
         if were == are {
-            // The sources of the registry are the same. Their content is watched separately, so it
+            // The sources of the registry are unchanged. Their content is watched separately, so it
             // is not read here.
             return Ok((held.registry.clone(), followed));
         }
@@ -249,8 +250,8 @@ impl Renewal {
         if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);
         }
-        // If the registry was read again meanwhile, this step may have replaced it by an older one.
-        // Therefore, this is repeated until the registry stays the same.
+        // If the registry was read again meanwhile, this step may have replaced it with an older
+        // registry. Therefore, the step is repeated until the registry stays the same.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;

@@ -125,7 +125,7 @@ impl RobotsOpener {
     }
 
     /// Returns an opener for a dry run: its state is read-only, and it logs nothing. It shares the
-    /// watcher and the caches.
+    /// watcher and the caches with this opener.
     pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
         Self { state, publish: None, log: Log::nowhere(), ..self.clone() }
     }

@@ -34,8 +34,8 @@ pub(crate) struct ServedSite {
     pub(super) hosts: Vec<String>,
     pub(super) robots: Arc<SiteRobots>,
     pub(super) gate: GateSettings,
-    /// Settings of the site. If its new source cannot be used, they contain the previous source,
-    /// which is still open.
+    /// Settings of the site. If the new source of the site cannot be used, the settings contain the
+    /// previous source, which is still open.
     pub(super) settings: SiteConfig,
     /// Evidence that verifies who sends requests.
     pub(super) evidence: Option<SenderEvidence>,
@@ -188,8 +188,9 @@ impl ServedSite {
         self.backend.as_ref().map(|source| source.backend(workers, before))
     }
 
-    /// Returns one worker's clients for the servers that answer refused requests. `before` are the
-    /// previous clients of this worker; their connections are kept if the servers are the same.
+    /// Returns one worker's clients for the servers that answer refused requests. `before` contains
+    /// the previous clients of this worker. Their connections are kept if the servers are
+    /// unchanged.
     pub(crate) fn refusal_backends(&self, workers: NonZeroUsize, before: Option<&RefusalBackends>) -> RefusalBackends {
         let backend = |(at, server): (usize, &Option<RefusalServer>)| {
             let RefusalServer { source, places } = server.as_ref()?;
@@ -207,8 +208,8 @@ impl ServedSite {
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Applies a registry. The options of the check depend on it, because they contain the crawlers
-    /// that the site refuses.
+    /// Applies a registry. The options of the check depend on the registry, because they contain
+    /// the crawlers that the site refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }

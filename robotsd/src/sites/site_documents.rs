@@ -171,8 +171,8 @@ struct ArrivingBody<'a> {
 impl Read for ArrivingBody<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.part.is_empty() {
-            // The deadline is checked for every part. It therefore also applies if a server never
-            // stops sending, or if the reader is slow.
+            // The deadline is checked for every part, so it also applies if a server never stops
+            // sending, or if the reader is slow.
             let left = left_until(self.end)?;
             let part = self.runtime.block_on(async { timeout(left, self.body.part()).await });
             match part.map_err(|_| late())? {

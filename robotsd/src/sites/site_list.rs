@@ -56,8 +56,7 @@ pub(crate) struct Sites {
     /// The sites that have replaced these ones.
     successor: Mutex<Weak<Self>>,
     pub(super) log: Log,
-    /// Privacy settings of the log. They do not change at a reload, because the log does not change
-    /// either.
+    /// Privacy settings of the log. Like the log, they stay the same at a reload.
     pub(super) privacy: LogPrivacy,
 }
 
@@ -332,8 +331,8 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
     of_sites.chain([notify])
 }
 
-/// Returns the message about a switch that is off in the state directory, although the config has
-/// no such site.
+/// Returns the message about a site that is switched off in the state directory, but is not in the
+/// config.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
         "the state directory contains an off switch for {name:?}, but no site has this name, so the switch has no \

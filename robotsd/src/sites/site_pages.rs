@@ -42,7 +42,7 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// For each list, by its name, how many pages it had when it was last considered complete.
+    /// For each list, by name: the number of pages when the list was last considered complete.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
@@ -189,8 +189,8 @@ impl SitePages {
             None => notes.remove(&about),
         };
         drop(notes);
-        // Unusable expectations are logged as an error, because without them, the gate may hold or
-        // publish the wrong versions.
+        // Unusable expectations are logged as an error, because a gate without expectations may
+        // hold or publish the wrong versions.
         let level = if about == NoteAbout::Expectations { LogLevel::Error } else { LogLevel::Warn };
         match (note, before) {
             (Some(note), before) if before.as_ref() != Some(&note) => self.say(level, &note),
@@ -296,7 +296,7 @@ impl SavedPages {
             let mut lines = BufReader::new(File::open(path)?.take(MAX_FILE_BYTES));
             let mut line = Vec::new();
             while lines.by_ref().take(MAX_LINE_LENGTH).read_until(b'\n', &mut line)? > 0 {
-                // If the last line has no line feed, it may be truncated, so it is ignored.
+                // A last line without a line feed may be truncated, so it is ignored.
                 if let Some(page) = line.strip_suffix(b"\n").filter(|page| page.starts_with(b"/")) {
                     pages.add_target(page);
                 }

@@ -137,8 +137,8 @@ impl SiteRobots {
         }
     }
 
-    /// Describes the ignored files of a directory: the first one with the reason, and the number of
-    /// the others; `None` if no file is ignored.
+    /// Describes the ignored files of a directory: the first file with the reason, and the number
+    /// of all other files; `None` if no file is ignored.
     pub(super) fn ignored(&self) -> Option<String> {
         let RobotsKind::Directory { directory, .. } = &self.kind else { return None };
         let ignored = directory.ignored();
@@ -180,7 +180,8 @@ impl SiteRobots {
         );
     }
 
-    /// Applies a registry. The check depends on it, because the site refuses some of its crawlers.
+    /// Applies a registry. The check depends on the registry, because the options of the check
+    /// contain the crawlers that the site refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
         self.change(
             |held| {

@@ -72,8 +72,8 @@ fn hidden<T>() -> io::Result<T> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Converts an error to "not found" if no regular file can have such a path, for example because it
-/// is too long. Clients can send any path.
+/// Converts an error to "not found" if no regular file can have this path, for example because the
+/// path is too long. Clients can send any path.
 fn or_hidden(error: io::Error) -> io::Error {
     let is_nowhere = matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ELOOP));
     if is_nowhere || error.kind() == io::ErrorKind::InvalidInput { io::ErrorKind::NotFound.into() } else { error }

@@ -102,8 +102,8 @@ impl UpstreamState {
     }
 
     /// Reports whether connections are scarce, so that a request must join the queue before it may
-    /// use even an idle connection. This is so if other requests wait (on this or another worker),
-    /// or if a transfer was recently aborted for waiting requests.
+    /// use even an idle connection. Connections are scarce if other requests wait (on this or
+    /// another worker), or if a transfer was recently aborted for waiting requests.
     fn is_scarce(&self) -> bool {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
@@ -115,8 +115,8 @@ impl UpstreamState {
         let deadline = Instant::now() + self.shared.limits.connect;
         let connection_limit = &self.shared.connection_limit;
         let servers = || self.candidates.load().list.len();
-        // If other requests wait, this request joins the queue behind them. It overtakes them only
-        // if it is within its client's share and they are not.
+        // If other requests wait, this request joins the end of the queue. A request within its
+        // client's share overtakes all requests that are beyond their clients' shares.
         let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
         let mut is_looking = waiting
             .as_ref()

@@ -11,9 +11,9 @@
 //! - Connections whose clients do not read. Such a stalled transfer is aborted if the waiting
 //!   request's client [is within its share](super::shares).
 //!
-//! Requests wait in two queues: one for clients within their share, and one for clients beyond it.
-//! The first queue is served first. With a single queue, a client with a hundred waiting requests
-//! would get every connection that becomes free.
+//! Requests wait in two queues: one for clients within their share, and one for clients beyond
+//! their share. The first queue is served first. With a single queue, a client with a hundred
+//! waiting requests would get every connection that becomes free.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -102,10 +102,10 @@ impl ConnectionLimit {
         }
     }
 
-    /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds. This
-    /// is called after an invalid response has ended a connection with all its requests. The next
-    /// such response then ends only its own request. The limit applies to all servers and all
-    /// workers, because a request is repeated at another server, which may send the same response.
+    /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds. Called
+    /// after an invalid response has ended a connection with all its requests. The next invalid
+    /// response then ends only its own request. The limit applies to all servers and all workers,
+    /// because a request is repeated at another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
     }
@@ -199,8 +199,8 @@ impl Drop for Permit {
         self.limit.shares.lock().remove(&self.usage);
         self.server.open.fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
-        // No wake-up is lost: a request is counted as waiting before it looks for a permit. So it
-        // finds this free permit, or it is found here.
+        // No wake-up is lost, because a request is counted as waiting before it looks for a permit.
+        // So either the request finds this free permit, or the request is found here.
         if let Some(first) = self.limit.waiting.first() {
             self.limit.freed.of(first).notify_one();
         }

@@ -1,4 +1,4 @@
-//! The operator's settings for an upstream: its address, the HTTP versions to use, and the limits
+//! The operator's settings for an upstream: the address, the HTTP versions to use, and the limits
 //! with their defaults.
 
 use std::fmt;

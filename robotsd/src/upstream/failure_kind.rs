@@ -77,9 +77,9 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Reports whether the connection itself failed, and not only the HTTP exchange on it. A
-    /// connection to a server that does not speak HTTP/2 counts as failed, too: h2 parses the
-    /// server's bytes as the header of a frame that is too large. A client cannot cause that error.
+    /// Reports whether the connection itself failed, and not only the HTTP exchange. A connection
+    /// to a server that does not speak HTTP/2 counts as failed, too: h2 parses the server's bytes
+    /// as the header of a frame that is too large. A client cannot cause that error.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,

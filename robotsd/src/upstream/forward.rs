@@ -220,8 +220,8 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
 
 /// Reports whether an idempotent request that got no response may be sent again. It may if its
 /// connection had served other requests before, because the server may have closed the idle
-/// connection. But if a response has ended the connection with all its requests, the server has
-/// probably processed them. Then only GET and HEAD requests are sent again.
+/// connection. But if an invalid response has ended the connection, the server has probably
+/// processed all requests on it. In this case, only GET and HEAD requests are sent again.
 fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Cause) -> bool {
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }

@@ -2,7 +2,7 @@
 //!
 //! A connection has no task of its own: the task that waits for a response polls it. This saves a
 //! wake-up per request, and a connection closes when its response is dropped. An idle connection is
-//! not polled. [`Http1Pool`] checks its state before it is used again.
+//! not polled. Before the connection is used again, [`Http1Pool`] checks its state.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -256,7 +256,7 @@ impl UpstreamConnection {
     }
 
     /// Reports whether the connection can be used for another request. It can if both messages are
-    /// complete and no further bytes have arrived.
+    /// complete and no more bytes have arrived.
     pub(super) fn is_reusable(&mut self) -> bool {
         // No task waits for this connection any more, so no waker is needed.
         let mut silent = Context::from_waker(Waker::noop());

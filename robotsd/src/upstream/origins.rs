@@ -1,8 +1,8 @@
 //! The servers behind a site. All workers share this state.
 //!
 //! The shared state is the list of servers, their health, and the number of open connections.
-//! Workers read it for each request and write it only when something changes. The connections
-//! themselves belong to the workers, each in its [`Upstream`](super::Upstream).
+//! Workers read the shared state for each request, and write it only when something changes. The
+//! connections themselves belong to the workers: each worker has an [`Upstream`](super::Upstream).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -289,8 +289,8 @@ impl OriginsState {
                 let server = |address| {
                     let address = ServerAddress::Tcp(SocketAddr::new(address, named.port));
                     let same = known.servers.iter().find(|server| server.address == address);
-                    // If a server's address is still in the list, its health and its connections
-                    // are kept.
+                    // A server whose address is still in the list keeps its health and its
+                    // connections.
                     same.cloned().unwrap_or_else(|| {
                         let health = Health::new(self.health.clone(), self.start);
                         Arc::new(Server::new(address, named.tls.clone(), self.versions, health))

@@ -1,7 +1,8 @@
 //! A request on its way to an upstream, and the interim responses (1xx) to it.
 //!
 //! A proxy must forward interim responses (RFC 9110, section 15.2). But a server could send any
-//! number of them. So only the first few are forwarded, and they do not extend any deadline.
+//! number of interim responses. So only the first few are forwarded, and interim responses do not
+//! extend any deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -62,8 +63,8 @@ pub(super) fn prepare(
     authority: &HeaderValue,
 ) {
     *request.version_mut() = Version::HTTP_11;
-    // The extensions were for the code that handled the request before. hyper would interpret some
-    // of them.
+    // The extensions are for the code that has handled the request so far. hyper would interpret
+    // some extensions.
     request.extensions_mut().clear();
     let is_empty = request.body().is_end_stream();
     let wants_length = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);

@@ -257,8 +257,8 @@ impl StreamState {
                 Poll::Ready(Some(Ok(octets))) => self.ahead.push(&octets),
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
-                // A body of unknown length may be endless. So this does not wait for its end, but
-                // for the client.
+                // A body of unknown length may be endless. So the code waits for the client, not
+                // for the end of the body.
                 Poll::Pending if left.is_some() => return WaitsFor::Upstream,
                 Poll::Pending => break,
             }

@@ -187,8 +187,8 @@ impl Health {
         self.ticket(TicketKind::Anyway)
     }
 
-    /// Records that the server has answered. Returns whether the server is in service again because
-    /// of this.
+    /// Records that the server has answered. Returns whether this answer has returned the server to
+    /// service.
     pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> bool {
         // For nearly every request, this flag is all that is read; the clock is not needed.
         self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())

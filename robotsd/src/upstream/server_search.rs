@@ -1,9 +1,8 @@
 //! The search for a reachable server: tries each server of a site once, in turn.
 //!
-//! The server whose turn it is gets the request, if it is in service and reachable. Otherwise the
-//! next server gets it. Servers that are out of service are tried last, if no other server is
-//! reachable. So if all servers were out of service, the site works again as soon as one of them
-//! answers.
+//! The servers take turns. If the server whose turn it is is out of service or cannot be reached,
+//! the next server gets the request. Servers that are out of service are tried last. So if all
+//! servers were out of service, the site works again as soon as one server answers.
 //!
 //! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each
 //! kind has its own types and its own pool. The balancer, health, permits and the second attempt
@@ -69,7 +68,7 @@ pub(super) struct ExchangeState {
     /// Whether the connection had served another exchange before this one.
     pub(super) is_reused: bool,
     pub(super) nothing_received: bool,
-    /// Why the client did not complete its request body, if it did not.
+    /// The reason why the request body is incomplete; `None` if it is complete.
     pub(super) body_failure: Option<FailureKind>,
     /// Whether the response was larger than a head may be.
     pub(super) is_flooded: bool,

@@ -11,16 +11,17 @@
 //!    several clients over the connection. A client exceeds its share if one of its counts is
 //!    higher than the share.
 //! 2. A request is within its client's share if the client would not exceed its share with this
-//!    request and its waiting requests. Such a request takes precedence over all requests that are
-//!    beyond their clients' shares.
+//!    request and its waiting requests. A request within its client's share takes precedence over
+//!    all requests that are beyond their clients' shares.
 //! 3. For a request within its client's share, one transfer whose client has stalled is aborted.
 //!    The first candidates are clients that exceed their share by both counts and have stalled for
 //!    [`STALLED`]. Next are clients that exceed it by one count and have stalled for [`STALLED`].
 //!    Next are tunnels that had no traffic for [`LONG`] and whose addresses exceed their share. If
 //!    no client beyond its share has stalled at all, the last candidates are all clients that have
 //!    stalled for [`LONG`]. Among equal candidates, the longest stall is chosen.
-//! 4. After a transfer was aborted, clients beyond their share get no further connection for
-//!    [`STALLED`]. Otherwise they would immediately get the connection that was freed for others.
+//! 4. After a transfer was aborted, clients beyond their share get no new connection for
+//!    [`STALLED`]. Otherwise, they would immediately get the connection that was freed for other
+//!    clients.
 //!
 //! A transfer whose client makes progress is never aborted, and neither is a request that waits for
 //! its upstream. Progress is reported by the code that writes to clients (`edge::connection`,
@@ -192,7 +193,7 @@ pub(super) struct ClientCounts {
     connections: HashMap<u64, usize>,
 }
 
-/// What identifies a client in a count: its address, or its connection to robotsd.
+/// How a count identifies a client: by address, or by connection to robotsd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CountedBy {
     Address,

@@ -2,8 +2,8 @@
 //! circuit breakers for receivers that do not respond.
 //!
 //! There are limits per config file, per receiver, and per file and receiver, so that a hanging
-//! request delays only related requests. A request keeps its permits until all of its threads have
-//! ended, even if the request was abandoned.
+//! request delays only related requests. A request keeps its permits until its threads have ended,
+//! even if the request was abandoned.
 
 use std::collections::HashMap;
 use std::io;

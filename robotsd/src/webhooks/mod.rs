@@ -2,10 +2,10 @@
 //! notifies people of events.
 //!
 //! The requests are sent on [separate threads](lane). Reloads and clients' requests do not wait for
-//! them, and urgent notices do not wait for other hooks. For one robots.txt, a hook sends only one
-//! request at a time. If a newer notice arrives, it replaces the one that waits. A failed request
-//! is retried a limited number of times. Secrets are read from their files for each attempt and
-//! never appear in messages. Destinations are [checked by address](destination).
+//! these threads, and urgent notices do not wait for other hooks. For one robots.txt, a hook sends
+//! one request after another. A newer notice replaces a waiting notice. A failed request is retried
+//! a limited number of times. Secrets are read from their files for each attempt and never appear
+//! in messages. Destinations are [checked by address](destination).
 
 mod attempt;
 mod destination;

@@ -24,8 +24,7 @@ use crate::date::rfc3339;
 use crate::files;
 use crate::report::PublishHookReport;
 
-/// When a notification could not be delivered, it is sent again after this delay, if its event
-/// still lasts.
+/// Delay before a failed notification is sent again, if its event still lasts.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
 /// How long the end of the process waits for requests in progress.
@@ -55,7 +54,7 @@ pub(crate) struct PublishHooks {
     pub(super) turns: Option<Arc<dyn Turns>>,
 }
 
-/// Key of a job: the subject of its notices, and the fingerprint of its hook.
+/// Key of a job: the subject of the notices, and the fingerprint of the hook.
 pub(super) type JobKey = (String, String);
 
 /// The hooks of a site, and the hosts that they announce. Host patterns are left out.
@@ -113,14 +112,15 @@ pub(crate) struct HookEvent<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookEventKind {
     Delivered,
-    /// The request failed and will be sent again soon. Or it was delivered, but this could not be
-    /// recorded, so it will be sent again after a restart.
+    /// The request failed and will be sent again soon. Also used if the request was delivered but
+    /// the delivery could not be recorded; the request is then sent again after a restart.
     Repeated,
     GivenUp,
 }
 
 impl PublishHooks {
-    /// Creates a sender without hooks. If there is a folder, delivered versions are recorded in it.
+    /// Creates a sender without hooks. Delivered versions are recorded in `folder`, if there is
+    /// one.
     pub(crate) fn new(
         replica: String,
         folder: Option<PathBuf>,
@@ -176,7 +176,7 @@ impl PublishHooks {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
 
-    /// Sends the current events that `[[notify]]` selects, except those that were already sent. An
+    /// Sends the current events that `[[notify]]` selects, except events that were already sent. An
     /// event is sent again if it ends and then occurs again, or if its mark changes. If an event
     /// ends before it was sent, it is dropped. Reads the state directory.
     pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
@@ -489,8 +489,8 @@ const MAX_RECORD_BYTES: u64 = 200;
 struct DeliveryRecord(PathBuf);
 
 impl DeliveryRecord {
-    /// Returns the version that was announced last; `None` if there is none, or if the file cannot
-    /// be read.
+    /// Returns the version that was announced last; `None` if no version was announced, or if the
+    /// file cannot be read.
     fn read(&self, key: &JobKey) -> Option<String> {
         let (bytes, _) = files::read_at_most(&self.path(key), MAX_RECORD_BYTES).ok()?;
         Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())

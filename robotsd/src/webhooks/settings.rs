@@ -91,7 +91,7 @@ impl HookSettings {
         }
     }
 
-    /// Returns the reason why the hook can never send a request, if its URL alone shows such a
+    /// Returns the reason why the hook can never send a request; `None` if the URL alone shows no
     /// reason.
     pub(crate) fn objection(&self) -> Option<String> {
         self.scope.objection(self.target.host(), self.target.port())
@@ -337,7 +337,7 @@ impl BodyTemplate {
         filled(&self.text, |name| self.value(name, notice)).unwrap_or_default()
     }
 
-    /// Returns the value of a placeholder; `None` if there is no such placeholder.
+    /// Returns the value of a placeholder; `None` if the placeholder is unknown.
     fn value(&self, name: &str, notice: &Notice) -> Option<String> {
         let host = notice.hosts.first().map_or("", String::as_str);
         let urls = notice.hosts.iter().map(|host| url(host));

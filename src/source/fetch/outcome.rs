@@ -83,7 +83,7 @@ impl FetchOutcome {
         } else if status.is_redirection() {
             Self::Redirected
         } else if status.is_informational() || status.as_u16() >= 600 {
-            // No final response can have a status below 200 (RFC 9110, section 15).
+            // The status of a final response is between 200 and 599 (RFC 9110, section 15).
             Self::Failed(FetchError::with_cause(FetchErrorKind::BadResponse, format!("the status is {status}")))
         } else {
             Self::Status { status, freshness, retry_after: retry_after(headers, now) }

@@ -80,7 +80,7 @@ pub(in crate::commands) struct EvidencePlaces {
     saved: Option<PathBuf>,
     /// The operator's own copies of lists, by URL.
     files: HashMap<String, PathBuf>,
-    /// Resolvers for name look-ups; if empty, those of the system are used.
+    /// Resolvers for name look-ups; if empty, the resolvers of the system are used.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
     /// Trusted proxies: their addresses prove nothing about clients.
     pub(in crate::commands) trusted_proxies: Vec<Network>,
@@ -145,9 +145,9 @@ impl SiteArgs {
         self.select_for(&[], &[])
     }
 
-    /// Selects the site: the one that --site names, otherwise the only one, otherwise the site of
-    /// the host in `files` and `urls`. A config that is named only by the environment is ignored if
-    /// `files` is not empty and none of the config's several sites is selected.
+    /// Selects the site: the site that --site names, otherwise the only site, otherwise the site of
+    /// the host in `files` and `urls`. With `files`, a config that only the environment names is
+    /// ignored if it has several sites and none of them is selected.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =

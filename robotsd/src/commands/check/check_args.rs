@@ -171,7 +171,7 @@ fn codes() -> impl Iterator<Item = &'static str> {
     Lint::all().iter().map(|lint| lint.code).chain(answer_lints().iter().map(|lint| lint.code))
 }
 
-/// Explains one code, or lists all of them.
+/// Explains one code, or lists all codes.
 pub(super) fn explain_codes(code: Option<&str>) -> io::Result<ExitCode> {
     let mut out = stdout();
     match code {

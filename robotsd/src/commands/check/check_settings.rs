@@ -21,8 +21,8 @@ use crate::names::did_you_mean;
 /// Name of a settings file.
 const NAME: &str = "robots-check.toml";
 
-/// Maximum size of such a file, in bytes. Parsed TOML needs about a hundred times the memory of its
-/// text, so this limits memory use.
+/// Maximum size of a settings file, in bytes. The limit bounds memory use, because parsed TOML
+/// needs about a hundred times the memory of its text.
 const MAX_BYTES: u64 = 64 << 10;
 
 /// Maximum number of folders to search for the settings file; no real path is deeper.
@@ -63,7 +63,7 @@ pub(in crate::commands) struct CheckFile {
 }
 
 impl CheckFile {
-    /// Returns the JSON schema of such files.
+    /// Returns the JSON schema of settings files.
     pub(in crate::commands) fn schema() -> String {
         schema_of::<RawCheckFile>(NAME)
     }

@@ -28,8 +28,8 @@ const CONTEXT: u32 = 3;
 pub(super) struct FixRun<'a> {
     pub(super) args: &'a CheckArgs,
     pub(super) corrected: usize,
-    /// Number of findings that remain after the corrections; `left_unsafe` counts those with an
-    /// unsafe fix.
+    /// Number of findings that remain after the corrections; `left_unsafe` counts the remaining
+    /// findings with an unsafe fix.
     left: usize,
     left_unsafe: usize,
     /// Whether time ran out before everything was corrected or compared.

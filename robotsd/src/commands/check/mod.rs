@@ -9,7 +9,7 @@
 //!
 //! - 0 if no finding has the threshold's severity or a worse one, and always with SARIF, because
 //!   the program that reads the output decides;
-//! - 1 if there is such a finding;
+//! - 1 if a finding has at least this severity;
 //! - 2 if a file could not be read (the others are still checked), or correcting it took too long.
 
 mod check_args;
@@ -51,7 +51,7 @@ pub(in crate::commands) use self::fixing::{replace, write_difference};
 /// person has.
 const MAX_SHOWN: usize = 100_000;
 
-/// Note that is printed after a check without a config: the settings of a site can cause further
+/// Note that is printed after a check without a config: the settings of a site can cause more
 /// findings.
 const WITHOUT_SITE: &str =
     "checked without --config, so the mode, overrides, exemptions and crawlers of a site were not considered";

@@ -113,7 +113,7 @@ struct SummaryText<'a> {
 /// of them is shown in full.
 const SHOWN_WHOLE: usize = 3;
 
-/// Maximum number of line numbers that are listed for further findings.
+/// Maximum number of line numbers that are listed for the findings that are not shown.
 const LINES: usize = 8;
 
 /// Whether notes are shown, or only counted.
@@ -133,7 +133,7 @@ pub(super) struct FindingGroups<'r>(Vec<FindingGroup<'r>>);
 pub(super) struct FindingGroup<'r> {
     first: &'r Finding,
     others: Vec<&'r Finding>,
-    /// Number of findings, including those that the report only counts.
+    /// Number of findings, including findings that the report only counts.
     count: usize,
 }
 
@@ -230,7 +230,7 @@ impl FindingGroup<'_> {
         if self.count == 1 { "at" } else { "first at" }
     }
 
-    /// Describes the further findings, such as `427 more, in lines 13, 14 and others`.
+    /// Describes the findings that are not shown, such as `427 more, in lines 13, 14 and others`.
     fn further(&self) -> String {
         let mut lines: Vec<usize> = self.others.iter().map(|finding| finding.line).collect();
         lines.dedup();

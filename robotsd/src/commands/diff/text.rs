@@ -195,7 +195,7 @@ fn more_named(more: usize) -> String {
     format!("{more} more that the files name")
 }
 
-/// Lists the first names, and the number of further names, formatted with `more`.
+/// Lists the first names, and the number of all other names, formatted with `more`.
 fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String) -> String {
     let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");
@@ -259,8 +259,7 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     }
 }
 
-/// Maximum size of a comment before further rows are left out, in bytes; GitHub allows 65,536
-/// characters.
+/// Size of a comment from which on rows are left out, in bytes; GitHub allows 65,536 characters.
 const MAX_BYTES: usize = 48 << 10;
 
 /// Maximum length of a path, pattern or list of crawlers in a row, in characters.

@@ -189,9 +189,9 @@ impl BatchQuestion {
         evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
     }
 
-    /// Identifies the sender of the request. Also returns the crawler if only the signature names
-    /// it. `None` if the question contains no evidence about the sender, or if its URL is valid
-    /// only for the reference parser.
+    /// Identifies the sender of the request. If only the signature names the crawler, also returns
+    /// the crawler. `None` if the question contains no evidence about the sender, or if its URL is
+    /// valid only for the reference parser.
     fn identify(
         &self,
         evaluator: &Evaluator,

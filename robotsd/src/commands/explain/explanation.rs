@@ -1,5 +1,4 @@
-//! Explains why a request is allowed or disallowed: the decision, its reasons, and the host that it
-//! applies to.
+//! Explains why a request is allowed or disallowed: the decision, the reasons, and the host.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};

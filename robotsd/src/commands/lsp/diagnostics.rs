@@ -9,8 +9,8 @@ use super::protocol::Range;
 /// Severity of a note in the protocol: information.
 const NOTE: u8 = 3;
 
-/// Returns the diagnostics of a document, first those about the bytes of its file. If there are
-/// more findings than the report contains, the last diagnostic has their number.
+/// Returns the diagnostics of a document. Diagnostics about the bytes of the file come first. If
+/// there are more findings than the report contains, the last diagnostic states their number.
 pub(super) fn diagnostics(document: &Document, report: &Report) -> Vec<Value> {
     let on_disk = document.on_disk.iter().map(of_disk);
     let mut all: Vec<_> = on_disk.chain(report.findings.iter().map(|finding| of_text(document, finding))).collect();

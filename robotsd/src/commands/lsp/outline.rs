@@ -1,5 +1,5 @@
-//! The outline of a document: symbols and folding ranges. Only the part of a file that crawlers
-//! read is in it, which bounds the size of the answer.
+//! The outline of a document: symbols and folding ranges. The outline contains only the part of a
+//! file that crawlers read, which bounds the size of the answer.
 
 use serde_json::{Value, json};
 use tower_robots::rules::{Access, Group, LineKind};

@@ -74,7 +74,7 @@ pub(super) struct Client {
     /// Whether code actions may be objects. If not, the editor knows only commands.
     pub(super) has_code_actions: bool,
     pub(super) reads_markdown: bool,
-    /// Process of the editor. The server ends with it.
+    /// Process of the editor. The server ends when this process ends.
     pub(super) process: Option<Pid>,
     /// File with a list of URLs, the initialization option `urls`.
     pub(super) urls: Option<PathBuf>,
@@ -131,7 +131,7 @@ pub(super) struct DidChange {
     pub(super) content_changes: Vec<ContentChange>,
 }
 
-/// New text of a part of the document, or of all of it if there is no range.
+/// New text of a part of the document, or of the whole document if there is no range.
 #[derive(Debug, Deserialize)]
 pub(super) struct ContentChange {
     pub(super) range: Option<Range>,

@@ -1,8 +1,9 @@
 //! The server: handles messages in their order on one thread.
 //!
-//! **Diagnostics are computed when no message waits.** So the changes of a burst lead to one check,
-//! and a check of a text that has changed meanwhile is ended. No outdated version is published.
-//! Requests that need a check end in the same way, with an error after which editors ask again.
+//! **Diagnostics are computed when no message waits.** So a burst of changes leads to one check,
+//! and a check ends early if its text has changed meanwhile. No outdated version is published.
+//! Requests that need a check also end early, with an error after which editors send the request
+//! again.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -108,7 +108,7 @@ impl TextBuffer {
             Some(b'\r') => text.get(at) != Some(&b'\n'),
             Some(_) => false,
         };
-        // An offset is a start only if a line end is right before it.
+        // An offset is the start of a line only if it directly follows a line end.
         let before = range.start.saturating_sub(1)..range.end.saturating_sub(1);
         let ends = memchr::memchr2_iter(b'\n', b'\r', &text[before.clone()]).map(|at| before.start + at + 1);
         let first = (range.start == 0).then_some(0);

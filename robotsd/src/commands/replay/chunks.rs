@@ -163,8 +163,8 @@ fn cut(
     }
 }
 
-/// Returns the last line of a chunk that names the columns of the lines after it. Chunks are
-/// counted separately, so the next chunk must begin with a copy of this line.
+/// Returns the last line of a chunk that names columns. Chunks are counted separately, so the next
+/// chunk must begin with a copy of this line.
 fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
     let is_start = |at: usize| at == 0 || chunk[at - 1] == b'\n';
     let start = memchr::memmem::rfind_iter(chunk, FIELDS).find(|at| is_start(*at))?;
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(starts, ["#Fields: one", "#Fields: one", "#Fields: two", "#Fields: two", "GET /", "#Fields: three"]);
     }
 
-    /// Reads `a` and then `b`, and fails after that.
+    /// Reads `a` and then `b`, and then fails.
     struct Cut(bool);
 
     impl Read for Cut {

@@ -135,8 +135,8 @@ impl ReplayCounts {
         self.judge(plan, header, entry, sender, address);
     }
 
-    /// Counts a request and the verdicts of the files about it, in the row of its crawler and in
-    /// its hour.
+    /// Counts a request and the files' verdicts on it, in the row of the crawler and in the row of
+    /// the hour.
     fn judge(
         &mut self,
         plan: &ReplayPlan,
@@ -298,7 +298,7 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
 }
 
 /// Calls `take` for every line of a chunk. Skips empty lines and requests that are not selected,
-/// such as those for other hosts.
+/// such as requests for other hosts.
 fn read_lines(
     selection: &LogSelection,
     hosts: &mut RequestedHosts,
@@ -334,7 +334,7 @@ fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement
     Some(DecidingRule { effect, line })
 }
 
-/// Maximum number of request targets that are stored per crawler. Requests for further targets are
+/// Maximum number of request targets that are stored per crawler. Requests for other targets are
 /// only counted.
 const MAX_TARGETS: usize = 100_000;
 
@@ -358,7 +358,7 @@ pub(in crate::commands) struct SearchRequests {
 #[derive(Debug, Default)]
 pub(in crate::commands) struct RequestedTargets {
     pub(in crate::commands) targets: HashMap<Box<[u8]>, u64, RandomState>,
-    /// Number of all requests of the crawler, including those for targets that are not kept.
+    /// Number of all requests of the crawler, including requests for targets that are not kept.
     pub(in crate::commands) requests: u64,
 }
 
@@ -380,7 +380,7 @@ impl SearchRequests {
                 one.unread += u64::from(line == LogLine::Unread);
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
-                // No search engine sends a longer header, so requests with such headers are not
+                // No search engine sends a longer header, so requests with longer headers are not
                 // identified.
                 if request.agent.len() <= MAX_HEADER_LENGTH && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;

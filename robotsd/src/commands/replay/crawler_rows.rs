@@ -11,7 +11,7 @@ use super::headers::AgentKind;
 use super::rule_paths::RulePaths;
 use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 
-/// Maximum number of crawlers with a row of their own. Names can be made up, so further crawlers
+/// Maximum number of crawlers with a row of their own. Names can be made up, so all other crawlers
 /// share one row.
 const ROWS: usize = 1024;
 
@@ -129,7 +129,7 @@ impl ReplayRow {
         }
     }
 
-    /// Returns the counts of verified and claimed requests, without those of impostors.
+    /// Returns the counts of verified and claimed requests, without requests of impostors.
     pub(super) fn own(&self) -> RequestTally {
         self.claimed + self.verified
     }
@@ -157,7 +157,7 @@ impl ReplayRow {
     }
 }
 
-/// Maximum number of addresses with failed claims that are attributed to impostors without further
+/// Maximum number of addresses with failed claims that are attributed to impostors without more
 /// evidence.
 const HANDFUL: usize = 5;
 

@@ -146,7 +146,8 @@ impl AgentKind {
     }
 }
 
-/// The agents of a header, and whether any group of the robots.txt applies to any of them.
+/// The agents of a header, and whether a group of the robots.txt applies to at least one of these
+/// agents.
 #[derive(Clone, Debug)]
 pub(super) struct JudgedAgents {
     pub(super) agents: Agents,

@@ -75,11 +75,11 @@ const NO_LINE: &str = "no line of the logs could be read as a request. Supported
 /// Error message for logs without any User-Agent.
 const NO_AGENT: &str = "no request in the logs has a User-Agent, so crawlers cannot be recognised";
 
-/// Error message for logs whose lines are those of a server's error log.
+/// Error message for logs that are error logs of a server.
 const ERROR_LOG: &str = "these are error logs, which contain few requests and no User-Agent: name the server's \
                          access logs, such as access.log";
 
-/// Error message for logs whose lines are those of robotsd's log of events.
+/// Error message for logs that are robotsd's log of events.
 const EVENT_LOG: &str = "this is robotsd's log of events, which contains only disallowed requests: name its log of \
                          requests (`access` in [log]), or the access log of the proxy that asks robotsd";
 

@@ -16,7 +16,7 @@ pub(super) struct ReportPrivacy {
 const MAX_PATH_LENGTH: usize = 200;
 
 impl ReportPrivacy {
-    /// Returns a target as it may be shown: without the values of its query, and cut if it is too
+    /// Returns a target as it may be shown: without the values of the query, and cut if it is too
     /// long.
     pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(target.len().min(MAX_PATH_LENGTH));

@@ -112,8 +112,8 @@ impl RulePaths {
 /// stays in one piece.
 const DEEPEST: usize = 12;
 
-/// If a place in the tree has up to `FEW` different values, all of them are shown. If it has up to
-/// `SOME` values, a value is shown only if it has at least `REPEATED` requests.
+/// If a place in the tree has up to `FEW` different values, all of them are shown. If the place has
+/// up to `SOME` values, a value is shown only if it has at least `REPEATED` requests.
 const FEW: usize = 3;
 const SOME: usize = 6;
 const REPEATED: u64 = 3;
@@ -134,9 +134,9 @@ const KINDS: [u8; 4] = *b"/?&=";
 /// always add up to the number of added targets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
-    /// Path segment, parameter name or value, with the separator before it; empty at the root.
+    /// Path segment, parameter name or value, with the preceding separator; empty at the root.
     part: Box<[u8]>,
-    /// Number of requests whose target ends here; `total` also includes those of the nodes below.
+    /// Number of requests whose target ends at this node; `total` also includes the nodes below.
     ends: u64,
     pub(super) total: u64,
     /// Whether the parts of targets after this one are no longer counted separately.

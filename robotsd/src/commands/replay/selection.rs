@@ -1,4 +1,4 @@
-//! Selects the requests of a log that are counted: those for a host of the site. Requests of
+//! Selects the requests of a log that are counted: requests for a host of the site. Requests of
 //! another proxy that ask robotsd for a decision are not counted.
 
 use std::io;

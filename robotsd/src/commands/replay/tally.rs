@@ -33,7 +33,7 @@ pub(super) struct RequestTally {
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
     /// Disallowed requests that robotsd would have refused in the mode `refuse`; `would_tag` counts
-    /// those that it would only have tagged.
+    /// disallowed requests that it would only have tagged.
     #[serde(skip)]
     pub(super) would_refuse: u64,
     #[serde(skip)]
@@ -102,7 +102,7 @@ impl LogPeriod {
         self.note(other.last);
     }
 
-    /// Reports whether the whole period is more than `seconds` before or after the other.
+    /// Reports whether the whole period is more than `seconds` before or after the other period.
     pub(super) fn is_apart_from(&self, other: &Self, seconds: i64) -> bool {
         let is_after = |this: &Self, that: &Self| {
             this.first.zip(that.last).is_some_and(|(first, last)| first.saturating_sub(last) > seconds)

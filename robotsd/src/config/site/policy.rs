@@ -152,7 +152,7 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
     Ok(policy)
 }
 
-/// Resolves the options for checking a site's robots.txt: its lints and its exempt paths.
+/// Resolves the options for checking a site's robots.txt: lints and exempt paths.
 pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fault> {
     let known = |code: &Spanned<String>| {
         let wrong =

@@ -174,7 +174,7 @@ impl PageKeys<'_> {
     }
 }
 
-/// Resolves a case: the requests that it covers, and their answer.
+/// Resolves a case: the covered requests, and their answer.
 fn resolve_case(
     written: &Spanned<RawCase>,
     site: PageKeys<'_>,

@@ -236,8 +236,8 @@ fn header(name: &HeaderName, value: &[u8]) -> HeaderOption {
     HeaderOption { header: Some(HeaderEntry { key, value, raw_value: Bytes::new() }), append_action: OVERWRITE_OR_ADD }
 }
 
-/// Returns a field for the response. Fields that a crawler reads as a list are added next to those
-/// of the upstream; any other field of the upstream is left alone.
+/// Returns a field for the response. Fields that a crawler reads as a list are added to the fields
+/// of the upstream. Any other field is added only if the upstream does not set it.
 fn response_header((name, value): &(HeaderName, HeaderValue)) -> HeaderOption {
     let is_list = matches!(name.as_str(), "link" | "vary" | "x-robots-tag");
     let append_action = if is_list { APPEND_OR_ADD } else { ADD_IF_ABSENT };
@@ -293,8 +293,8 @@ impl CheckQuestion {
         })
     }
 
-    /// Returns the header fields of the client's request. They are read from `header_map` if the
-    /// proxy sends it, because it contains raw bytes. Returns `None` if there are too many fields
+    /// Returns the header fields of the client's request. Reads the fields from `header_map` if the
+    /// proxy sends it, because `header_map` contains raw bytes. `None` if there are too many fields
     /// to decide about the request.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());

@@ -106,9 +106,10 @@ pub(crate) struct EdgeLimits {
     /// Kind of callers. It determines which fields their requests may contain.
     pub(crate) callers: Callers,
     /// Maximum number of open connections. At the limit, the connection that has been idle for
-    /// longest is closed for a new one. If no connection is idle, the new connection waits.
+    /// longest is closed to make room for a new connection. If no connection is idle, the new
+    /// connection waits.
     pub(crate) connections: usize,
-    /// Maximum number of concurrent TLS handshakes. At the limit, further connections wait.
+    /// Maximum number of concurrent TLS handshakes. At the limit, new connections wait.
     pub(crate) handshakes: NonZeroUsize,
     /// Maximum duration of a TLS handshake, including the time before the client sends its first
     /// byte.
@@ -148,9 +149,9 @@ pub(crate) enum Callers {
     /// Any client. Fields that only a proxy may send are removed, and robotsd adds its own.
     #[default]
     Clients,
-    /// A proxy that asks for decisions about its clients' requests. The fields about those requests
-    /// are kept. Invalid bytes in a request target do not make robotsd reject a question, because
-    /// they may come from the client.
+    /// A proxy that asks for decisions about its clients' requests. The fields that describe the
+    /// clients' requests are kept. robotsd does not reject a question with invalid bytes in the
+    /// target, because the bytes may come from the client.
     AskingProxies,
 }
 

@@ -15,7 +15,7 @@
 //! in progress any more, but the connection must not be closed yet. The socket detects this state
 //! by a write or flush that waits, and by HTTP/2 streams whose end has not been sent. Unfinished
 //! streams keep a connection open for `body_idle` after the last request in progress. Requests that
-//! arrive meanwhile do not restart that time.
+//! arrive meanwhile do not restart `body_idle`.
 //!
 //! **An incomplete HTTP/2 frame is treated like an incomplete head.** It has the same deadline, and
 //! the connection can lose its slot after the same time. A request begins when its field section is
@@ -211,8 +211,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the rest of interim responses that are partly written. hyper's own bytes must wait
-    /// for that.
+    /// Writes the rest of interim responses that are partly written. hyper's own bytes are written
+    /// afterwards.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {

@@ -140,7 +140,7 @@ async fn a_parked_connection_answers_as_before() {
     let mut client = Raw::connect(start()).await;
     for _ in 0..3 {
         assert_eq!(client.ask(&get("/length")).await.body, "abcde");
-        // The connection may be parked now. In both cases the answer is the same.
+        // The connection may be parked now. The answer is the same if it is not.
         tokio::time::sleep(super::socket::PARK * 4).await;
     }
     soon(client.finish()).await;
@@ -192,7 +192,7 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
             let answer = answered(address, &line, fields.as_bytes()).await;
             assert_eq!((answer.status(), answer.body.lines().next()), (200, Some(&*format!("{method} {want}"))));
         }
-        // The fast path also answers such targets later. hyper rejects them.
+        // Also for later requests, the fast path answers targets that hyper rejects.
         let mut client = Raw::connect(address).await;
         let get = [b"GET ", target, b" HTTP/1.1\r\nHost: h\r\n\r\n"].concat();
         for _ in 0..2 {

@@ -139,7 +139,7 @@ impl OpenStreams {
         }
     }
 
-    /// Removes a stream and returns its last state, if it was open.
+    /// Removes a stream. Returns the last state of an open stream.
     fn close(&mut self, stream: u32) -> Option<OpenStream> {
         let at = self.position(stream)?;
         let closed = self.streams.remove(at);

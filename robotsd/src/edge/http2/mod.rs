@@ -34,7 +34,7 @@ use crate::http_common::{EdgeService, InterimResponses, RequestBody, RequestStre
 use crate::socket::Socket;
 
 /// Maximum number of stream resets that errors of the client may cause before the connection ends.
-/// Each such reset costs the server more than the client.
+/// A reset costs the server more than the client.
 const RESETS: usize = 1024;
 
 /// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
@@ -200,9 +200,9 @@ fn cause(error: h2::Error) -> BoxError {
 /// no bytes arrive for [`EdgeLimits::keep_alive`], sends a PING and waits
 /// [`EdgeLimits::header_read`] for the answer. Completes if no answer arrives.
 ///
-/// A PING is queued behind everything that was written before it. So if the client's socket accepts
-/// bytes, the client counts as connected. If the client's socket accepts nothing, the deadline of
-/// the [socket](crate::edge::connection::watched_socket) applies instead.
+/// A PING is queued behind all bytes that were written earlier. So a client whose socket accepts
+/// bytes counts as connected. If the client's socket accepts nothing, the deadline of the
+/// [socket](crate::edge::connection::watched_socket) applies instead.
 async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     let is_stuck = || connection.delivery.unsent() == Unsent::Socket;
@@ -219,8 +219,8 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();
-        // Any bytes from the client count as an answer, and so does a write that its socket accepts
-        // after a wait.
+        // Any bytes from the client count as an answer. A write that the client's socket accepts
+        // after a wait also counts.
         let answer = |cx: &mut Context<'_>| {
             let is_there =
                 pings.poll_pong(cx).is_ready() || connection.heard.take() || connection.delivery.taken() != taken;

@@ -39,7 +39,7 @@ pin_project! {
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
-    /// The rest of a frame, to be returned in further pieces.
+    /// The rest of a frame, which is returned in the next pieces.
     queued: Bytes,
 }
 
@@ -253,8 +253,8 @@ impl Exchange {
         Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
     }
 
-    /// Returns the access record if the body must count its bytes there. Returns `None` if the
-    /// stream counts them, or if there is no access log.
+    /// Returns the access record if the body must count its bytes in the record. `None` if the
+    /// stream counts the bytes, or if there is no access log.
     pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
         self.record.as_deref_mut().filter(|_| self.stream.is_none())
     }

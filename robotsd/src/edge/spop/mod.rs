@@ -122,12 +122,12 @@ struct Session<S> {
     /// no frame has begun.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// Whether no further frames are read because of a shutdown. Otherwise a connection with a
+    /// Whether no more frames are read because of a shutdown. Otherwise, a connection with a
     /// constant flow of questions would never end.
     takes_no_more: bool,
     service: RequestService<S>,
     messages: SpopMessages,
-    /// The result of the handshake; `None` before it.
+    /// The result of the handshake; `None` before the handshake.
     agreement: Option<Agreement>,
     waiting: FuturesUnordered<WaitingFrame>,
 }

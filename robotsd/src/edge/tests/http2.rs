@@ -183,7 +183,7 @@ async fn shutdown_says_goodbye_and_finishes_requests() {
     let (response, _) = client.begin(get("http://h.test/"), true).await;
     soon(begun.notified()).await;
     edge.begin_shutdown();
-    // When the client has received the GOAWAY, it cannot send further requests.
+    // When the client has received the GOAWAY, it cannot send more requests.
     soon(async {
         while poll_fn(|cx| client.sender.poll_ready(cx)).await.is_ok() {
             tokio::task::yield_now().await;

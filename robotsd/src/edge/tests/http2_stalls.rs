@@ -79,7 +79,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
     // Without this, the edge would read from the client for a while.
     drop(client);
     edge.reports(ConnectionErrorKind::Flood).await;
-    // The client may reset all requests of a page at once, and then those of another page.
+    // The client may reset all requests of a page at once, and then all requests of another page.
     assert!(begun.load(Ordering::Relaxed) >= 200);
 }
 

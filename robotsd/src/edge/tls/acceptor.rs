@@ -7,12 +7,13 @@
 //! [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest of it. This limits
 //! the memory for first records.
 //!
-//! rustls is not used before that, because it reserves 4 to 64 KiB for each incomplete ClientHello.
-//! All connections would need a permit then, and there can only be few permits for that much
-//! memory. So a few clients could block all others by sending one byte each.
+//! rustls is not used before the handshake begins, because it reserves 4 to 64 KiB for each
+//! incomplete ClientHello. Otherwise, every connection would need a permit from its first byte on.
+//! Because of the memory, there can only be few permits, so a few clients could block all others by
+//! sending one byte each.
 //!
-//! **Each certificate has its own rustls configuration**, and a handshake chooses one of these. So
-//! the certificate of a connection is known without asking the TLS session, and it does not change
+//! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
+//! So the certificate of a connection is known without asking the TLS session, and does not change
 //! when the files are replaced. All configurations share the ticket keys.
 
 use std::collections::VecDeque;
@@ -53,8 +54,8 @@ pub(crate) struct TlsAcceptor {
 
 impl TlsAcceptor {
     /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
-    /// only after the first record of its ClientHello. The `deadline` includes the time before
-    /// that, and the wait for a permit.
+    /// only after the first record of its ClientHello. The `deadline` includes the time until this
+    /// record is complete, and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
@@ -248,8 +249,8 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Minimum duration of a handshake before it may be ended to free its permit. It is longer than a
-/// round trip to any client.
+/// Minimum duration of a handshake before it may be ended to free its permit. This time is longer
+/// than a round trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The handshakes that have a permit, in the order of the time when they acquired it.

@@ -213,8 +213,8 @@ impl LiveCertificates {
         Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports, rejections })))
     }
 
-    /// Reports whether both are clones of the same value. Two values with the same files are equal
-    /// (`==`), but not the same.
+    /// Reports whether `self` and `other` are clones of one value. Two separate values for the same
+    /// files are equal (`==`), but not clones.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -244,7 +244,8 @@ impl LiveCertificates {
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // For a pattern, it is enough if a certificate is for some of the hosts that it matches.
+        // For a pattern, it is enough if a certificate is for some of the hosts that the pattern
+        // matches.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }
@@ -263,7 +264,7 @@ impl LiveCertificates {
     }
 
     /// Loads files that have changed. Waits for `settling` first, and loads only pairs that have
-    /// not changed during that time, because the two files of a pair are rarely replaced at the
+    /// not changed during this wait, because the two files of a pair are rarely replaced at the
     /// same moment. Blocks.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();

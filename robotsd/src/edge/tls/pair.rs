@@ -62,8 +62,8 @@ pub(crate) enum PairFile {
     Key,
 }
 
-/// Maximum size of a file, in bytes. If a file is larger, it was configured by mistake, because
-/// certificates with their issuers are always smaller.
+/// Maximum size of a file, in bytes. Certificates with their issuers are always smaller, so a
+/// larger file was configured by mistake.
 const MAX_FILE: u64 = 1 << 20;
 
 impl CertificatePair {
@@ -219,8 +219,8 @@ const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 /// The first and the last date of a certificate's validity (RFC 5280, section 4.1.2.5).
 ///
 /// rustls has no method that returns these dates, and an X.509 parser would add 14 crates. So the
-/// verifier of rustls is called with a time before the first date and with one after the last date,
-/// because its errors contain the dates.
+/// verifier of rustls is called with a time before the first date, and with a time after the last
+/// date. Its errors contain the dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     begin: SystemTime,

@@ -193,7 +193,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
             assert_eq!((answer.status(), &*answer.body), (200, "https"), "{alpn:?}");
         }
     }
-    // No preface, a part of it, or one with another end (RFC 9113, section 3.4).
+    // No preface, a part of a preface, or a preface with another end (RFC 9113, section 3.4).
     let edge = secure_with(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
     for octets in [
         &get("a.test")[..],

@@ -24,7 +24,8 @@ use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
 
-/// Number of simulated schedules, each with [`LENGTH`] steps. A usual run has a twentieth of them.
+/// Number of simulated schedules, each with [`LENGTH`] steps. A usual run simulates a twentieth of
+/// this number.
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
 
@@ -350,7 +351,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.compare()
     }
 
-    /// Checks that all synced replicas know the same.
+    /// Checks that all synced replicas know the same entries.
     fn compare(&self) -> Result<(), String> {
         for pair in self.synced().windows(2) {
             let [one, other] = [pair[0], pair[1]].map(|Replica { member, .. }| member);

@@ -83,8 +83,8 @@ impl UpgradeChannel {
         Ok(())
     }
 
-    /// Waits for a message. Returns it with its socket; `None` if the other process has ended.
-    /// Blocks.
+    /// Waits for a message. Returns the message with its socket; `None` if the other process has
+    /// ended. Blocks.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
         let mut octets = vec![0; MAX_PACKET_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

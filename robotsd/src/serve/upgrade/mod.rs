@@ -15,10 +15,10 @@
 //! ```
 //!
 //! Until "serves", both processes have the same sockets, so one of them accepts every connection.
-//! If the new process fails before "serves", it ends, and the old process takes back the resources
-//! that it has released. It has served all the time. If the old process ends before "serves", the
-//! new one continues. After "serves", the new process is like any other: if it ends, its supervisor
-//! restarts it.
+//! If the new process fails before "serves", it ends, and the old process, which has served all the
+//! time, takes back the resources that it has released. If the old process ends before "serves",
+//! the new process continues. After "serves", the new process is like any other: if it ends, its
+//! supervisor restarts it.
 //!
 //! The two processes communicate over a pair of sockets ([`channel`]). [`processes`] represents
 //! each process in the other one.
@@ -30,7 +30,7 @@
 //! if it takes the directory back.
 //!
 //! **The old process closes a connection after a response that announces the end of the
-//! connection.** Closing an idle connection could collide with its next request. Therefore, such a
+//! connection.** Closing an idle connection could collide with its next request. Therefore, an idle
 //! connection is closed only if it stays idle for half of `drain`. A process that ends without a
 //! successor closes idle connections immediately.
 
@@ -47,8 +47,8 @@ pub(super) enum SocketPlace {
     Listener(std::net::SocketAddr),
     /// An address of the admin interface, with its address in the config.
     Admin(std::net::SocketAddr),
-    /// The Unix socket of the admin interface. `is_made` is true if robotsd created its file, and
-    /// false if a supervisor did.
+    /// The Unix socket of the admin interface. `is_made` is true if robotsd created the socket
+    /// file, and false if a supervisor created it.
     AdminSocket { path: std::path::PathBuf, is_made: bool },
 }
 

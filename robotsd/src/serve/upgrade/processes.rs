@@ -24,8 +24,8 @@ pub(in crate::serve) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Returns the process that this one replaces, with its listening sockets. Returns `None` if
-    /// this process does not replace another one. Blocks.
+    /// Returns the process that this process replaces, with its listening sockets. `None` if this
+    /// process replaces no process. Blocks.
     ///
     /// # Errors
     ///
@@ -54,8 +54,8 @@ impl Predecessor {
     }
 
     /// Asks the old process to release the resources that only one process may have, and waits
-    /// until it has. Returns whether the old process still exists. If it has ended, its resources
-    /// are free anyway. Blocks.
+    /// until it has. Returns whether the old process still exists. If the old process has ended,
+    /// its resources are free in any case. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;

@@ -149,8 +149,8 @@ impl Http2ClientConnection {
         }
         let mut sender = self.sender.clone();
         let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
-        // A connection also gets no more requests if it has come near one of the limits for its
-        // whole lifetime.
+        // A connection also gets no more requests if it is close to a limit on its total number of
+        // requests or resets.
         let is_worn = self.activity.resets() >= RESETS || self.activity.empty() >= EMPTY;
         if is_closed || is_worn || self.doubt.is_kept() {
             return Admission::Closed;
@@ -159,8 +159,8 @@ impl Http2ClientConnection {
             return Admission::Full;
         }
         if self.streams.fetch_add(1, Ordering::Relaxed) == 0 {
-            // Several clients share the connection. So it is not counted as a connection of any
-            // client, and it is not closed for other requests.
+            // Several clients share the connection. So no client's count includes the connection,
+            // and the connection is not closed for other requests.
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
@@ -236,8 +236,8 @@ async fn drive(
 /// How long the server may be silent before a PING is sent.
 const QUIET: Duration = Duration::from_secs(310);
 
-/// The suspicion that the server of a connection is unreachable. The requests raise it, and the
-/// task that drives the connection checks it.
+/// The suspicion that the server of a connection is unreachable. Requests raise the suspicion, and
+/// the task that drives the connection checks it.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,
@@ -279,8 +279,8 @@ impl Doubt {
     }
 }
 
-/// Completes when the server has not answered a PING within `patience`, or when the connection has
-/// ended. Sends the PINGs when there is a reason for it.
+/// Sends PINGs when there is a reason. Completes when the server has not answered a PING within
+/// `patience`, or when the connection has ended.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
     // Time of the last PING, and the number of DATA and HEADERS frames received before that PING.
     let mut last: Option<(Instant, usize)> = None;
@@ -304,7 +304,7 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
             match timeout(patience, poll_fn(|cx| ping.poll_pong(cx))).await {
                 Ok(Ok(_)) => break doubt.settle(),
                 // If bytes have arrived meanwhile, the server is alive, and its answer to the PING
-                // may be queued behind them.
+                // may be queued behind these bytes.
                 Err(_) if activity.received_at() > asked => asked = activity.received_at(),
                 Ok(Err(_)) | Err(_) => return,
             }

@@ -1,9 +1,9 @@
 //! The HTTP/2 connections of one worker to one server.
 //!
 //! A request uses the first connection that has a free stream. So connections that are not needed
-//! become idle and expire. If no stream is free, only one of the requests opens a connection, and
-//! the others wait for it. Afterwards, they use the new connection, or fail with the same error. So
-//! a burst of requests opens only one connection.
+//! become idle and expire. If no stream is free, only one request opens a connection, and all other
+//! requests wait. Afterwards, the waiting requests use the new connection, or fail with the same
+//! error. So a burst of requests opens only one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(in crate::upstream) struct Http2Slot {
     pub(super) sender: SendRequest<Bytes>,
     /// Whether a response had already arrived on the connection before this request.
     pub(in crate::upstream) is_reused: bool,
-    /// Why the client did not complete its request body, if it did not.
+    /// The reason why the request body is incomplete; `None` if it is complete.
     pub(in crate::upstream) body_failure: Option<FailureKind>,
     pool: Arc<Http2Pool>,
 }

@@ -25,8 +25,8 @@ const KEPT: usize = 64 * 1024;
 const KEPT_PIECES: usize = 256;
 
 /// Pieces smaller than this, in bytes, are joined with the pieces that follow immediately. Some
-/// servers treat many small frames as a flood. They would end the connection, with the requests of
-/// other clients.
+/// servers treat many small frames as a flood, and end the connection with the requests of other
+/// clients.
 const SMALL: usize = 1024;
 
 /// A request body that is being sent.
@@ -132,7 +132,7 @@ impl RequestUpload {
         }
     }
 
-    /// Joins a small piece of the body with further pieces that have already arrived.
+    /// Joins a small piece of the body with the next pieces that have already arrived.
     fn joined(&mut self, piece: Bytes, cx: &mut Context<'_>) -> Bytes {
         if piece.len() >= SMALL {
             return piece;

@@ -1,5 +1,5 @@
 //! The body of a response on an HTTP/2 stream. The flow-control window grows only when the client
-//! reads, so the server cannot send more than that.
+//! reads, so unread bytes never exceed the window.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -66,8 +66,8 @@ enum BodyPart {
 }
 
 /// A stream whose body is complete according to its declared length, but whose end has not arrived.
-/// Nobody polls such a body any more, so a task waits for the end of the stream. The stream keeps
-/// its slot, so the stream limit also limits the number of these tasks.
+/// Nobody polls the complete body any more, so a task waits for the end of the stream. The stream
+/// keeps its slot, so the stream limit also limits the number of these tasks.
 #[derive(Debug)]
 struct EndingStream {
     stream: RecvStream,

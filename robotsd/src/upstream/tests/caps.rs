@@ -121,7 +121,7 @@ async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
     let other = Origin::always(OK);
     let (upstream, _) = watched_in(HttpVersions::Http1, [dying.address, other.address], one_each);
     // The third request is sent to the first server, which closes the connection. The request is
-    // then repeated at the other server, whose only allowed connection is idle.
+    // then sent to the second server, whose only allowed connection is idle.
     assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
     assert_eq!((dying.connections(), other.connections()), (1, 2));
 }

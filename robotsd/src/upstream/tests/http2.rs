@@ -67,8 +67,8 @@ pub(super) fn answer(mut respond: Respond, body: &str) {
 }
 
 /// Starts a server that answers `/quick` with a short body, and every other path with an endless
-/// one. The endless body consists of copies of `piece`, sent as fast as the window allows. Also
-/// returns the number of its bytes.
+/// body. The endless body consists of copies of `piece`, sent as fast as the window allows. Also
+/// returns the number of sent bytes.
 pub(super) fn endless(piece: Bytes) -> (Origin, &'static AtomicUsize) {
     let sent = shared::<AtomicUsize>();
     let origin = Http2Origin::start(move |request, mut respond| {

@@ -1,4 +1,4 @@
-//! HTTP/2 connections that several clients share: how one affects the others.
+//! HTTP/2 connections that several clients share: how one client affects the other clients.
 
 use std::collections::HashMap;
 
@@ -107,8 +107,8 @@ async fn empty_pieces_of_many_responses_end_no_stream() {
     assert!(!upstream.0.shared.connection_limit.are_requests_separate());
 }
 
-/// Builds a field section in which one field contains a line feed, so that it would be two fields
-/// on HTTP/1.1. h2 ends the connection because of it.
+/// Builds a field section in which one field contains a line feed. On HTTP/1.1, this field would be
+/// two fields. h2 ends the connection.
 fn injected(stream: u32) -> Vec<u8> {
     let fields = [STATUS, &field("x-a", "b\r\nset-cookie: c=d")].concat();
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields)

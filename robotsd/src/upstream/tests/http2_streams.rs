@@ -258,7 +258,8 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
         answer(respond, "ok");
     });
     // The server answers PINGs. If there is a pause between two PINGs, the connection stays in use.
-    // If it is too early for another PING, it is suspected to be dead, and another one opens.
+    // If it is too early for another PING, the connection is suspected to be dead, and another
+    // connection opens.
     for (pauses, want) in [(true, 1), (false, 2)] {
         let connections = undisturbed(async || {
             let before = origin.connections();

@@ -47,7 +47,8 @@ const AT_ONCE: usize = 128;
 /// end a conversation that should end otherwise.
 const ATTEMPTS: usize = 5;
 
-/// Compares the two paths for each case. `compared` returns them if they differ.
+/// Compares the answers of the two paths for each case. `compared` returns the answers if they
+/// differ.
 async fn compare<C, F>(cases: impl IntoIterator<Item = C>, mut compared: impl FnMut(C) -> F)
 where
     F: Future<Output = Option<String>> + Send + 'static,
@@ -252,12 +253,12 @@ fn with_target_escaped(request: &[u8]) -> Vec<u8> {
     [&parts.join(&b' ')[..], &request[line..]].concat()
 }
 
-/// Whether the last message rejects a request, and does not answer an earlier one.
+/// Whether the last message rejects a request, and is not the answer to an earlier request.
 fn is_refused(heard: &[String]) -> bool {
     heard.get(1).is_some_and(|message| message.starts_with("[\"400 "))
 }
 
-/// The fast path escapes some bytes in targets that hyper rejects. For such targets, the fast path
+/// The fast path escapes some bytes in targets that hyper rejects. For these targets, the fast path
 /// must answer as hyper answers to the escaped form.
 #[tokio::test]
 async fn a_request_comes_to_the_same_either_way() {
@@ -285,8 +286,9 @@ async fn a_request_comes_to_the_same_either_way() {
     assert!(escaped_ones.load(Ordering::SeqCst) > 50, "{escaped_ones:?} were escaped");
 }
 
-/// RFC 9113, section 3.4, requires the preface at the start of a connection. Later, one path
-/// answers it with 400 and closes the connection, and the other only closes it.
+/// RFC 9113, section 3.4, requires the preface at the start of a connection. After the start, one
+/// path answers a preface with 400 and closes the connection, and the other path only closes the
+/// connection.
 #[tokio::test]
 async fn the_preface_of_http_2_comes_first_or_not_at_all() {
     let front = front();

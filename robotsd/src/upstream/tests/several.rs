@@ -197,7 +197,8 @@ async fn a_request_is_sent_again_to_another_server() {
     let (dying, delivered) = dying("");
     let other = Mortal::alive("b");
     let upstream = upstream([dying.address, other.address], patient());
-    // The third request is sent to the first server, which closes, and repeated at the other.
+    // The third request is sent to the first server, which closes the connection, and is then sent
+    // to the second server.
     for name in ["ok", "b", "b"] {
         assert_eq!(answer(&upstream, "GET").await, (200, name.to_owned()));
     }

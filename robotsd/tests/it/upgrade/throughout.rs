@@ -168,7 +168,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
         *tally.death.lock().unwrap() = Some((begin, Instant::now()));
         upgraded.running.wait_for_event("upgrade", |line| {
             let message = message(line);
-            line["level"] == "error" && message.starts_with(&format!("process {new} does not replace"))
+            line["level"] == "error" && message.contains(&format!("process {new} did not take over"))
         });
         current
     };

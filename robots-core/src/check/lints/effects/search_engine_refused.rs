@@ -76,8 +76,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 /// Search engines that are refused first by the same rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Number of other rules because of which requests of these engines are refused: the maximum
-    /// over the engines.
+    /// Maximum over the engines: number of other rules that lead to refused requests of the engine.
     others: usize,
     engines: Vec<&'a str>,
 }

@@ -120,8 +120,8 @@ impl LiveCheck<'_> {
     }
 }
 
-/// Returns the finding if crawlers get other rules under another name of the site. `None` if they
-/// get the same rules, or if the name has no address.
+/// Returns the finding if crawlers get other rules under another name of the site. `None` if
+/// crawlers get the same rules, or if the other name has no address.
 fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<FoundProblem> {
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));

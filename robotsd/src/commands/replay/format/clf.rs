@@ -57,8 +57,8 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// Reports whether the value at the position of the agent is another value. Some servers write a
-/// further value there (a host, an address, or the agent itself).
+/// Reports whether the value in the agent's column is something else. Some servers insert another
+/// column there (a host, an address, or the agent itself).
 fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     if agent.starts_with(b"Mozilla/") {
         return false;
@@ -76,8 +76,8 @@ struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// Finds the address, and the virtual host before it. A user name may contain anything that a
-    /// client sent, so the first word that can be the address is used.
+    /// Finds the address, and the virtual host that precedes the address. A user name may contain
+    /// anything that a client sent, so the first word that can be the address is used.
     fn of(head: &'a [u8]) -> Option<Self> {
         let (first, rest) = head.split_at(memchr::memchr(b' ', head).unwrap_or(head.len()));
         // `host - - - [` contains a host, but no address.
@@ -138,9 +138,9 @@ fn without_colour(word: &[u8]) -> &[u8] {
     memchr::memchr(b'm', escape).map_or(word, |end| &escape[end + 1..])
 }
 
-/// Returns the site that a line of robotsd's log names. Such a line ends with the site, the action
-/// and the id of the request, each in quotes. The line of another server may also end with three
-/// values, so the caller checks that the config has a site with this name.
+/// Returns the site that a line of robotsd's log names. A line of robotsd ends with the site, the
+/// action and the id of the request, each in quotes. The line of another server may also end with
+/// three values, so the caller checks that the config has a site with this name.
 fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (site, rest) = quoted(rest)?;
     let (_action, rest) = quoted(rest)?;
@@ -250,8 +250,8 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
 /// Connection types. Every line in the log of an AWS load balancer begins with a connection type.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
-/// Reports whether a line begins like those of load balancers: `https 2018-07-02T22:23:00.186641Z
-/// app/name/50dc6c495c0c9188 …`
+/// Reports whether a line begins like the lines of load balancers: `https
+/// 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`
 pub(super) fn begins_alb(line: &[u8]) -> bool {
     let mut words = line.splitn(4, |octet| *octet == b' ');
     words.next().is_some_and(|kind| ALB_KINDS.contains(&kind))

@@ -78,7 +78,7 @@ pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
         add_texts(&object, &mut texts);
     }
     // A log line with a request contains quotes, so strings without quotes are skipped. A string of
-    // several lines is skipped, because it is not clear which of them is the log line.
+    // several lines is skipped, because it is not clear which line is the log line.
     let is_line = |text: &[u8]| memchr::memchr(b'"', text).is_some() && memchr::memchr(b'\n', text).is_none();
     texts.retain(|text| is_line(text));
     texts

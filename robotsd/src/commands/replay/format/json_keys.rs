@@ -1,7 +1,7 @@
-//! The keys that requests have in JSON logs: those of known servers and services, and those that an
+//! The keys that requests have in JSON logs: keys of known servers and services, and keys that an
 //! operator gives.
 //!
-//! The known keys are those in nginx's documentation, and those of Caddy, Traefik, Envoy,
+//! The known keys are the keys in nginx's documentation, and the keys of Caddy, Traefik, Envoy,
 //! Cloudflare, Google Cloud and the Elastic Common Schema.
 
 use std::fmt;

@@ -124,8 +124,8 @@ impl<'k> ChunkReader<'k> {
     }
 }
 
-/// Returns candidates for the line inside a wrapped line. These are the strings of a JSON object,
-/// an object after a prefix, and the text after an unmatched quote. LiteSpeed writes such quotes
+/// Returns candidates for the line inside a wrapped line. Candidates are the strings of a JSON
+/// object, an object after a prefix, and the text after an unmatched quote, which LiteSpeed writes
 /// before lines.
 fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.trim_ascii();
@@ -201,7 +201,7 @@ pub(super) fn has_object(line: &[u8]) -> bool {
 /// Reports whether a line belongs to an error log of nginx or Apache.
 pub(super) fn is_of_error_log(line: &[u8]) -> bool {
     // A line of nginx is `2026/11/22 10:00:00 [error] 7#7: …`; no line of an access log begins with
-    // such a date.
+    // a date in this form.
     let is_nginx = line.get(..22).is_some_and(|head| {
         let digits = head.iter().map(|octet| if octet.is_ascii_digit() { b'0' } else { *octet });
         digits.take(21).eq(*b"0000/00/00 00:00:00 [") && head[21].is_ascii_lowercase()

@@ -30,7 +30,7 @@ const READ: [&[&[u8]]; 11] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct W3cColumns {
     places: [Option<usize>; READ.len()],
-    /// Number of all columns, including those that are not read.
+    /// Number of all columns, including columns that are not read.
     count: usize,
 }
 
@@ -156,7 +156,7 @@ fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// Replaces `+` with a space, because IIS writes `+` for both. The `+` of `(+https://…)` and `;
+/// Replaces `+` with a space, because IIS writes `+` for a space. The `+` of `(+https://…)` and `;
 /// +https://…` is kept, because crawlers write it before the URL of their page.
 fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'+', text).is_none() {

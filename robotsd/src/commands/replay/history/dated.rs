@@ -50,7 +50,7 @@ pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
 ///
 /// # Errors
 ///
-/// If the directory contains no such file. Files without a date are not read, because they may be
+/// If the directory contains no dated file. Files without a date are not read, because they may be
 /// something other than a robots.txt.
 fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();

@@ -166,8 +166,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // A list can refute only if it was fetched, because only then is it known when its
-            // operator confirmed it.
+            // Only a fetched list can refute a claim, because only then is it known when the
+            // operator confirmed the list.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })
@@ -205,7 +205,7 @@ pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
 /// Reports whether an address can be the whole address of a client.
 ///
 /// Logs are often written with addresses truncated to a /24, a /48 or a /64. A truncated address
-/// looks like an address but is not the client's. An address that ends like a truncated one is
+/// looks like an address, but is not the client's. An address that ends like a truncated address is
 /// therefore not used as evidence. Few clients have such an address.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
@@ -273,7 +273,8 @@ impl ListCopies {
 
 impl DatedCopy {
     /// Creates a dated copy. `own` is the path of the operator's own file, if the copy comes from
-    /// that. If the list in that file contains no date, the time of the file's last change is used.
+    /// this file. If the list in that file contains no date, the time of the file's last change is
+    /// used.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
         let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day_of);

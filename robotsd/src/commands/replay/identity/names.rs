@@ -37,7 +37,8 @@ const PACE: usize = 50;
 /// Exit status of a process that Ctrl-C ends.
 const INTERRUPTED: i32 = 130;
 
-/// Looks up names through these resolvers, or through those of the system if there are none.
+/// Looks up names through these resolvers or, if the list is empty, through the resolvers of the
+/// system.
 pub(crate) fn look_up(
     questions: NameQuestions,
     patterns: &[Arc<[NamePattern]>],

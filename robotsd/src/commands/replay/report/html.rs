@@ -2,9 +2,9 @@
 //! dark and light mode.
 //!
 //! `page.html` is the template; this module computes its values. Logs contain text of unknown
-//! clients, so the template escapes all of it. The Content-Security-Policy of the page allows only
-//! the style sheet with the given hash. Each number is also in the text, or in the title of its
-//! column.
+//! clients, so the template escapes every value. The Content-Security-Policy of the page allows
+//! only the style sheet with the given hash. Each number is also in the text, or in the title of
+//! its column.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -53,8 +53,8 @@ impl ReplayPage<'_> {
     }
 
     /// Returns the chart of crawlers' requests over time, with its title and a description of the
-    /// counted requests. In a comparison, it counts the requests whose result changes, and has no
-    /// columns if there are no such requests.
+    /// counted requests. In a comparison, the chart counts the requests whose result changes.
+    /// Without such requests, the chart has no columns.
     fn over_time(&self) -> Option<(&'static str, &'static str, TimeChart)> {
         let report = self.report;
         let (first, last) = (report.hours.first()?.start, report.hours.last()?.start);

@@ -238,8 +238,8 @@ impl Report {
         self.requests > 0 && self.nameless == self.requests
     }
 
-    /// Reports whether the requests of other agents are shown. If no request has a User-Agent, they
-    /// are shown only if some of them are disallowed.
+    /// Reports whether the requests of agents other than crawlers are shown. If no request has a
+    /// User-Agent, these requests are shown only if a rule disallows some of them.
     pub(crate) fn has_others(&self) -> bool {
         !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
     }

@@ -309,8 +309,8 @@ impl SenderSplit {
 }
 
 impl ImpostorRow {
-    /// Returns the impostors of every crawler, those with the most disallowed or changed requests
-    /// first.
+    /// Returns the impostors of every crawler, sorted by the number of disallowed or changed
+    /// requests, largest first.
     pub(super) fn all(counts: &ReplayCounts, plan: &ReplayPlan) -> Vec<Self> {
         let failed = |row: &ReplayRow| Some(Self::new(&row.agent.name, row.failed.as_deref()?, plan));
         let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
@@ -360,7 +360,7 @@ impl SuspectRow {
     }
 }
 
-/// Returns addresses as they may be shown, those with the most requests first.
+/// Returns addresses as they may be shown, sorted by the number of requests, largest first.
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {
