@@ -320,7 +320,7 @@ Sitemap: https://shop.example/sitemap.xml
 
 function startPage() {
   const at = (id) => document.getElementById(id);
-  const state = { file: new Uint8Array(), old: null, verdicts: null };
+  const state = { file: new Uint8Array(), isTyped: false, old: null, verdicts: null };
   const undo = [];
   let module, timer, asked = 0;
 
@@ -334,21 +334,32 @@ function startPage() {
     return element;
   }
 
+  const CHANGED = "The file has changed meanwhile: try again.";
   const say = (text) => (at("shown").textContent = text);
+
+  // Keeps the file for “Undo”.
+  function remember() {
+    undo.push(state.file);
+    if (undo.length > 20) undo.shift();
+  }
 
   // Replaces the file. The text area shows it, with line feeds as line ends.
   function setFile(file, words, keep = true) {
-    if (keep) undo.push(state.file);
-    if (undo.length > 20) undo.shift();
+    if (keep) remember();
     at("undo").disabled = undo.length === 0;
+    state.isTyped = false;
     state.file = file;
     at("file").value = decode(file);
     say(words);
     return update();
   }
 
-  // Takes over what a person typed, with the line ends of the file.
+  // Takes over what a person typed, with the line ends of the file. “Undo” takes back all that was
+  // typed since the last change of another kind.
   function typed() {
+    if (!state.isTyped) remember();
+    state.isTyped = true;
+    at("undo").disabled = false;
     const hasReturns = state.file.some((byte, place, all) => byte === 13 && all[place + 1] === 10);
     state.file = encode(at("file").value.replaceAll("\n", hasReturns ? "\r\n" : "\n"));
     soon(`This is your file: ${counted(at("file").value.split("\n").length, "line")}, ${counted(state.file.length, "byte")}.`);
@@ -374,6 +385,7 @@ function startPage() {
   async function update() {
     clearTimeout(timer);
     const mine = ++asked;
+    const file = state.file;
     try {
       state.verdicts = await ask("verdicts");
       if (mine !== asked) return;
@@ -382,7 +394,7 @@ function startPage() {
       const found = await ask("findings");
       if (mine !== asked) return;
       showNumbers(found.findings);
-      showFindings(found);
+      showFindings(found, file);
       showDiff(found.diff);
     } catch (error) {
       if (mine === asked) say(`The tester failed: ${error.message}`);
@@ -457,11 +469,13 @@ function startPage() {
     at("table-note").textContent = more;
   }
 
-  function showFindings({ findings, counts: [errors, warnings, notes], fixable }) {
+  // Shows the findings of a file. Their fixes apply only while the text area still has this file.
+  function showFindings({ findings, counts: [errors, warnings, notes], fixable }, file) {
     at("findings-note").textContent = `${counted(errors, "error")}, ${counted(warnings, "warning")} and ${counted(notes, "note")}.`;
     at("fix-all").parentElement.hidden = fixable === 0;
     at("fix-all").textContent = `Apply all safe fixes (${fixable})`;
     const fixed = (finding) => async () => {
+      if (state.file !== file) return say(CHANGED);
       await setFile(edited(state.file, finding.fix.edits), `Line ${finding.line} is fixed. “Undo” takes it back.`);
       at("findings-title").focus();
     };
@@ -473,7 +487,7 @@ function startPage() {
       const parts = [about];
       if (fix !== null) {
         const isSafe = fix.safety === "safe";
-        const effect = isSafe ? "It changes no verdict." : fix.effect === null ? "It may change verdicts." : `Effect: ${fix.effect}.`;
+        const effect = isSafe ? "It changes no verdict for crawlers that understand the line." : fix.effect === null ? "It may change verdicts." : `Effect: ${fix.effect}.`;
         about.append(make("p", { class: "sub" }, make("b", {}, isSafe ? "Safe fix. " : "Fix with effect. "), effect));
         parts.push(make("button", { type: "button", click: fixed(finding), "aria-label": `Fix line ${line}: ${message}` }, "Fix"));
       }
@@ -589,7 +603,9 @@ function startPage() {
     at("csv").addEventListener("click", download);
     at("share").addEventListener("click", share);
     at("fix-all").addEventListener("click", async () => {
+      const before = state.file;
       const { file, corrected } = await ask("fix");
+      if (state.file !== before) return say(CHANGED);
       await setFile(Uint8Array.from(file), `${counted(corrected, "finding")} fixed. “Undo” takes it back.`);
       at("findings-title").focus();
     });

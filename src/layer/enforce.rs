@@ -2,8 +2,8 @@
 //! agents, evaluate the rules, decide, and create the answer.
 //!
 //! The snapshot is loaded only once per request. A request that passes does not allocate memory.
-//! The path, address and cookies are read only if a robots.txt group applies to the agent, so for
-//! most requests the cost does not depend on the path.
+//! The path, address and cookies are read only if a robots.txt group applies to the agent, or if
+//! responses get fields. So for most requests the cost does not depend on the path.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;

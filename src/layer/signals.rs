@@ -30,7 +30,7 @@ const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// Fields that cannot be added to a response: fields of the connection (RFC 9110, section 7.6.1),
 /// framing, content coding, caches and cookies, and fields that the layer computes.
-const RESERVED: [&str; 24] = [
+const RESERVED: [&str; 26] = [
     "age",
     "cache-control",
     "connection",
@@ -46,9 +46,11 @@ const RESERVED: [&str; 24] = [
     "last-modified",
     "location",
     "proxy-authenticate",
+    "proxy-authorization",
     "proxy-connection",
     "robots-verdict",
     "set-cookie",
+    "surrogate-control",
     "te",
     "trailer",
     "transfer-encoding",
@@ -99,7 +101,12 @@ impl FieldRule {
         let pattern = PathPattern::parse(path)?;
         let fault = "is not the name of a field that can be added: write one such as \"X-Robots-Tag\"";
         let known = HeaderName::from_bytes(name.as_bytes()).ok();
-        let allowed = known.filter(|name| !RESERVED.contains(&name.as_str()));
+        // Some servers treat `_` as `-`.
+        let is_reserved = |name: &HeaderName| {
+            let name = name.as_str().replace('_', "-");
+            RESERVED.contains(&&*name) || name.ends_with("-cache-control")
+        };
+        let allowed = known.filter(|name| !is_reserved(name));
         let name = allowed.ok_or_else(|| ValueError::new(name, fault))?;
         let value = value.trim();
         let is_printable = !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
@@ -240,11 +247,12 @@ impl Signals {
         (!is_empty).then_some(found)
     }
 
-    /// Adds the fields whose path matches: every `X-Robots-Tag`, and of any other field only the
+    /// Adds the fields whose path matches in any form: every `X-Robots-Tag`, and of any other field only the
     /// value with the longest path.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
-        for rule in self.fields.iter().filter(|rule| rule.pattern.matches(path.as_bytes())) {
+        let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
+        for rule in self.fields.iter().filter(matches) {
             found.varies |= !rule.crawlers.is_empty();
             if !rule.is_for(agents) {
                 continue;
@@ -301,7 +309,7 @@ impl ResponseFields {
             return;
         }
         for (name, value) in usage.map(|value| (CONTENT_USAGE, value)).into_iter().chain(fields) {
-            let is_additive = name == X_ROBOTS_TAG;
+            let is_additive = name == X_ROBOTS_TAG || name == LINK;
             // Errors mean that the response has too many fields.
             match headers.try_entry(name) {
                 Ok(Entry::Vacant(place)) => drop(place.try_insert(value)),

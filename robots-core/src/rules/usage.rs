@@ -67,6 +67,13 @@ pub(super) const MAX_LINES: usize = 1000;
 /// file reaches, no preference is derived from any.
 const MAX_OF_SECTIONS: usize = 1 << 20;
 
+/// Maximum length of preferences, in bytes. Longer ones state nothing, because a response field of
+/// this size could exceed the limits of proxies.
+const MAX_PREFERENCES: usize = 2048;
+
+/// Maximum length of the URL of a licence, in bytes. A longer URL is ignored.
+const MAX_LICENSE: usize = 2048;
+
 /// Maximum number of licences of one crawler; further ones are ignored.
 const MAX_LICENSES: usize = 8;
 
@@ -93,7 +100,8 @@ impl UsagePreferences {
             Preference::Allow => format!("{label}=y"),
             Preference::Disallow => format!("{label}=n"),
         };
-        Self(pairs.map(pair).collect::<Vec<_>>().join(", ").into())
+        let text = pairs.map(pair).collect::<Vec<_>>().join(", ");
+        if text.len() > MAX_PREFERENCES { Self("".into()) } else { Self(text.into()) }
     }
 
     /// Returns the value of a `Content-Usage` field.
@@ -229,7 +237,8 @@ pub(super) fn path_and_preferences(value: &[u8]) -> (&[u8], &[u8]) {
 
 /// Returns the value of a licence line if it is an absolute URL that a `Link` field can contain.
 fn license(value: &[u8]) -> Option<Box<str>> {
-    let is_sendable = value.iter().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"'));
+    let is_sendable = value.len() <= MAX_LICENSE
+        && value.iter().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"'));
     let url = std::str::from_utf8(value).ok().filter(|_| is_sendable && is_absolute_url(value))?;
     Some(url.into())
 }

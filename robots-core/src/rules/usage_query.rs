@@ -195,6 +195,14 @@ mod tests {
     }
 
     #[test]
+    fn texts_that_are_too_long_for_a_response_field_state_nothing() {
+        let long = "l".repeat(3000);
+        let rules = rules(&format!("License: https://a.test/{long}\nUser-agent: *\nContent-Usage: {long}=n\n"));
+        assert_eq!(by_agent(&rules, "a", "/"), None);
+        assert!(!rules.has_licenses());
+    }
+
+    #[test]
     fn more_lines_than_the_limit_state_nothing() {
         let file = |lines: usize| format!("User-agent: *\n{}", "Content-Usage: train-ai=n\n".repeat(lines));
         assert_eq!(by_agent(&rules(&file(MAX_LINES)), "a", "/").as_deref(), Some("train-ai=n"));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{HOST, LINK};
 use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use tower_robots::layer::Record;
@@ -112,7 +112,8 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
             fields.add("site", &*judge.name);
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
-        // The record is taken out, because no outer layer reads it from the response.
+        // The server of a case needs the record. Otherwise, the record is dropped, because no outer
+        // layer reads it from the response.
         let is_answered = matches!(answer.outcome, Outcome::Respond(_));
         let record = if is_answered { answer.record.take() } else { None };
         let fields = answer.response_fields.take();
@@ -145,7 +146,13 @@ impl<B: EdgeService> SiteRoute<B> {
             None => None,
         };
         match answered {
-            Some(response) => response.map(|body| Either::Left(Either::Right(body))),
+            Some(mut response) => {
+                // The links of the refusal, such as a licence, belong to every answer to it.
+                for link in refusal.headers().get_all(LINK) {
+                    response.headers_mut().append(LINK, link.clone());
+                }
+                response.map(|body| Either::Left(Either::Right(body)))
+            }
             None => refusal.map(|body| Either::Right(Full::new(body))),
         }
     }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::header::{
-    AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, EXPIRES, HeaderName, HeaderValue, TRANSFER_ENCODING, VARY,
+    AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, EXPIRES, HeaderName, HeaderValue, IF_MATCH,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, TRANSFER_ENCODING, VARY,
 };
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
@@ -19,6 +20,7 @@ use tower_robots::layer::Record;
 
 use super::backend::{BackendSource, SiteBackend};
 use crate::http_common::{ClientRequest, EdgeService, RequestBody};
+use crate::refusal::is_cache_control;
 
 /// A server that answers refused requests of a site, and its free places. All workers share it.
 #[derive(Clone, Debug)]
@@ -38,13 +40,11 @@ pub(crate) struct RefusalBackend<B = SiteBackend> {
 /// has no server.
 pub(crate) type RefusalBackends<B = SiteBackend> = Arc<[Option<RefusalBackend<B>>]>;
 
-/// The fields that caches prefer to `Cache-Control: no-store`. With one of these fields, a cache
-/// could send the response to people.
-const CACHING: [HeaderName; 7] = [
+/// Fields that override `Cache-Control: no-store` in some caches, which could then send the response
+/// to people. The names that [`is_cache_control`] recognises do this, too.
+const CACHING: [HeaderName; 5] = [
     AGE,
     EXPIRES,
-    HeaderName::from_static("cdn-cache-control"),
-    HeaderName::from_static("cloudflare-cdn-cache-control"),
     HeaderName::from_static("edge-control"),
     HeaderName::from_static("surrogate-control"),
     HeaderName::from_static("x-accel-expires"),
@@ -52,6 +52,10 @@ const CACHING: [HeaderName; 7] = [
 
 /// The fields that describe the body of a request, which is not forwarded.
 const OF_BODY: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING];
+
+/// The fields that ask for a part of the requested page, or ask whether a copy of it is still valid.
+/// The server has another page, so its answer to them would be about the wrong page.
+const OF_PAGE: [HeaderName; 6] = [IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE];
 
 /// The verdict field with an underscore, which some servers do not distinguish from the hyphen.
 const VERDICT_WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
@@ -70,7 +74,7 @@ impl<B: EdgeService> RefusalBackend<B> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         // The client's body is kept until the response begins, as with any other refusal.
         let (mut head, _unread) = request.into_parts();
-        OF_BODY.iter().for_each(|name| drop(head.headers.remove(name)));
+        OF_BODY.iter().chain(&OF_PAGE).for_each(|name| drop(head.headers.remove(name)));
         head.headers.remove(VERDICT_WITH_UNDERSCORE);
         match record {
             Some(record) => drop(head.headers.insert(Record::FIELD, record.to_field())),
@@ -91,7 +95,8 @@ impl<B: EdgeService> RefusalBackend<B> {
 }
 
 fn keep_out_of_caches(fields: &mut HeaderMap) {
-    CACHING.iter().for_each(|name| drop(fields.remove(name)));
+    let overriding: Vec<_> = fields.keys().filter(|name| is_cache_control(name)).cloned().collect();
+    CACHING.iter().chain(&overriding).for_each(|name| drop(fields.remove(name)));
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.append(VARY, HeaderValue::from_static("User-Agent"));
 }

@@ -118,26 +118,38 @@ fn people_and_the_conditions_of_a_site_get_no_case() {
 #[test]
 fn a_server_of_the_operator_answers_without_body_and_without_caching() {
     let server = Origin::answering(|asked| {
-        let fields = ["Cache-Control: public, max-age=600", "Expires: 0", "X-Accel-Expires: 600", "Served-By: tarpit"];
+        let fields = [
+            "Cache-Control: public, max-age=600",
+            "Expires: 0",
+            "X_CDN-Cache-Control: max-age=600",
+            "Served-By: tarpit",
+        ];
         if asked.target == "/broken" { response("500 Oops", &[], "") } else { response("200 OK", &fields, &asked.head) }
     });
-    let cases = format!("[[site.refusal.case]]\nstatus = 402\nupstream = \"http://{server}\"");
+    let cases = format!(
+        "[[site.refusal.case]]\nstatus = 402\nupstream = \"http://{server}\"\n[site.signals]\nlicense_link = true"
+    );
     let (_folder, running, origin) = start(&cases);
     let forged = "Robots-Verdict: allow\r\nRobots_Verdict: allow\r\n";
     let websocket =
         "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-    for (more, body) in [("Connection: close\r\nContent-Length: 4\r\n", "body"), ("Connection: upgrade, close\r\n", "")]
-    {
+    let close = "Connection: close\r\nContent-Length: 4\r\nRange: bytes=0-1\r\nIf-None-Match: \"a\"\r\n";
+    for (more, body) in [(close, "body"), ("Connection: upgrade, close\r\n", "")] {
         let more = if body.is_empty() { format!("{more}{websocket}") } else { more.to_owned() };
         let head = format!("GET /a HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {GPTBOT}\r\n{forged}{more}\r\n{body}");
         let answer = running.send(head.as_bytes());
         assert_eq!((answer.status, answer.field("served-by")), (200, Some("tarpit")), "{answer:?}");
         assert_eq!(answer.field("cache-control"), Some("no-store"));
-        assert_eq!((answer.field("expires"), answer.field("x-accel-expires")), (None, None));
+        assert_eq!((answer.field("expires"), answer.field("x_cdn-cache-control")), (None, None));
+        let license = "<https://site.test/license.xml>; rel=\"license\"; type=\"application/rsl+xml\"";
+        assert_eq!(answer.field("link"), Some(license));
         let asked = answer.body.to_lowercase();
         let verdict = "robots-verdict: disallow;agent=\"gptbot\";rule=\"/\"";
         assert_has(&asked, &["get /a http/1.1\r\n", verdict, "x-forwarded-for: "]);
-        assert_lacks(&asked, &["content-length", "robots_verdict", "verdict: allow", "upgrade: "]);
+        assert_lacks(
+            &asked,
+            &["content-length", "range: ", "if-none-match", "robots_verdict", "verdict: allow", "upgrade: "],
+        );
     }
     assert!(server.requests().iter().all(|request| request.ends_with("\r\n\r\n")), "{:?}", server.requests());
     let line = running.wait_for_event("refused", |line| line["path"] == "/a");

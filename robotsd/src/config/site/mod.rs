@@ -210,6 +210,7 @@ pub(super) fn resolve(
     let of_cases = site.refusal.case.iter().filter_map(|case| case.get_ref().upstream.clone());
     let servers: Vec<_> = written.upstreams.unwrap_or_default().iter().cloned().chain(of_cases).collect();
     backend::faulty(&servers, all.listeners, all.own_proxy, folder, faults);
+    refusal::own_upstreams(&site.refusal, written.upstreams.unwrap_or_default(), folder, faults);
     // If the backend has a problem, the robots.txt is resolved only if its source does not depend
     // on the backend.
     let is_named = site.robots.path.is_some() || site.robots.text.is_some();

@@ -6,17 +6,17 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, SET_COOKIE, WWW_AUTHENTICATE};
+use http::header::{HeaderName, HeaderValue, SET_COOKIE, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use toml::Spanned;
 use tower_robots::agent::Category;
 use tower_robots::internals::{RefusalCase, RefusalTable};
 
-use crate::config::{ConfigError, Fault, Placed, bound, tables, words};
+use crate::config::{ConfigError, Fault, Faults, Placed, bound, tables, words};
 use crate::files;
 use crate::refusal::{
     CaseAnswer, CaseServer, Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, SiteRefusals, Template,
-    TemplateFormat,
+    TemplateFormat, is_cache_control,
 };
 use crate::selector::Selector;
 use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings};
@@ -237,7 +237,7 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
         let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| wrong())?;
         // Some servers treat `_` as `-`.
         let dashed = name.as_str().replace('_', "-");
-        if dashed == CACHE_CONTROL.as_str() || dashed.ends_with("-cache-control") {
+        if is_cache_control(&name) {
             return Err(value
                 .fault("robotsd sets Cache-Control: no-store, so that people never get a refusal: remove this field"));
         }
@@ -259,6 +259,20 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
         }
     }
     Ok(fields)
+}
+
+/// Reports each case whose server is one of the upstreams of the site. The server would send refused
+/// crawlers the pages that robots.txt disallows.
+pub(super) fn own_upstreams(raw: &RawRefusal, upstreams: &[Spanned<String>], folder: &Path, faults: &mut Faults) {
+    let endpoint = |url: &Spanned<String>| Endpoint::parse(url.get_ref(), folder).ok();
+    let own: Vec<_> = upstreams.iter().filter_map(endpoint).collect();
+    for url in raw.case.iter().filter_map(|case| case.get_ref().upstream.as_ref()) {
+        if endpoint(url).is_some_and(|server| own.contains(&server)) {
+            let message = "this is an upstream of the site, which would send refused crawlers the pages that robots.txt \
+                           disallows: write the address of another server";
+            faults.push(url.fault(message));
+        }
+    }
 }
 
 /// Resolves the server of a case. The caller reports an invalid URL together with the upstreams of

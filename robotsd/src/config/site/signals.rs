@@ -56,7 +56,7 @@ pub(super) fn resolve(signals: &RawSignals, fields: &[Spanned<RawField>], faults
 fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
     let RawField { path, name, value, crawlers } = field.get_ref();
     let rule = FieldRule::new(path.get_ref(), name.get_ref(), value.get_ref()).map_err(|error| {
-        let texts = [name, value].into_iter().find(|text| text.get_ref() == error.text());
+        let texts = [name, value].into_iter().find(|text| text.get_ref().trim() == error.text());
         texts.unwrap_or(path).fault(error.to_string())
     })?;
     crawlers.iter().try_fold(rule, |rule, crawler| {
