@@ -71,8 +71,8 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Declares that another server responds to the request and only asks for a decision. A request
-    /// for `/robots.txt` then passes, like any exempt request.
+    /// Declares that another server, which will respond to the client, only asks for the decision. A
+    /// request for `/robots.txt` then passes, like any exempt request.
     pub const fn answered_elsewhere(self) -> Self {
         Self { answered_by: AnsweredBy::Elsewhere, ..self }
     }

@@ -36,9 +36,9 @@ impl SenderCheck {
         Self { verifier: verifier.clone(), site: None, listener_from: None }
     }
 
-    /// Sets the name of the site that [`VerifierStatus`](crate::source::evidence::VerifierStatus)
-    /// uses for suspect paths. Default: the origin of its robots.txt. A second call replaces the
-    /// name.
+    /// Sets the name under which
+    /// [`VerifierStatus`](crate::source::evidence::VerifierStatus) lists the site. Default: the
+    /// origin of the site's robots.txt. A second call replaces the name.
     pub fn site(self, site: impl Into<Arc<str>>) -> Self {
         Self { site: Some(site.into()), ..self }
     }

@@ -227,8 +227,8 @@ impl LiveRobots {
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces the options of the check. Unless they are the same options, the live version is
-    /// checked again.
+    /// Replaces the options of the check. If the new options differ from the old ones, the live
+    /// version is checked again.
     pub fn set_check(&self, options: check::Options) {
         let mut publisher = self.site.publisher.lock();
         let is_changed = publisher.set_check(options, self.site.clock.now());

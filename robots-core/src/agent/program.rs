@@ -108,7 +108,7 @@ fn is_of_source(address: &[u8]) -> bool {
 /// Reports whether every address in the header is the home page of a versioned product, as in
 /// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. A crawler's header contains the address
 /// of the crawler's page, or of a site with another name. Search engines are excluded, because
-/// their home pages have their names, too.
+/// the hosts of their home pages contain the names of their crawlers.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some()

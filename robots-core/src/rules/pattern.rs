@@ -276,8 +276,8 @@ mod tests {
         // The text that `*` matches may end in the path or in the query. The standard form of a
         // path contains `:` instead of `%3A`, so the pattern also matches a `:` in the query.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // A pattern has several texts only if an escape after `*` is decoded in paths, but not in
-        // queries.
+        // A pattern is stored in several forms only if an escape after `*` is decoded in paths, but
+        // not in queries.
         let cases = [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)];
         for (pattern, texts) in cases {
             assert_eq!(PathPattern::new(pattern.as_bytes(), Reading::Standard).texts.len(), texts, "{pattern}");

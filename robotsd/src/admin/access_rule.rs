@@ -168,8 +168,8 @@ impl AccessRule {
     }
 }
 
-/// Returns the reason for treating a request as one of another site's web page. `None` if it is
-/// not. If the request has no `Host`, every `Origin` counts as that of another site.
+/// Returns the reason to assume that a web page of another site sent the request. `None` if there is
+/// none. If the request has no `Host`, every `Origin` counts as that of another site.
 fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {

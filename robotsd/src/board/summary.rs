@@ -119,8 +119,8 @@ struct SiteRows<'r> {
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether the row is in the period. Of an earlier row, only the fetches of robots.txt are
-    /// used.
+    /// Whether the row is in the period. Only the fetches of robots.txt are used from an earlier
+    /// row.
     is_counted: bool,
 }
 

@@ -311,7 +311,7 @@ fn explain_and_replay_report_the_status() {
         [("/a/x", GPTBOT), ("/a/y", GPTBOT), ("/b", GPTBOT), ("/t", CCBOT), ("/a/x", GOOGLEBOT), ("/a/x", FIREFOX)];
     let log: String = lines.iter().map(|(path, agent)| log(path, agent)).collect();
     let cases = "[[site.refusal.case]]\npaths = [\"/a/\"]\nstatus = 402\n\
-                 [[site.refusal.case]]\ncrawlers = [\"CCBot\"]\nupstream = \"http://127.0.0.1:9\"";
+                 [[site.refusal.case]]\ncrawlers = [\"CCBot\"]\nupstream = \"http://127.0.0.1:10\"";
     let config = Config::refusing().upstream("shop", "127.0.0.1:9").tables(cases).robots(ROBOTS).file("log", log);
     let folder = config.folder();
     let explain = |agent: &str, path: &str, more: &[&str]| {

@@ -84,7 +84,8 @@ impl PathBreaker {
         }
     }
 
-    /// Reports whether a failed check by this method must not refute a claim now.
+    /// Reports whether failed checks with this method of identification are unreliable at the time
+    /// `now`, so that they refute no claim.
     pub(super) fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {

@@ -184,8 +184,8 @@ impl ReplayCounts {
         }
     }
 
-    /// Finds the crawlers whose failed claims prove nothing, and counts the requests with these
-    /// claims as claimed. Must be called after all chunks are counted.
+    /// Finds the crawlers whose claims failed only because the evidence is unreliable. Moves their
+    /// requests from "refuted" to "claimed". Must be called after all chunks are counted.
     pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
         let names = crawler_rows::with_suspect_path(self.rows.iter());
         if let Some(history) = &plan.history {

@@ -180,8 +180,8 @@ async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: 
     poll_fn(|cx| if waits() { patience.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
 }
 
-/// Closes a connection whose slot was claimed. If the connection is not idle, it stays open, and
-/// the claim is withdrawn.
+/// Closes a connection whose slot a new connection has claimed. If this connection is not idle, it
+/// stays open, and the claim is withdrawn.
 fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx: &mut Context<'_>) -> Poll<Event<O, E>>
 where
     C: Future<Output = Result<O, E>>,

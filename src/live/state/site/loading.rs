@@ -29,8 +29,8 @@ impl SiteStore {
     /// files contain.
     ///
     /// The site may already be open, for example while a config is reloaded. Other handles cannot
-    /// write the files while they are read. Versions that are published in the meantime are
-    /// included.
+    /// write the files while they are read. The result includes versions that another handle publishes
+    /// before the end of the read.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);

@@ -73,7 +73,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Search engines that are refused first by the same rule.
+/// A rule, and the search engines for which it is the first rule that leads to a refusal.
 struct Refusals<'a> {
     rule: Rule<'a>,
     /// Maximum over the engines: number of other rules that lead to refused requests of the engine.

@@ -48,7 +48,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let name = (0..rule).rev().find(is_name)?;
     let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
-    // The last line that is not blank, and whether a rule precedes this line.
+    // The last line so far that is not blank, and whether a rule was found up to that line.
     let (mut before, mut is_parted) = (name, false);
     let mut line = name;
     while line <= last {
