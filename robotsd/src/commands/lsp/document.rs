@@ -113,6 +113,10 @@ impl Document {
         if let Some(report) = self.computed.report.get() {
             return Ok(report);
         }
+        // Parsing a large text cannot be ended.
+        if !goes_on() {
+            return Err(Interrupted);
+        }
         let report = Report::of_while(self.robots(), self.checks(), goes_on).ok_or(Interrupted)?;
         Ok(self.computed.report.get_or_init(|| report))
     }
