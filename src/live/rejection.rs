@@ -173,7 +173,11 @@ impl Rejection {
             }
             _ => false,
         };
-        let why = || format!("line {number} is a \"User-agent\" line without a name; end the file with a line break");
+        let why = || {
+            format!(
+                "line {number} is a \"User-agent\" line without a name: write the name, and end the file with a line break"
+            )
+        };
         (has_other && last.ends_file() && is_bare).then(|| Self::because(RejectionKind::Cut, why(), origin))
     }
 }
