@@ -47,6 +47,7 @@ macro_rules! fields {
         }
     };
     (@push) => { push_text };
+    (@push plain) => { push_plain };
     (@push number) => { push_number };
 }
 
@@ -56,16 +57,16 @@ fields! {
     site: &'a str,
     host: &'a str,
     agent: &'a str,
-    category: &'a str,
-    identity: &'a str,
+    category: &'a str [plain],
+    identity: &'a str [plain],
     identity_method: &'a str,
     identity_reason: &'a str,
-    decision: &'a str,
+    decision: &'a str [plain],
     reason: &'a str,
     /// The mode override that decides about the request.
     exception: String,
-    would: &'a str,
-    grace_end: String,
+    would: &'a str [plain],
+    grace_end: String [plain],
     /// The severity of a finding.
     severity: &'a str,
     /// The config key that has changed. `before` and `after` contain its values in the format of
@@ -83,11 +84,11 @@ fields! {
     line: usize [number],
     /// The form of the path that matched, if it differs from the path that was sent.
     form: &'a str,
-    robots_hash: String,
+    robots_hash: String [plain],
     suspect_human: String,
     method: &'a str,
     path: String,
-    address: String,
+    address: String [plain],
     message: String,
 }
 
@@ -118,8 +119,8 @@ impl LogEntry<'_> {
         out.push_str("{\"ts\":\"");
         self.write_time(out);
         out.push('"');
-        push_text(out, ",\"level\":", Some(&self.level.as_str()));
-        push_text(out, ",\"event\":", Some(&self.event.as_str()));
+        push_plain(out, ",\"level\":", Some(self.level.as_str()));
+        push_plain(out, ",\"event\":", Some(self.event.as_str()));
         for (name, value) in fields {
             push_text(out, &format!(",\"{name}\":"), value.as_ref());
         }
@@ -152,7 +153,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // The zone is removed here, and added again after the milliseconds.
+                // The zone is removed, because the milliseconds come before it.
                 text.pop();
             }
             out.push_str(text);
@@ -182,6 +183,16 @@ fn push_number(out: &mut String, key: &str, value: Option<&(impl itoa::Integer +
     }
 }
 
+/// Writes a field whose value needs no escaping, if it has a value.
+#[inline(never)]
+fn push_plain(out: &mut String, key: &str, value: Option<impl AsRef<str>>) {
+    if let Some(value) = value {
+        let value = value.as_ref();
+        debug_assert!(is_plain_ascii(value.as_bytes()), "{key}{value:?}");
+        out.extend([key, "\"", value, "\""]);
+    }
+}
+
 /// Writes a JSON string.
 fn push_json(out: &mut String, text: &str) {
     if is_plain_ascii(text.as_bytes()) {
@@ -192,10 +203,23 @@ fn push_json(out: &mut String, text: &str) {
 }
 
 /// Reports whether every byte is printable ASCII other than quote and backslash, so that `text`
-/// needs no escapes in JSON. The loop has no branch, so that the compiler vectorises it.
+/// needs no escapes in JSON. Checks eight bytes at a time without a branch per byte, because a line
+/// contains many short strings.
 fn is_plain_ascii(text: &[u8]) -> bool {
-    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\');
-    text.iter().fold(true, |all, byte| all & is_plain(*byte))
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    let each = |octet| u64::from_ne_bytes([octet; 8]);
+    // If all bytes are below 0x80, this sets the high bit of each byte that is zero. Bytes from
+    // 0x80 on are not plain ASCII anyway.
+    let zero = |word: u64| word.wrapping_sub(each(1)) & !word;
+    let is_plain = |word: u64| {
+        let special = zero(word ^ each(b'"')) | zero(word ^ each(b'\\')) | zero(word ^ each(0x7F));
+        let control = word.wrapping_sub(each(b' '));
+        (word | control | special) & HIGH == 0
+    };
+    let (words, rest) = text.as_chunks();
+    let mut last = [b' '; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    words.iter().chain([&last]).all(|word| is_plain(u64::from_ne_bytes(*word)))
 }
 
 /// Returns a value unchanged if it is a plain word. Otherwise puts it in quotes and escapes
