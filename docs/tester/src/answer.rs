@@ -303,7 +303,7 @@ fn shown_findings(robots: &RobotsTxt, report: &Report) -> Vec<ShownFinding> {
     let start = Instant::now();
     let shown_fix = |fix: &Fix| {
         let needs_effect = fix.safety == Safety::Unsafe && start.elapsed() < MAX_TIME_OF_EFFECTS;
-        let effect = needs_effect.then(|| compare(robots, &RobotsTxt::parse(apply(robots.bytes(), &fix.edits))));
+        let effect = needs_effect.then(|| compare(robots, &RobotsTxt::parse(Edit::apply(robots.bytes(), &fix.edits))));
         let edits = fix.edits.iter().map(|edit| (edit.start, edit.end, edit.replacement.clone()));
         ShownFix { safety: fix.safety, effect: effect.map(|diff| diff.to_string()), edits: edits.collect() }
     };
@@ -317,17 +317,4 @@ fn shown_findings(robots: &RobotsTxt, report: &Report) -> Vec<ShownFinding> {
         fix: report.fixes.get(at).map(shown_fix),
     };
     report.findings.iter().enumerate().map(shown_finding).collect()
-}
-
-/// Returns a file with the edits of a fix, which are in the order of the file.
-fn apply(file: &[u8], edits: &[Edit]) -> Vec<u8> {
-    let mut fixed = Vec::with_capacity(file.len());
-    let mut at = 0;
-    for edit in edits {
-        fixed.extend_from_slice(file.get(at..edit.start).unwrap_or_default());
-        fixed.extend_from_slice(&edit.replacement);
-        at = edit.end;
-    }
-    fixed.extend_from_slice(file.get(at..).unwrap_or_default());
-    fixed
 }

@@ -5,6 +5,7 @@ use tower_robots::agent::{Crawler, Obeys};
 use tower_robots::rules::Directive;
 
 use super::document::Document;
+use super::hover::operator_of;
 use super::protocol::{Position, Range};
 
 /// Kinds of completion items in the protocol.
@@ -60,8 +61,7 @@ fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
     let token = crawler.tokens.first()?.to_string();
     // Tokens are compared without case. The name is more readable if it is the same word.
     let name = if crawler.name.eq_ignore_ascii_case(&token) { crawler.name.clone() } else { token };
-    let operator = if crawler.operator.is_empty() { "operator unknown" } else { &*crawler.operator };
-    let mut detail = format!("{} ({operator})", crawler.category);
+    let mut detail = format!("{} ({})", crawler.category, operator_of(crawler));
     if crawler.obeys_robots == Obeys::No {
         detail.push_str(", does not obey robots.txt");
     }

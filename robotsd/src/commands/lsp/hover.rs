@@ -83,10 +83,15 @@ fn about_name(evaluator: &Evaluator, name: Name<'_>) -> String {
     text
 }
 
+/// Returns the operator of a crawler, or words for an unknown operator.
+pub(super) fn operator_of(crawler: &Crawler) -> &str {
+    if crawler.operator.is_empty() { "operator unknown" } else { &crawler.operator }
+}
+
 /// Returns the facts that the registry has about a crawler.
 fn about_crawler(crawler: &Crawler) -> String {
-    let Crawler { name, operator, category, obeys_robots, obeys_star, obeys_crawl_delay, .. } = crawler;
-    let operator = if operator.is_empty() { "operator unknown" } else { operator };
+    let Crawler { name, category, obeys_robots, obeys_star, obeys_crawl_delay, .. } = crawler;
+    let operator = operator_of(crawler);
     let mut text = format!("**{name}** ({operator}): {category}\n\n");
     let _ = write!(
         text,
