@@ -80,7 +80,7 @@ pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// If more than one path is `-`.
+/// Returns an error if more than one path is `-`.
 pub(crate) fn stdin_once<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> io::Result<()> {
     match paths.into_iter().filter(|path| *path == Path::new("-")).count() {
         0 | 1 => Ok(()),

@@ -558,8 +558,8 @@ pub(crate) struct RecordedReload {
 }
 
 impl RecordedReload {
-    /// Formats who made the decision, and why: ` by alice: "the sale"`. Leaves out whichever is
-    /// unknown.
+    /// Formats who made the decision, and why: ` by alice: "the sale"`. Leaves out the person or
+    /// the reason if it is unknown.
     pub(crate) fn attribution(&self) -> String {
         let who = self.who.iter().map(|who| format!(" by {who}"));
         who.chain(self.reason.iter().map(|reason| format!(": {reason:?}"))).collect()

@@ -46,7 +46,8 @@ impl Selector {
     ///
     /// # Errors
     ///
-    /// The category does not exist, or the operator has no crawler in the registry.
+    /// Returns an error if the category does not exist, or if the operator has no crawler in the
+    /// registry.
     pub(crate) fn names<'w>(word: &'w str, registry: &'w Registry) -> Result<Vec<&'w str>, String> {
         if word != "index" && !word.starts_with("category:") && !word.starts_with("operator:") {
             return Ok(vec![word]);

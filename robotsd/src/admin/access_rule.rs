@@ -60,7 +60,8 @@ pub(super) struct SocketPeer {
     pub(super) is_owner: bool,
     /// Whether a supervisor such as systemd created the socket. If so, the mode of the socket file
     /// determines who may connect. A socket that robotsd created is open to other users only if the
-    /// config lists users of the socket. Their connections may be older than the config in force.
+    /// config lists users of the socket. A connection of another user may have been opened before a
+    /// reload removed these users from the config.
     pub(super) is_of_supervisor: bool,
 }
 
@@ -74,7 +75,7 @@ pub(super) struct TcpPeer {
     pub(super) certificate: Option<String>,
 }
 
-/// The settings of a TCP listener that requests are checked against.
+/// The settings of a TCP listener that decide which requests it admits.
 #[derive(Debug)]
 pub(super) struct AddressTerms {
     /// Names that are accepted in `Host`.
@@ -168,8 +169,9 @@ impl AccessRule {
     }
 }
 
-/// Returns the reason to assume that a web page of another site sent the request. `None` if there is
-/// none. If the request has no `Host`, every `Origin` counts as that of another site.
+/// Returns the reason to assume that a web page of another site sent the request. `None` if nothing
+/// suggests this. If the request has no `Host`, every `Origin` counts as the origin of another
+/// site.
 fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {
@@ -283,7 +285,8 @@ mod tests {
             for version in [Version::HTTP_10, Version::HTTP_11] {
                 for target in ["/enforce?to=off", "http://127.0.0.1:9145/enforce?to=off"] {
                     for (page, host) in pages.iter().flat_map(|page| hosts.map(|host| (page, host))) {
-                        // Refused even if only one of several field lines is from another site.
+                        // A request is refused even if only one of several field lines names
+                        // another site.
                         let behind = [host, &[own, ("sec-fetch-site", "same-origin"), *page]].concat();
                         for fields in [[host, &[*page]].concat(), behind] {
                             let status = sent(version, target, &fields, &rule);

@@ -229,8 +229,8 @@ fn refused(message: &str) -> AdminReply {
 mod tests {
     use super::*;
 
-    /// The user connects while the config lists users, and sends a request after a reload of a
-    /// config without users.
+    /// The user connects while the config lists users. A reload then removes all users from the
+    /// config, and after that, the user sends a request.
     #[test]
     fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
         let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };

@@ -1,4 +1,5 @@
-//! Handles a request from the check of the client's rights to the audit record.
+//! Handles a request: checks the rights of the client, calls the handler of the route, and writes
+//! the audit record.
 //!
 //! A change is completed even if its client disconnects, so it runs in its own task. Accepting a
 //! version, rolling back and turning enforcement on are refused if the audit record cannot be
@@ -25,7 +26,7 @@ use crate::config::{AdminRole, Grant};
 use crate::log::{LogEvent, LogLevel};
 use crate::report::SettingChange;
 
-/// Maximum delay of a response by writing its audit record.
+/// Maximum time that a response waits until its audit record is written.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
 
 /// A request that is being handled, with the data for its audit record.

@@ -53,8 +53,9 @@ const SILENT: Duration = Duration::from_secs(1);
 /// system's authorities.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
-/// Maximum number of connections that are opened for one request. At its limit, robotsd closes the
-/// connection that has been idle longest, which may be that of a slow command.
+/// Maximum number of connections that are opened for one request. If robotsd has reached its limit
+/// of connections, it closes the one that has been idle longest. This may be the connection of a
+/// slow command, which must then connect again.
 const ATTEMPTS: usize = 5;
 
 /// Maximum size of a response, in bytes. It is large enough for the status of a hundred thousand
@@ -118,8 +119,8 @@ fn whole_for(target: &str) -> Duration {
     if opens_files { RELOADED } else { WHOLE }
 }
 
-/// Sends a request. If there is no response after the time `silent`, calls `announce`. If the
-/// response is not complete after the time `whole`, returns an error.
+/// Sends a request. Calls `announce` if there is no response after the time `silent`. Returns an
+/// error if the response is not complete after the time `whole`.
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
     place: &AdminPlace,

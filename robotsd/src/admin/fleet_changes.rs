@@ -50,8 +50,9 @@ pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
     serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
-/// Turns enforcement of a scope off with the off switch `mark`, or removes all off switches of the
-/// scope.
+/// Turns enforcement off for a site, or for all sites if `site` is `None`. This adds an off switch
+/// with the ID `mark`. If `to` is `On`, removes all off switches for the site or for all sites
+/// instead.
 pub(super) async fn enforce(
     serving: Arc<Serving>,
     to: Enforcement,

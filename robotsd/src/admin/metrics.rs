@@ -1,5 +1,5 @@
 //! Handles `GET /metrics`. The metrics contain the data of the status, and data about the process
-//! that the system provides.
+//! from the operating system.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -98,9 +98,9 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
     exposition.sample(&family::PROCESS_THREADS, &[], threads);
 }
 
-/// Returns the fields of `/proc/self/stat` with these numbers, as counted in proc(5). Fields are
-/// searched after the last `)`, because the program name, in parentheses, may contain spaces and
-/// parentheses.
+/// Returns the fields of `/proc/self/stat` at `places`, which are field numbers as in proc(5).
+/// Fields are searched after the last `)`, because the program name, in parentheses, may contain
+/// spaces and parentheses.
 fn numbers_of<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]> {
     let (_, after_name) = stat.rsplit_once(')')?;
     // The first field after the program name is field 3, the process state.

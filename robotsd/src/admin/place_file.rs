@@ -237,7 +237,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.place");
         let _held = PlaceFile::write(path.clone(), &access(&"127.0.0.1:7".parse().unwrap())).unwrap();
-        // Only root can test other users.
+        // Only root can give a file to another user, so other users skip the rest of this test.
         if chown(folder.path(), Some(1), None).is_err() {
             return;
         }

@@ -138,9 +138,9 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 
 impl TokenFile {
     /// Reads the token. Returns `None` if this user cannot read the file, or if the owner of the
-    /// token file differs from the owner of the place file. Without the comparison of owners, a
-    /// user could write a place file that makes the command send somebody else's secret to that
-    /// user's process.
+    /// token file differs from the owner of the place file. The owners are compared because another
+    /// user could write a place file that names somebody else's token file. The command would then
+    /// send this token to the process of that user.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)

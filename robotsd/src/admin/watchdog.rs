@@ -141,8 +141,8 @@ impl EventLoop {
                 seconds = self.seconds()
             )
         });
-        // The count is reset before the line is logged. A status that someone requests because of
-        // the line therefore does not show the stall any more.
+        // The count is reset before the line is logged. So if the line causes someone to request
+        // the status, the status no longer shows the stall.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);

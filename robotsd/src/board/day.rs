@@ -37,8 +37,8 @@ pub(crate) struct DayRows {
     pub(crate) watches: Vec<Watch>,
     /// Times when counts may be missing.
     pub(crate) lost: Vec<Lost>,
-    /// Times when the settings of that day (`sees_all`, `replicas`) mean that other processes may
-    /// have received fetches of robots.txt. They are not stored in the file.
+    /// Times when other processes may have received fetches of robots.txt, according to the
+    /// settings of that day (`sees_all` and `replicas`). They are not stored in the file.
     pub(crate) unseen: Vec<Lost>,
     /// Rows per crawler and hour.
     #[serde(with = "pairs")]
@@ -65,8 +65,8 @@ pub(crate) struct SiteLine {
 }
 
 impl SiteLine {
-    /// Combines the site lines of two records of the same day. All fetches of robots.txt are
-    /// visible in the result only if they are in both records.
+    /// Combines the site lines of two records of the same day. `sees_all` is true in the result
+    /// only if it is true in both.
     fn and(self, other: &Self) -> Self {
         Self {
             name: other.name.clone(),
@@ -116,8 +116,8 @@ impl DayRows {
         self.watches.len() + self.lost.len() < MAX_TIMES
     }
 
-    /// Removes the oldest watches if a file may not contain so many. The time of each removed watch
-    /// becomes a lost time.
+    /// Removes the oldest watches if there are more than a file may contain. The time of each
+    /// removed watch becomes a lost time.
     pub(super) fn bound(&mut self) {
         let surplus = (self.watches.len() + self.lost.len()).saturating_sub(MAX_TIMES);
         if surplus == 0 {
@@ -142,7 +142,8 @@ impl DayRows {
         }
     }
 
-    /// Keeps nothing but the fetches of robots.txt in rows whose hour or day ended before `moment`.
+    /// Removes everything except the fetches of robots.txt from rows whose hour or day ended before
+    /// `moment`.
     pub(super) fn keep_reads_before(&mut self, moment: Second) {
         for (rows, length) in [(&mut self.rows, HOUR), (&mut self.days, DAY)] {
             for (_, row) in rows.iter_mut().filter(|(key, _)| key.begin + length <= moment) {
@@ -152,7 +153,8 @@ impl DayRows {
         }
     }
 
-    /// Reports whether a running process could have counted these rows.
+    /// Reports whether a running process could have counted these rows. If not, the file that they
+    /// were read from is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))

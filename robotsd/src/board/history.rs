@@ -78,7 +78,7 @@ impl History {
     /// Returns the rows of a site for all days from `from` to `to`. `merged` is the number of
     /// processes whose counts the caller combines. Blocks.
     ///
-    /// If some fetches of robots.txt did not reach these processes on a day, the day is added to
+    /// If other processes may have received fetches of robots.txt on a day, the day is added to
     /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);

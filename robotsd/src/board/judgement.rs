@@ -25,7 +25,7 @@ use super::row::{ANY_ORIGIN, Case, DAY, Second};
 /// fetched version for 24 hours (RFC 9309, section 2.4). One hour is added as a margin.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
-/// Maximum number of versions that judge one request.
+/// Maximum number of versions that one request is judged by.
 pub(crate) const MAX_VERSIONS: usize = 5;
 
 /// A version of robots.txt that a crawler may still rely on.
@@ -97,7 +97,8 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     *written += 1;
 }
 
-/// What a crawler's fetches of robots.txt say about its disallowed requests.
+/// The conclusion about disallowed requests of a crawler, from its fetches of robots.txt before
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadJudgement {
     /// The crawler's last fetch was a version that disallows the requests, or was more than 24
@@ -187,13 +188,14 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
 }
 
 impl Case {
-    /// Reports whether some of these requests may come after a fetch in the span.
+    /// Reports whether some of these requests may have been sent after one of the fetches in
+    /// `read`.
     fn is_after(&self, read: &Reading<'_>) -> bool {
         (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
     }
 
-    /// Returns the latest time in the span that certainly precedes the requests; `None` if no time
-    /// does.
+    /// Returns the time of the latest fetch in `read` that is certainly older than the requests;
+    /// `None` if there is no such fetch.
     const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
         if read.last < self.first {
             Some(read.last)

@@ -1,5 +1,5 @@
-//! Builds a board from an access log. If the versions of robots.txt at that time are known, it
-//! shows what a live board would have shown.
+//! Builds a board from an access log. If the versions of robots.txt at that time are known, this
+//! board shows what a live board would have shown.
 //!
 //! Requests are counted and judged as on a live board. A gap in the log is treated like a time when
 //! robotsd was not running: if the log has no line for more than an hour, any crawler may have

@@ -98,8 +98,8 @@ impl Sums {
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl<'a> BoardPage<'a> {
-    /// Returns links to the page with another period, site, scope or reload interval: the target,
-    /// whether it is the current page, and the label.
+    /// Returns links to the page with another period, site, scope or reload interval. Each link has
+    /// a target, whether the target is the current page, and a label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (query, reload) = (self.query, self.reload);
         let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));
@@ -396,7 +396,8 @@ mod tests {
         assert!(!text.contains(" style=") && !text.contains("http://") && !text.contains("https://"), "{text}");
     }
 
-    /// Disallowed requests of engines alone are red: AI crawlers are usually blocked on purpose.
+    /// Only disallowed requests of search engines are red, because AI crawlers are usually blocked
+    /// on purpose.
     #[test]
     fn search_engines_stand_apart_from_ai_crawlers_and_impostors_from_both() {
         let crawler = |category: &str, identity: &str| CrawlerBoard {
@@ -446,7 +447,7 @@ mod tests {
         let text = page(&board(4), Vec::new());
         assert_eq!(names(&text), ["b", "d", "a", "c"]);
         assert!(text.contains("site=d\">d</a>") && !text.contains("<details class=\"site\""), "{text}");
-        // A few sites are also shown with their details.
+        // If there are only a few sites, their details are shown, too.
         let text = page(&board(2), Vec::new());
         assert_eq!((names(&text).len(), text.matches("<details class=\"site\"").count()), (2, 2));
         assert_eq!(names(&page(&board(1), Vec::new())), [""; 0]);

@@ -66,10 +66,10 @@ pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
     /// Set when crawlers were not recognised for some time, for example because enforcement was
-    /// off. Cleared by the reader.
+    /// off. Cleared when the control thread has read it.
     pub(crate) has_missed: AtomicBool,
     /// Set when the hosts of the site have changed, because another site may have served another
-    /// version on the new hosts before. Cleared by the reader.
+    /// version on the new hosts before. Cleared when the control thread has read it.
     pub(crate) has_new_hosts: AtomicBool,
     /// Counts the visitors that services refer.
     pub(crate) services: Arc<SendingServices>,
@@ -295,7 +295,8 @@ impl Counted {
 }
 
 impl KnownVersions {
-    /// Returns the versions that a crawler may rely on. Returns none until the policy is known.
+    /// Returns the versions that a crawler may rely on. Returns no versions until the policy is
+    /// known.
     fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = self.versions.iter().filter(|_| self.policy.is_some());
         versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })

@@ -135,7 +135,7 @@ pub(crate) struct LastRead {
     pub(crate) is_newest: Option<bool>,
 }
 
-/// Hits of a line in robots.txt that disallowed requests.
+/// A line of robots.txt that disallowed requests, and the number of these requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineBoard {
     pub(crate) version: String,

@@ -21,7 +21,8 @@ use crate::word_enum::word_enum;
 /// Maximum number of sites in a report. A query can name any other site.
 const MAX_SITES: usize = 50;
 
-/// Length of the time before a period whose fetches of robots.txt are used, in seconds.
+/// Fetches of robots.txt before the period of a report are used if they are at most this many
+/// seconds older than its start.
 const EARLIER: Second = 14 * DAY;
 
 /// What a client asks the board to show.

@@ -22,7 +22,8 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the completion script. `command` defines the whole command line; only `cli` knows it.
+/// Prints the completion script. `command` is the definition of the whole command line, which only
+/// the module `cli` contains.
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> io::Result<ExitCode> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
@@ -43,7 +44,8 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Writes the manual pages. `command` defines the whole command line; only `cli` knows it.
+/// Writes the manual pages. `command` is the definition of the whole command line, which only the
+/// module `cli` contains.
 pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
     let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));

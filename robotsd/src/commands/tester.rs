@@ -2,8 +2,8 @@
 //! a file.
 //!
 //! Only packages contain the page: they are built with the variable `ROBOTSD_TESTER`. Other builds
-//! print where it is. The page is the same for every visitor and contains no data, so every request
-//! gets it, and nothing in a request is interpreted.
+//! print where to find the page. The page is the same for every visitor and contains no data, so
+//! every request gets it, and nothing in a request is interpreted.
 
 use std::fs;
 use std::io::{self, Read, Write};

@@ -138,8 +138,8 @@ impl AdminListenerConfig {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // Only the address of `[admin]` gets here. If other machines can reach that address,
-            // the config sets `reach = "network"`, which permits everything.
+            // This case occurs only for the address of `[admin]`. If other machines can reach that
+            // address, the config sets `reach = "network"`, which permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }

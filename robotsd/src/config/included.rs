@@ -387,8 +387,8 @@ impl<'f> ChosenText<'f> {
         }
     }
 
-    /// Refuses the content that is used so far. The last good copy replaces the current content. If
-    /// the copy is refused, too, the file has no content.
+    /// Refuses the content that is currently chosen for the file. The last good copy replaces the
+    /// current content. If the copy is refused, too, the file has no content.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };

@@ -106,8 +106,8 @@ fn deadline() -> Bound<Span> {
 }
 
 impl RawLimits {
-    /// Returns the limits. Adds an error for each size that is larger than the size of the whole
-    /// that it is part of (such as a target that exceeds its head).
+    /// Returns the limits. Adds an error for each part that may be larger than its whole, such as a
+    /// target that may be larger than the head of its request.
     pub(super) fn resolve(&self, faults: &mut Faults) -> Limits {
         let is_in = |size: &Spanned<Size>, range: &RangeInclusive<Size>| range.contains(size.get_ref());
         if is_in(&self.head_size, &HEAD) && is_in(&self.target_size, &TARGET) {

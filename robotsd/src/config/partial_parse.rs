@@ -13,7 +13,8 @@ use super::{Fault, Keys, Reader, Table};
 ///
 /// # Errors
 ///
-/// If the part cannot be read at all, for example because a table lacks a required key.
+/// Returns an error if the part cannot be read at all, for example because a table lacks a required
+/// key.
 pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     let (mut document, errors) = DeTable::parse_recoverable(text);
@@ -64,7 +65,7 @@ mod tests {
             ("state_dir = \"state\"\n[[site]]\nname = \"\"\"shop\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[[site]]\nhosts = [\"a\", \"b\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\nmode \"refuse\"\n", (Some("state"), None), false),
-            // Mistakes in the part itself.
+            // In the next files, the part itself has a mistake.
             ("state_dir = \"state\"\n[admin]\naduit = \"a.log\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[admin]\naudit = 1\n", (Some("state"), None), false),
             ("state_dir = 1\n[admin]\naudit = \"a.log\"\n", (None, Some("a.log")), false),

@@ -39,14 +39,16 @@ impl Config {
     pub(crate) fn review(&self) -> Vec<FoundProblem> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        // The path `?` is an unknown key at the top of the file, which may stand for any key.
+        // The path `?` is an unknown key at the top of the file, which may be a misspelling of any
+        // key.
         let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
         let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
             if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
                 found.extend(faults.into_iter().map(|fault| (severity, fault)));
             }
         };
-        // A finding is certain only if the keys that it depends on could be read.
+        // Each call lists the keys that its findings depend on. If one of these keys could not be
+        // read, the findings are not certain, so they are left out.
         note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
         note(Severity::Warning, &["agents", "identity"], evidence(file, self));
         note(Severity::Warning, &["agents", "identity", "listener", "site"], idle_cases(file, self));

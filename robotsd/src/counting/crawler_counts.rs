@@ -18,8 +18,8 @@ use tower_robots::policy::{Action, Reason};
 
 use crate::word_enum::word_enum;
 
-/// Maximum number of combinations per site and [`KeyRoom`] that are counted separately. Decisions
-/// and fetches of `/robots.txt` have this limit each.
+/// Maximum number of combinations per site and [`KeyRoom`] that are counted separately. The limit
+/// applies separately to decisions and to fetches of `/robots.txt`.
 const MAX_COMBINATIONS: usize = 256;
 
 /// Groups of combinations with separate limits, so that one group cannot displace another.

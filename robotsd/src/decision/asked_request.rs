@@ -174,7 +174,7 @@ mod tests {
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// Returns the error that does not prevent a decision about a question with these fields.
+    /// Returns the error in a question with these fields. The error must not prevent a decision.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }

@@ -7,11 +7,11 @@
 //! connection with a request in progress is never closed for a new connection.
 //!
 //! Requests do not access this state. A connection is registered when it is accepted, and removed
-//! when it ends. Its [`ConnectionState`] is read only when the limit is reached. Then all
-//! connections of a worker are examined, and the sixteenth part that has been idle for longest is
-//! collected. These candidates are enough for many new connections. Each candidate is checked again
-//! before its slot is claimed. The order remains exact, because a connection that becomes idle
-//! after the pass has been idle for less time than all candidates.
+//! when it ends. Its [`ConnectionState`] is read only when the limit is reached. Then one pass
+//! examines all connections of a worker, and collects a sixteenth of them: the connections that
+//! have been idle for longest. These candidates are enough for many new connections. Each candidate
+//! is checked again before its slot is claimed. The order remains exact, because a connection that
+//! becomes idle after the pass has been idle for less time than all candidates.
 //!
 //! A claimed connection closes when its worker gets to it, which may take a while if the worker is
 //! busy. More claims would not free a slot sooner, and would close connections unnecessarily. So

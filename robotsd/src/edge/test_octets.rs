@@ -59,7 +59,8 @@ pub fn forwarded_fields(octets: &[u8]) {
     assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "an invalid host");
 }
 
-/// The entry of the client's proxy is found, whatever entries the client wrote on its left.
+/// Checks that the entry which the client's proxy has added is found, whatever entries the client
+/// has written before it.
 pub fn hops(octets: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
     let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));
@@ -74,7 +75,8 @@ pub fn hops(octets: &[u8]) {
     }
 }
 
-/// Checks a PROXY header. Prefixes are incomplete or equal, and later bytes change nothing.
+/// Checks a PROXY header. The beginning of a header must be incomplete or have the same result as
+/// the whole header. Bytes after the header must not change the result.
 pub fn proxy_header(octets: &[u8]) {
     let whole = proxy_protocol::parse(octets);
     for end in 0..octets.len().min(256) {

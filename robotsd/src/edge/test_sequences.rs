@@ -134,7 +134,7 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
 ///
 /// # Panics
 ///
-/// If the edge and hyper alone behave differently.
+/// Panics if the edge and hyper alone behave differently.
 pub fn connection(octets: &[u8], runtime: &Runtime) -> usize {
     let mut writes = Vec::new();
     let mut left = octets;

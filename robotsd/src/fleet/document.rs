@@ -13,11 +13,12 @@
 //!              permission for a version, by its hash
 //! ```
 //!
-//! Each field is parsed separately. The name of an off switch or tombstone is enough for it to take
-//! effect. Damage to its value, or to another field, therefore cannot turn enforcement on. The
-//! scope is part of the name. A client with rights for one site therefore affects only that site,
-//! even if it reuses the ID of another site's off switch. Numbers have an upper bound, so that a
-//! damaged number cannot make later writes fail.
+//! Each field is parsed separately. A tombstone is the field that records that an off switch was
+//! lifted. The name of an off switch or tombstone is enough for it to take effect. Damage to its
+//! value, or to another field, therefore cannot turn enforcement on. The scope is part of the name.
+//! A client with rights for one site therefore affects only that site, even if it reuses the ID of
+//! another site's off switch. Numbers have an upper bound, so that a damaged number cannot make
+//! later writes fail.
 
 use std::collections::BTreeMap;
 

@@ -39,8 +39,8 @@ enum Located {
 ///
 /// # Errors
 ///
-/// If the document is not a sitemap or cannot be read to its end. The locations before the error
-/// have been passed to `list`.
+/// Returns an error if the document is not a sitemap or cannot be read to its end. The locations
+/// before the error have already been passed to `list`.
 pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
     let mut text = SitemapText::of(octets)?;
     if text.skip_blank()? == Some(b'<') {

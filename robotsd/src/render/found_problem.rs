@@ -16,7 +16,7 @@ use super::printable::{complain, printable, styled_stderr, write_json};
 use super::secrets::{without_passwords, without_secret};
 use super::text::{Colour, LineSnippet, help, level, renderer};
 
-/// Minimum number of sites with the same problem for writing the problem only once.
+/// Minimum number of sites that must share a problem, so that the problem is written only once.
 const MANY: usize = 4;
 
 /// Maximum number of additional sites to name in a message for people.

@@ -57,7 +57,7 @@ fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: O
 /// that the message is about.
 const SHOWN: usize = 120;
 
-/// Number of bytes that a cut line shows before that part.
+/// Number of bytes that a cut line shows before the part that the message is about.
 const BEFORE: usize = 40;
 
 /// Whether output contains escape sequences for colours.
@@ -110,8 +110,8 @@ impl LineSnippet<'_> {
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);
-        // The column is added here. The renderer would compute a wrong column, because the excerpt
-        // may start in the middle of the line and contains escapes.
+        // The renderer would compute a wrong column, because the excerpt may start in the middle of
+        // the line and may contain escapes. So the correct column is inserted here.
         let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
         let (arrow, indent) = (place_arrow(colour), line.to_string().len());
         format!("{title}\n{:indent$}{arrow} {}:{line}:{column}\n{snippet}", "", self.name)

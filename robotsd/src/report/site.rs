@@ -78,7 +78,7 @@ pub(crate) struct SiteReport {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WatchedPagesReport {
-    /// Description of the pages, as it follows the word "pages": `of the sitemaps`.
+    /// Description of the pages, such as `of the sitemaps`. In output, it follows the word "pages".
     pub(crate) of: String,
     pub(crate) count: u64,
 }

@@ -26,7 +26,7 @@ pub(super) struct AdminPlaces {
     socket: Option<CommandSocket>,
     addresses: Vec<AddressPlace>,
     /// One entry per socket. Empty while the process does not accept connections, because another
-    /// process may be about to.
+    /// process may be about to accept them.
     accepting: Vec<Accepting>,
     /// The address that commands use. Place files contain this address, so that commands can find
     /// it.

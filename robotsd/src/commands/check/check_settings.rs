@@ -2,7 +2,7 @@
 //! that fails the check.
 //!
 //! The file is searched for in the folder of a robots.txt and in the folders above it, up to the
-//! first folder that contains `.git`. Only the nearest file counts. Options of the command line
+//! first folder that contains `.git`. Only the nearest settings file is used. Command-line options
 //! override its keys.
 
 use std::path::{Path, PathBuf};

@@ -7,8 +7,8 @@
 //!
 //! Exit status:
 //!
-//! - 0 if no finding has the threshold's severity or a worse one, and always with SARIF, because
-//!   the program that reads the output decides;
+//! - 0 if no finding has at least the severity that fails the check. With SARIF, the status is
+//!   always 0, because the program that reads the output decides;
 //! - 1 if a finding has at least this severity;
 //! - 2 if a file could not be read (the others are still checked), or correcting it took too long.
 
@@ -47,8 +47,8 @@ pub(crate) use self::check_args::CheckArgs;
 pub(in crate::commands) use self::check_settings::CheckFile;
 pub(in crate::commands) use self::fixing::{replace, write_difference};
 
-/// Maximum number of findings per lint that `--verbose` shows: more than any file written by a
-/// person has.
+/// Maximum number of findings per lint that `--verbose` shows. No file that a person wrote has so
+/// many.
 const MAX_SHOWN: usize = 100_000;
 
 /// Note that is printed after a check without a config: the settings of a site can cause more

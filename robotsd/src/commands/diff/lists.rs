@@ -21,11 +21,11 @@ use crate::sites::open_sitemap;
 /// Maximum number of lost pages shown per list and group of crawlers, each with its rule.
 const SHOWN: usize = 10;
 
-/// Description of the pages of sitemaps, as it follows the word "pages".
+/// Description of the pages of sitemaps. In output, it follows the word "pages".
 pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Description of the pages that any search engine requested in the logs, as it follows the word
-/// "pages".
+/// Description of the pages that any search engine requested in the logs. In output, it follows the
+/// word "pages".
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
@@ -99,7 +99,7 @@ struct ListRead {
 /// engines obey the same groups of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
-    /// Description of the list, as it follows the word "pages".
+    /// Description of the list. In output, it follows the word "pages".
     pub(super) of: String,
     pub(super) crawlers: Vec<String>,
     /// Number of pages that the old file allows and the new file disallows. `allowed` is the number
@@ -259,8 +259,8 @@ impl ListLosses {
         self.lists.is_empty()
     }
 
-    /// Returns the lists without losses: the description of each, as it follows the word "pages",
-    /// and its number of pages.
+    /// Returns the lists without losses: the description of each (see [`ListLoss::of`]), and its
+    /// number of pages.
     pub(super) fn without_loss(&self) -> impl Iterator<Item = (&str, u64)> {
         let lists = self.lists.iter().filter(|list| !self.losses.iter().any(|loss| loss.is_of(&list.of)));
         lists.map(|list| (&*list.of, list.pages as u64))

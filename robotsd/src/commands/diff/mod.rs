@@ -2,7 +2,7 @@
 //!
 //! Exit status:
 //!
-//! - 0 in all other cases, whether or not something changes;
+//! - 0 if neither of the next two lines applies, whether or not something changes;
 //! - 1 if something changes that `--forbid` names, or the loss exceeds `--max-loss`;
 //! - 2 if a file could not be read, `--forbid` names a crawler that does not exist, or comparing
 //!   the files took too long.

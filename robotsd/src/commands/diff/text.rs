@@ -75,7 +75,8 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     }
 }
 
-/// Returns the description of a list as it follows the word "pages". Applies `style` to file names.
+/// Returns the description of a list, which follows the word "pages" in output. Applies `style` to
+/// file names.
 fn list_name(of: &str, style: NameStyle) -> String {
     match of.strip_prefix("of ") {
         Some(file) if of != OF_SITEMAPS => format!("of {}", style(file)),
@@ -259,7 +260,8 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     }
 }
 
-/// Size of a comment from which on rows are left out, in bytes; GitHub allows 65,536 characters.
+/// Maximum size of a comment, in bytes. Rows that exceed it are left out. GitHub allows 65,536
+/// characters.
 const MAX_BYTES: usize = 48 << 10;
 
 /// Maximum length of a path, pattern or list of crawlers in a row, in characters.

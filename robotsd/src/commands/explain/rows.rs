@@ -120,8 +120,9 @@ struct ExplanationJson<'a> {
     /// Number of rules in the file that are only observed until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
-    /// Status of the answer to a refused request, and the number of the case that decides about it.
-    /// The status is `null` if an upstream of the case answers.
+    /// Status of the answer to a refused request, and the number of the refusal case (in the
+    /// config) that determines the answer. The status is `null` if the case names an upstream,
+    /// which answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<Value>,
     /// Result of checking the claim, if an address was given.

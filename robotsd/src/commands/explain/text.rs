@@ -53,7 +53,8 @@ impl ExplainedRequest<'_> {
         policy.override_for(agent, identity, rule, explanation.reason, SystemTime::now()).map(ToString::to_string)
     }
 
-    /// Describes the answer to a refused request, and the case of the config that decides about it.
+    /// Describes the answer to a refused request, and the refusal case of the config that
+    /// determines the answer.
     fn answer(&self) -> Option<String> {
         let ExpectedRefusal { status, case } = self.explanation.refusal?;
         let answer =
@@ -126,7 +127,7 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler may obey the group for `*` on its own, as `robotsd test` assumes, so
+                // The crawler may obey the group for `*` voluntarily, as `robotsd test` assumes, so
                 // the message contains the rule of that group.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {

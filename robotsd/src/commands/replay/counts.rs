@@ -71,7 +71,7 @@ pub(super) struct ReplayCounts {
     pub(super) events: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
-    /// Whether a line without a User-Agent is a JSON object, so that its User-Agent may be under an
+    /// Whether any line without a User-Agent is a JSON object. Its User-Agent may be under an
     /// unknown key.
     pub(super) has_nameless_json: bool,
     pub(super) timeless: u64,

@@ -47,8 +47,8 @@ pub(super) struct ReplayRow {
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row that count one request, depending on whether its claim is verified,
-/// undecided or refuted.
+/// The counters of a row for one request. They depend on whether the claim of the request is
+/// verified, undecided or refuted.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,

@@ -12,7 +12,7 @@
 //!
 //! Exit status:
 //!
-//! - 0 in all other cases;
+//! - 0 if neither of the next two lines applies;
 //! - 1 if a change blocks a search engine from a path that it requested, or if an expectation is
 //!   not met;
 //! - 2 if an input could not be read (the other inputs are still read), or if no request names an
@@ -315,8 +315,8 @@ impl ReplayArgs {
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
 
-    /// Finds the addresses in the logs about which the lists are not enough evidence, and looks up
-    /// their reverse DNS names.
+    /// Finds the addresses in the logs whose claims the lists leave undecided, and looks up the
+    /// reverse DNS names of these addresses.
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(

@@ -9,8 +9,8 @@ use serde::Serialize;
 const NODES_A_RULE: usize = 8;
 
 /// Steps of shrinking the trees, applied one after the other until the trees are small enough. The
-/// numbers of a step are the values to keep at each place in a tree, and the parts to keep per
-/// target.
+/// two numbers of a step are the maximum number of values at each place in a tree, and the maximum
+/// number of parts per target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 /// Effect of a rule on requests.

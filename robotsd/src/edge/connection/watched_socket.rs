@@ -1,5 +1,5 @@
 //! The client's socket, as the HTTP libraries use it. It reports when bytes arrive and how fast the
-//! client reads, and lets writes fail that make no progress.
+//! client reads, and makes writes fail if they make no progress.
 //!
 //! The HTTP libraries have no deadline for writes. Without one, a client that requests a large file
 //! and never reads would occupy its connection and the upstream's connection forever. The deadlines

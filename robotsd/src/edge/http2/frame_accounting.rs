@@ -19,7 +19,7 @@ pub(crate) struct FrameAccounting {
     /// The highest number of the streams that the client has opened.
     last: u32,
     open: OpenStreams,
-    /// Whether a field section is incomplete, and its last frame has not begun to arrive.
+    /// Whether a field section has begun whose last frame has not begun to arrive.
     in_fields: bool,
     /// The stream whose field section is complete when the current frame is complete.
     coming: Option<u32>,

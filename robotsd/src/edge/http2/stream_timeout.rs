@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Returns whether a stream counts as progressing although none of its pieces is sent.
+    /// Reports whether a stream counts as making progress although none of its pieces is sent.
     async fn moves(is_taking: bool, turn: Duration) -> bool {
         let (connection, reports) =
             (Arc::new(ConnectionState::new(&EdgeLimits::default())), Arc::new(Reports::default()));

@@ -151,7 +151,7 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem
     findings
 }
 
-/// Returns the finding about an encoded response, if the request accepts no content coding.
+/// Returns a finding if the response is encoded although the request accepts no content coding.
 pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> {
     let codings = codings(plain.headers()?);
     if codings.is_empty() {

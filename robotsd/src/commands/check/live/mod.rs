@@ -48,7 +48,7 @@ impl LiveCheck<'_> {
     ///
     /// # Errors
     ///
-    /// If `word` is not the URL of a site or robots.txt that can be fetched.
+    /// Returns an error if `word` is not the URL of a site or robots.txt that can be fetched.
     fn check(&self, word: &str) -> Result<LiveReport, String> {
         let (named, others) = names_of_site(word)?;
         let chain = self.retriever.retrieve(&RetrievalRequest::new(named));
@@ -153,7 +153,8 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
 ///
 /// # Errors
 ///
-/// If the argument is not a URL that can be fetched, or not the URL of a robots.txt.
+/// Returns an error if the argument is not a URL that can be fetched, or not the URL of a
+/// robots.txt.
 fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     let named = robots_url(word).map_err(|error: ValueError| error.to_string())?;
     let scheme = if named.is_https() { "https" } else { "http" };

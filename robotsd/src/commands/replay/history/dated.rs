@@ -50,8 +50,8 @@ pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
 ///
 /// # Errors
 ///
-/// If the directory contains no dated file. Files without a date are not read, because they may be
-/// something other than a robots.txt.
+/// Returns an error if the directory contains no dated file. Files without a date are not read,
+/// because they may be something other than a robots.txt.
 fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for file in std::fs::read_dir(folder).map_err(|error| input::named(folder, &error))? {

@@ -59,7 +59,7 @@ pub(super) fn has_repository(path: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// If `git` is not installed or fails, or no commit contains the file.
+/// Returns an error if `git` is not installed or fails, or if no commit contains the file.
 pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
     let shown = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
     // For a symbolic link, git stores the path of the target, not its content.

@@ -37,8 +37,8 @@ pub(super) struct RuleRow {
     /// File that contains the rule: the first file if the change allows requests, otherwise the
     /// last.
     pub(super) file: String,
-    /// Line of the rule; `line` and `pattern` are `None` for rules that were too many to be
-    /// distinguished.
+    /// Line of the rule. `line` and `pattern` are `None` if this row counts several rules together,
+    /// because there were too many.
     pub(super) line: Option<usize>,
     pub(super) pattern: Option<String>,
     pub(super) requests: u64,
