@@ -1,4 +1,4 @@
-//! The functions that the fuzz targets call. Each of them calls a parser of untrusted bytes, and
+//! The functions that the fuzz targets call. Each function calls a parser of untrusted bytes, and
 //! checks the properties that the parser must have.
 
 pub use crate::board::test_octets::board_day;

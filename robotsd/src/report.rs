@@ -204,9 +204,9 @@ pub(crate) struct RateStoreReport {
     pub(crate) problem_at: Option<String>,
     /// Number of times that the store became unavailable.
     pub(crate) outages: u64,
-    /// Queries to the store, by result: `answered`, `late` or `failed`.
+    /// The queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// Requests of rate-limited crawlers, by result. The result is `allowed` or `denied` by the
+    /// The requests of rate-limited crawlers, by result. The result is `allowed` or `denied` by the
     /// store, `known-denied` because of an earlier denial, or `alone` if only this process counted
     /// the request.
     pub(crate) requests: Vec<KindCount>,
@@ -397,7 +397,7 @@ pub(crate) struct ChangeReport {
     /// Reason why the change unexpectedly does not survive a restart, or list of the replicas that
     /// have not received it.
     pub(crate) problem: Option<String>,
-    /// Steps that remain to be taken.
+    /// The steps that remain to be taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
 }

@@ -95,8 +95,9 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
-/// Returns the path or URL on a line of a list, without a comment: a line that begins with `#`, or
-/// `#` behind a blank, because paths and URLs contain no blanks. `None` if nothing is left.
+/// Returns the path or URL on a line of a list. A comment is removed; it begins with `#` at the
+/// start of the line or after a blank, because paths and URLs contain no blanks. `None` if nothing
+/// is left.
 pub(crate) fn listed(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let is_comment = |at: &usize| *at == 0 || line[*at - 1].is_ascii_whitespace();

@@ -348,7 +348,7 @@ impl<'j> JudgedRequest<'j> {
     }
 
     /// Counts a request that came through a proxy that is not listed, if the policy needs the
-    /// client's address: the proxy's address was used instead.
+    /// client's address. For such a request, the proxy's address was used instead.
     fn count_unlisted_proxy(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_needed = policy.exempts_networks()

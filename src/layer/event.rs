@@ -124,7 +124,8 @@ impl Sender {
 /// Which requests an observer is notified of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// Requests that [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed) describes.
+    /// The requests that [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed)
+    /// describes.
     Reported,
     /// All requests that have a record.
     Crawlers,
@@ -192,7 +193,7 @@ fn trace(event: &Event<'_>) {
     let message = match (record.reason, record.access) {
         (Reason::Limited | Reason::LimitObserved, _) => "the request exceeds the crawl delay of its group",
         (_, Some(Access::Disallow)) => "robots.txt disallows the request",
-        // Tagged or refused because of its sender, even if the rules allow the request.
+        // The request was tagged or refused because of its sender. The rules may allow it.
         _ => "an impostor sent the request",
     };
     let limit = record.limit.as_deref();

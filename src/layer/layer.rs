@@ -163,7 +163,7 @@ impl RobotsLayer {
     ///
     /// # Errors
     ///
-    /// If a string is not a valid network.
+    /// Returns an error if a string is not a valid network.
     pub fn forwarded_for<N: IntoNetwork>(self, trusted: impl AsRef<[N]>) -> Result<Self, ValueError> {
         let before = self.enforcer.trusted_proxies.iter().copied().map(Ok);
         let proxies = before.chain(trusted.as_ref().iter().map(N::network)).collect::<Result<_, _>>()?;

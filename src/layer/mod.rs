@@ -26,8 +26,8 @@
 //! other request.
 //!
 //! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and
-//! [`Mode::Observe`](crate::policy::Mode::Observe), responses are the same as without the layer,
-//! except for `/robots.txt` and unless an override sets another mode.
+//! [`Mode::Observe`](crate::policy::Mode::Observe), the layer changes only the response to
+//! `/robots.txt`, unless an override sets another mode.
 //!
 //! A policy can also enforce crawl delays
 //! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). An allowed request that exceeds

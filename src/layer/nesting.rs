@@ -62,8 +62,8 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
     false
 }
 
-/// Reports whether a nested router handles the request and no outer layer has added its mark. False
-/// if an outer layer could not have added one.
+/// Reports whether a nested router handles the request and no outer layer has added its mark.
+/// Returns false if an outer layer could not have added a mark.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()

@@ -55,8 +55,8 @@ pub struct Record {
     /// Number of rules in the grace period. `Some` only for the first request that passes because
     /// of the grace period of a version.
     pub grace_rules: Option<usize>,
-    /// What the rules say. `None` if they were not evaluated, because no group applies or the
-    /// request is exempt (for example, a request for `/robots.txt`).
+    /// Whether the rules allow the request. `None` if they were not evaluated, because no group
+    /// applies or the request is exempt (for example, a request for `/robots.txt`).
     pub access: Option<Access>,
     /// The `User-agent` value, as written, through which the deciding rule's group applies to this
     /// agent.

@@ -171,7 +171,7 @@ where
 
     /// # Panics
     ///
-    /// If the future is polled again after it has completed.
+    /// Panics if the future is polled again after it has completed.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Pass { future, fields } => {

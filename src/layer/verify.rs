@@ -209,8 +209,8 @@ impl WaitingForEvidence {
         loop {
             match self.looked_up.as_mut().poll(context) {
                 Poll::Ready(Ok(())) => self.looked_up = self.wait.looked_up(self.until),
-                // Checked only after the waker is registered; otherwise, a lookup that ends in
-                // between would be missed.
+                // This is checked only after the waker is registered. Otherwise, a lookup that ends
+                // in between would be missed.
                 Poll::Pending if self.wait.is_still_needed(request) => return Poll::Pending,
                 _ => return Poll::Ready(()),
             }
@@ -235,7 +235,8 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        // Boxed, because few requests wait. Taken out when the service is called.
+        // The value is boxed, because few requests wait. It is taken out when the service is
+        // called.
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
         Called { #[pin] future: S::Future },
     }
@@ -258,7 +259,7 @@ where
                 waiting.take()
             }
         };
-        // Always `Some` here, because the next statement replaces this state.
+        // `waited` is always `Some` here, because the next statement replaces this state.
         let Some(mut waiting) = waited else { return Poll::Pending };
         state.set(State::Called { future: waiting.service.call(waiting.request) });
         match state.project() {

@@ -199,7 +199,7 @@ impl Drop for AgentCache {
 
 robots_core::debug_as!(|_it| AgentCache {});
 
-/// Counts of cache lookups, one per `User-Agent` line.
+/// The counts of cache lookups, one per `User-Agent` line.
 ///
 /// To count, a thread loads and stores a number, which is cheaper than an atomic addition to memory
 /// that all cores write. Therefore each serving thread needs a layer with its own counts. If two

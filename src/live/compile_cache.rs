@@ -1,9 +1,10 @@
 //! Lets the sites of a process share memory: equal files are compiled once, and the total size of
 //! some other data is limited.
 //!
-//! **An earlier version is rarely parsed again for a comparison.** The publisher finds its compiled
-//! form in the `CompileCache`, which contains every version that any site holds, or among the rules
-//! of the grace period. A pending version stays compiled, so accepting it compiles nothing.
+//! **An earlier version is rarely parsed again for a comparison.** The publisher finds the compiled
+//! form of that version in the `CompileCache`, which contains every version that any site holds, or
+//! among the rules of the grace period. A pending version stays compiled, so accepting it compiles
+//! nothing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -150,7 +150,7 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// The same as for [`LiveRobots::publish`].
+    /// Returns the same errors as [`LiveRobots::publish`].
     pub fn publish_blocking(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
         self.site.offer_text(text.as_ref()).into_result()
     }
@@ -247,7 +247,8 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// If no version is pending, or if the pending version has another hash. Nothing changes then.
+    /// Returns an error if no version is pending, or if the pending version has another hash. In
+    /// this case, nothing changes.
     pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, NoSuchVersion> {
         self.accept_by(hash, &Attribution::default())
     }
@@ -257,7 +258,7 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// The same as for [`LiveRobots::accept`].
+    /// Returns the same errors as [`LiveRobots::accept`].
     pub fn accept_by(&self, hash: &VersionHashPrefix, by: &Attribution) -> Result<Reload, NoSuchVersion> {
         let reload = self.site.publish(Cause::Accept, by, |publisher, now| publisher.accept(hash, now));
         self.site.notices.deliver();
@@ -276,7 +277,7 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// If no earlier accepted version is remembered.
+    /// Returns an error if no earlier accepted version is remembered.
     pub fn rollback(&self) -> Result<Reload, NoSuchVersion> {
         self.rollback_by(&Attribution::default())
     }
@@ -286,7 +287,7 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// The same as for [`LiveRobots::rollback`].
+    /// Returns the same errors as [`LiveRobots::rollback`].
     pub fn rollback_by(&self, by: &Attribution) -> Result<Reload, NoSuchVersion> {
         let reload = self.site.publish(Cause::Rollback, by, Publisher::roll_back);
         self.site.notices.deliver();
@@ -299,7 +300,7 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// The same as for [`LiveRobots::rollback`].
+    /// Returns the same errors as [`LiveRobots::rollback`].
     pub fn rollback_effect(&self) -> Result<(VersionHash, Option<String>), NoSuchVersion> {
         let publisher = self.site.publisher.lock();
         let before = publisher.versions.before().ok_or(NoSuchVersion::Before)?;
@@ -315,9 +316,9 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// If the change could not be written to the state directory. The switch has changed
-    /// nevertheless, and the write is retried. If the process ends before a write succeeds, the
-    /// change is lost.
+    /// Returns an error if the change could not be written to the state directory. The switch has
+    /// changed nevertheless, and the write is retried. If the process ends before a write succeeds,
+    /// the change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let site = &self.site;
         let _turning = site.switch.lock();
@@ -417,9 +418,9 @@ pub struct Status {
     /// The last reload that was not a decision of an operator. Its outcome shows what the source
     /// contains: after a rollback, this may be neither the live nor the pending version.
     pub last_read: Reload,
-    /// When the live version went live. If no version is live, when the last one was removed. If an
-    /// earlier process already served the version, this is the time when the site was opened,
-    /// unless [`LiveRobots::count_age_from`] changed it. With a state directory,
+    /// When the live version went live. If no version is live, this is the time when the last one
+    /// was removed. If an earlier process already served the version, this is the time when the
+    /// site was opened, unless [`LiveRobots::count_age_from`] changed it. With a state directory,
     /// [`LiveRobots::history`] contains the reloads of earlier processes.
     pub since: SystemTime,
     /// The version that is held until it is accepted, with the reasons; `None` if there is none.

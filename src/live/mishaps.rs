@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Value of the count `unserved` after the first request for `/robots.txt`.
 pub(super) const SERVED: u64 = u64::MAX;
 
-/// Counts of panics, and of mistakes in the use of the layer. [`Status`](super::Status) contains
-/// these counts.
+/// The counts of panics, and of mistakes in the use of the layer. [`Status`](super::Status)
+/// contains these counts.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]

@@ -1,4 +1,5 @@
-//! Decides which version goes live. A state machine without locks, files, clocks or callbacks.
+//! Decides which version goes live. [`Publisher`] is a state machine without locks, files, clocks
+//! or callbacks.
 //!
 //! 1. A candidate that is already live changes nothing, except that a pending version is discarded.
 //! 2. A candidate that is already pending stays pending until the gate is replaced.
@@ -284,8 +285,8 @@ impl Publisher {
         self.was_live = WasLive::Current;
         self.show(content, now);
         if !is_known {
-            // Surviving a crash of the process is enough: the source can be read again, and ten
-            // thousand files that change at once must not wait for the disk.
+            // It is enough if this state survives a crash of the process, because the source can be
+            // read again. Also, ten thousand files that change at once must not wait for the disk.
             self.unsaved = Some(Durability::Process);
         }
         ReloadOutcome::Published { hash, report }
@@ -465,8 +466,7 @@ pub(super) enum WasLive {
     /// Unknown.
     #[default]
     Unknown,
-    /// None of the remembered versions, because there are none. The site starts with the baseline
-    /// of the gate.
+    /// No version is remembered. The site starts with the baseline of the gate.
     Baseline,
     /// A version whose bytes are missing, and the time when it was accepted. This version cannot be
     /// restored.

@@ -32,8 +32,8 @@ pub struct Rejection {
     why: Option<Arc<str>>,
     /// The check report with every finding; `None` if no file was read.
     pub report: Option<Arc<Report>>,
-    /// The end of enforcement if the source still has no robots.txt then. Only for
-    /// [`RejectionKind::Held`].
+    /// The time at which enforcement ends, if the source still has no robots.txt at that time. Only
+    /// for [`RejectionKind::Held`].
     pub until: Option<SystemTime>,
 }
 

@@ -149,7 +149,8 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// If neither version can go live and [`WhenMissing::Fail`] is set. Returns why.
+    /// Returns an error if neither version can go live and [`WhenMissing::Fail`] is set. The error
+    /// contains the reason.
     pub(crate) fn start(&self) -> Result<(), Rejection> {
         let candidate = self.source.load().into();
         let now = self.clock.now();
@@ -437,7 +438,8 @@ impl Switched for Site {
         self.change(|next| next.switches.set_shared(place, enforcement));
     }
 
-    /// Does not wait for a reload. Waits for the disk only after the entry is in the history.
+    /// This function does not wait for a reload, and waits for the disk only after the entry is in
+    /// the history.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>) {
         self.note_switch(enforcement, of, why).into_iter().for_each(SiteState::write);
     }
@@ -507,7 +509,7 @@ pub(crate) struct SiteSettings {
     /// buckets.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
-    /// Parts that are appended to every version from the source.
+    /// The parts that are appended to every version from the source.
     pub(crate) appendix: Option<Appendix>,
 }
 

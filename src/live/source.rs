@@ -71,8 +71,8 @@ pub struct FetchStatus {
     pub failing_since: Option<SystemTime>,
     /// Number of consecutive fetches that returned nothing usable.
     pub failures: u32,
-    /// The end of enforcement if the source still has no robots.txt then; `None` if the source has
-    /// one.
+    /// The time at which enforcement ends, if the source still has no robots.txt at that time.
+    /// `None` if the source has a robots.txt.
     pub held_until: Option<SystemTime>,
     /// When the next fetch is due.
     pub next_fetch: SystemTime,
@@ -177,8 +177,8 @@ impl Appending {
 /// application loads the parts and passes them to [`Appendix::set`].
 ///
 /// After a restart, a site may have a live version that contains a part. The site keeps this
-/// version until the part is set for the first time. Other sites serve their file without the part
-/// until then.
+/// version until the part is set for the first time. Until then, other sites serve their file
+/// without the part.
 ///
 /// Cheap to clone; clones share the parts.
 ///

@@ -221,7 +221,8 @@ impl<S: SiteSource> LiveBuilder<S> {
     ///
     /// # Errors
     ///
-    /// Returns why there is no usable robots.txt. Only with [`WhenMissing::Fail`].
+    /// Returns an error only with [`WhenMissing::Fail`]: the reason why there is no usable
+    /// robots.txt.
     pub fn open(self) -> Result<LiveRobots, Rejection> {
         S::open(self)
     }

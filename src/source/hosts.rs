@@ -94,8 +94,8 @@ impl<T> HostMap<T> {
     ///
     /// # Errors
     ///
-    /// If the pattern is malformed or already has a value, or if it is not ASCII and the feature
-    /// `idn` is off.
+    /// Returns an error if the pattern is malformed or already has a value, or if it is not ASCII
+    /// and the feature `idn` is off.
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), ValueError> {
         let error = |fault| ValueError::new(pattern, fault);
         let place = self.values.len();
@@ -208,7 +208,7 @@ impl<T> HostMap<T> {
         if !has_capitals {
             return self.named(name, dots, port);
         }
-        // Copied to the stack, so that a host with capital letters needs no allocation.
+        // The name is copied to the stack, so that a host with capital letters needs no allocation.
         let mut lower = [0; MAX_NAME];
         let lower = &mut lower[..name.len()];
         lower.copy_from_slice(name);

@@ -1,5 +1,5 @@
-//! Sources of a robots.txt, and sites by host. For applications with several sites, with many
-//! files, or with a robots.txt that is fetched from a server.
+//! Sources of a robots.txt, and sites by host. This module is for applications with several sites,
+//! with many files, or with a robots.txt that is fetched from a server.
 //!
 //! [`LiveRobots::file`](crate::live::LiveRobots::file) and similar constructors start a
 //! [`LiveBuilder`], which connects a source to a live site. [`Sites`] maps hosts to sites, and a

@@ -105,7 +105,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// Reports whether a part of a browser's header declares a product: the part follows
+    /// Reports whether a part of a browser's header declares a product. It does if it follows
     /// `compatible;`, contains or precedes a contact, or calls itself a crawler. Toolbars add their
     /// addresses to comments with `MSIE` or `Konqueror`. In these comments, only a part that calls
     /// itself a crawler declares a product.
@@ -255,8 +255,8 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether a part names a client that fetches feeds or streams: the contact or the name of
-/// the client is the host of an audio service.
+/// Reports whether a part names a client that fetches feeds or streams. It does if the contact or
+/// the name of the client is the host of an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
@@ -509,7 +509,7 @@ mod tests {
     #[test]
     fn what_people_and_owners_of_machines_run_declares_nothing() {
         for header in [
-            // Headers with the runtime or the machine.
+            // Headers that contain the runtime or the machine.
             "Example/1.3 (+https://example.test/; go1.12; linux/amd64)",
             "Example/2.4 (+https://example.test; ruby3.1.4)",
             "Example Collector/0.1 (linux/amd64)",

@@ -25,8 +25,8 @@ use crate::rules::{Fallback, ProductToken};
 pub struct Crawler {
     /// Name of the crawler in the registry, in settings and in reports.
     pub name: String,
-    /// Names that identify the crawler in `User-Agent` headers; empty for a control token. A header
-    /// contains a name only if the bytes around it are neither letters nor digits.
+    /// The names that identify the crawler in `User-Agent` headers; empty for a control token. A
+    /// header contains a name only if the bytes around it are neither letters nor digits.
     pub header_names: Vec<String>,
     /// Product tokens whose groups the crawler obeys. If a file has groups for several of these
     /// tokens, only the group for the first token in this list is used. Never empty in a registry.
@@ -67,9 +67,9 @@ pub struct Crawler {
     /// Whether this is a framework that others build crawlers with. In a header, the crawler is
     /// then the product before the framework's name.
     pub is_framework: bool,
-    /// Hosts of the operator's services that send visitors to sites, as in a `Referer`. Examples
-    /// are `chatgpt.com`, `.bing.com` for the host and its subdomains, and `google.*` for `google`
-    /// under every country's domain. Only one row per operator has hosts.
+    /// The hosts of the operator's services that send visitors to sites, as in a `Referer`.
+    /// Examples are `chatgpt.com`, `.bing.com` for the host and its subdomains, and `google.*` for
+    /// `google` under every country's domain. Only one row per operator has hosts.
     pub referers: Vec<String>,
     /// URL of the keys that the crawler signs its HTTP messages with.
     pub signature: Option<String>,

@@ -2,8 +2,8 @@
 //!
 //! A *word* is a run of letters, digits, `-`, `_` and `.`. A *part* is a product outside comments,
 //! or a segment of a comment; `(`, `;`, `,` and `)` separate segments. Words that do not name the
-//! agent itself are ignored: words in URLs, in e-mail addresses and in bracketed in-app markers,
-//! versions, words after "like" and "compatible with", and the model of an Android device.
+//! agent itself are ignored: versions, the model of an Android device, words after "like" and
+//! "compatible with", and words in URLs, e-mail addresses and bracketed in-app markers.
 
 use std::ops::Range;
 

@@ -19,12 +19,12 @@ struct HeaderReader<'h> {
     at: usize,
     depth: usize,
     comments: u32,
-    /// Marks of the part that is being parsed.
+    /// The marks of the part that is being parsed.
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// Marks for all further parts at the current level. The level is the open comment or, if no
-    /// comment is open, the header outside comments. Inside a comment, `inherited_outside` keeps
+    /// The marks for all further parts at the current level. The level is the open comment or, if
+    /// no comment is open, the header outside comments. Inside a comment, `inherited_outside` keeps
     /// the marks for the parts after the comment.
     inherited: Marks,
     inherited_outside: Marks,

@@ -7,9 +7,9 @@
 //! the token. The recognizer looks first for the crawlers of the [`Registry`], then for other names
 //! in the file, then for declarations in the header itself.
 //!
-//! 1. Words that do not name the agent itself are ignored: words in URLs, in e-mail addresses and
-//!    in bracketed in-app markers, versions, words after "like" and "compatible with", and the
-//!    model of an Android device.
+//! 1. Words that do not name the agent itself are ignored: versions, the model of an Android
+//!    device, words after "like" and "compatible with", and words in URLs, e-mail addresses and
+//!    bracketed in-app markers.
 //! 2. A registered crawler is found if its name appears in the header as a whole word or words. If
 //!    two names begin at the same word, the longer name is found. If a name is also an ordinary
 //!    word, the header must contain another string, too ([`Crawler::requires`]). If a header names
@@ -22,10 +22,10 @@
 //!    registered crawler. For example, `FooBot/Nutch-1.10` obeys the group for `FooBot` or, if the
 //!    file has none, the group for `Nutch`.
 //! 4. If the header names no registered crawler, the agent is the longest name of the file that
-//!    equals a product of the header. If there is none, it is the longest name that is followed by
-//!    a version (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is the name of another crawler).
-//!    Everyday words and very short names are found only if they are the whole leading product.
-//!    Words of the browsers' costume are never found.
+//!    equals a product of the header. If there is none, the agent is the longest name that a
+//!    version follows, as in `FooBot2` and `FooBot-1.0`. `FooBot-Image` does not match `FooBot`,
+//!    because it is the name of another crawler. Everyday words and very short names are found only
+//!    if they are the whole leading product. Words of the browsers' costume are never found.
 //! 5. In a header that looks like a browser's, only declared parts are searched: segments after
 //!    `compatible;`, segments that contain or precede a contact address, and products that call
 //!    themselves a crawler.

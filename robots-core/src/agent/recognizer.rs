@@ -71,8 +71,8 @@ impl Recognizer {
         &self.registry
     }
 
-    /// Returns the agent that one `User-Agent` line names first. Logs and reports use its name for
-    /// the sender. For a decision, use all [`Recognizer::agents`].
+    /// Returns the agent that one `User-Agent` line names first. Logs and reports show the name of
+    /// this agent as the sender. For a decision, use all [`Recognizer::agents`].
     ///
     /// The line may contain any bytes. All bytes are examined, even in a long line.
     pub fn identify(&self, field: &[u8]) -> Agent {
@@ -110,7 +110,7 @@ impl Recognizer {
     /// The name may be `*`, the name, a header name or the first product token of a registered
     /// crawler, a whole `User-Agent` header, or the product token of an unregistered crawler.
     ///
-    /// Also returns which of these kinds the name has. A header may name several agents, and
+    /// Also returns which of these kinds of names was found. A header may name several agents, and
     /// callers should consider all agents.
     ///
     /// ```

@@ -2,8 +2,8 @@
 //! `chatgpt.com` belongs to OpenAI.
 //!
 //! A host is looked up among the `referers` of all rows of the registry: as it is, as a subdomain,
-//! and as a name under a country's domain. A request takes a few lookups and no allocation, because
-//! all keys are slices of the host.
+//! and as a name under a country's domain. Looking up the host of a request takes a few lookups and
+//! no allocation, because all keys are slices of the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;

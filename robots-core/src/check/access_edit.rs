@@ -35,7 +35,7 @@ use crate::rules::{Access, Group, Name, ProductToken, Reading, RobotsTxt, Rule, 
 pub struct EditedFile {
     /// The edited file. Its bytes are unchanged if every crawler already had the requested access.
     pub robots: RobotsTxt,
-    /// Changes of verdicts and delays by the edit.
+    /// The changes of verdicts and delays by the edit.
     pub diff: Diff,
     /// Other crawlers that obeyed the group of an edited crawler. The edited file names them, so
     /// that they keep their rules.
@@ -169,11 +169,11 @@ struct Draft<'f, 'a> {
     lines: Vec<Vec<GroupLine>>,
     /// Own tokens of the crawlers that do not yet have the requested access.
     own: HashSet<ProductToken>,
-    /// Names of crawlers that no group names and that obey the group of an edited crawler. The key
-    /// is the index of that group.
+    /// The names of crawlers that no group names and that obey the group of an edited crawler. The
+    /// key is the index of that group.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// Groups that were changed because they are only for edited crawlers, by index, and whether
-    /// each still exists.
+    /// The groups that were changed because they are only for edited crawlers, by index, and
+    /// whether each still exists.
     changed: BTreeMap<usize, bool>,
     /// New groups. The key is the lines of a group, and the value is its names.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
@@ -348,9 +348,10 @@ impl<'f, 'a> Draft<'f, 'a> {
         false
     }
 
-    /// Returns the lines of a new group for an allowed crawler: the rules of its groups for parts
-    /// of the site, and all lines that are not rules. If its groups have no rules for parts of the
-    /// site, returns the rules that would apply to the crawler without these groups.
+    /// Returns the lines of a new group for an allowed crawler. These are the rules of its groups
+    /// that apply to parts of the site, and all lines of its groups that are not rules. If its
+    /// groups have no rules for parts of the site, returns the rules that would apply to the
+    /// crawler without these groups.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
@@ -384,8 +385,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.bytes()[self.file.lines()[line].content()].to_vec()
     }
 
-    /// Returns the line of the last name of a group that blocks its crawlers from the whole site
-    /// and has no other lines; `None` if there is no such group.
+    /// Finds a group that blocks its crawlers from the whole site and has no other lines. Returns
+    /// the line of the last name of this group; `None` if there is no such group.
     fn shut_group(&self) -> Option<usize> {
         let mut groups = self.file.robots.groups().enumerate();
         let (_, group) = groups.find(|(at, group)| {

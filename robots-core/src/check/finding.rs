@@ -90,7 +90,7 @@ pub(super) struct Sink {
     pub(super) most: usize,
     /// Ranges where comments of the file turn the lint off.
     pub(super) allowed: Vec<Range<usize>>,
-    /// Ranges of the lines that this lint does not check.
+    /// The ranges of the lines that this lint does not check.
     pub(super) left_out: Rc<[Range<usize>]>,
     pub(super) findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],

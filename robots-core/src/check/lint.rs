@@ -50,7 +50,7 @@ pub struct Example {
     pub(super) head: &'static [u8],
     pub(super) unit: &'static [u8],
     pub(super) times: usize,
-    /// Names of crawlers that the configuration refuses, for lints about the configuration.
+    /// The names of crawlers that the configuration refuses, for lints about the configuration.
     pub(super) refused: &'static [&'static str],
 }
 
@@ -111,7 +111,7 @@ impl LintFix {
         Self { edits, is_choice: true, shared: None }
     }
 
-    /// Sets the function that tells which findings the same edits correct.
+    /// Sets the function that finds the findings that are corrected by the same edits.
     pub(super) const fn shared_by(self, shared: SharedCorrection) -> Self {
         Self { shared: Some(shared), ..self }
     }

@@ -225,7 +225,7 @@ const CLOCK_STEP: Duration = Duration::from_secs(60);
 /// copy may belong to the crawler by now.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
-    /// Addresses on the list.
+    /// The addresses on the list.
     pub set: &'a RangeSet,
     /// Time of the last confirmation by the operator: the list was fetched, or the server answered
     /// that it is unchanged. If this is `None`, as for an embedded list, the list verifies claims

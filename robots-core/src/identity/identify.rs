@@ -191,7 +191,8 @@ mod tests {
     use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
     use crate::rules::RobotsTxt;
 
-    /// Evidence about Googlebot. A list verifies one, a name another, and one fails.
+    /// Evidence about Googlebot: a list verifies one address, a reverse DNS name verifies another,
+    /// and a third address fails.
     struct Played;
 
     impl ClaimEvidence for Played {

@@ -30,7 +30,7 @@ pub struct RangeSet {
     v6_index: SearchIndex,
 }
 
-/// Ranges with starts and ends in separate slices, so that a search reads only starts.
+/// The ranges with starts and ends in separate slices, so that a search reads only starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges<T> {
     starts: Box<[T]>,

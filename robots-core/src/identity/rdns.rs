@@ -50,7 +50,7 @@ pub struct RdnsCheck {
 #[derive(Clone, Debug)]
 enum RdnsState {
     Reverse,
-    /// Names in the operator's domain whose addresses are still unknown. The last name is the
+    /// The names in the operator's domain whose addresses are still unknown. The last name is the
     /// current query.
     Forward {
         names: Vec<String>,
@@ -76,9 +76,9 @@ pub enum RdnsQuestion<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DnsAnswer {
-    /// Names in PTR records, in the order of the response.
+    /// The names in PTR records, in the order of the response.
     Names(Vec<String>),
-    /// Addresses in A or AAAA records, after following CNAME records.
+    /// The addresses in A or AAAA records, after following CNAME records.
     Addresses(Vec<IpAddr>),
     /// The name does not exist (NXDOMAIN).
     NoSuchName,

@@ -289,9 +289,9 @@ impl Policy {
         crawler
     }
 
-    /// Reports whether neither the policy nor these rules concern any of these agents: no agent is
-    /// a crawler, is subject to `*` or is named by a group. Every decision is then
-    /// [`Reason::NoGroup`]. This check costs less than a decision.
+    /// Reports whether these agents need no decision: no agent is a crawler, no agent is subject to
+    /// `*`, and no group names an agent. Every decision is then [`Reason::NoGroup`]. This check
+    /// costs less than a decision.
     #[doc(hidden)]
     pub fn passes_over(&self, rules: &RuleSet, agents: &[Agent]) -> bool {
         agents.iter().all(|agent| {
@@ -428,8 +428,8 @@ impl Policy {
         holds: impl Fn(&Override) -> bool,
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
-        // If the name is not believed, the strictest of its overrides decides: an impostor must not
-        // be able to select the mildest override by its choice of a name.
+        // If the name is not believed, the strictest of its overrides decides. Otherwise, an
+        // impostor could select the mildest override by its choice of a name.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };

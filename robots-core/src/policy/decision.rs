@@ -24,7 +24,7 @@ pub struct Decision<'r> {
     /// Index of the agent that the decision is about, among the agents given to
     /// [`Policy::decide`](super::Policy::decide).
     pub agent: usize,
-    /// Signs of a person behind a disallowed request, found by
+    /// The signs of a person behind a disallowed request, found by
     /// [`Policy::weigh`](super::Policy::weigh).
     pub signs: HumanSigns,
     /// Crawl delay that the policy enforces on the request, from the groups that allow it. If there

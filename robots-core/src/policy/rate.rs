@@ -97,8 +97,8 @@ impl RateRules {
         // engine is limited only if both the file and a rate override name this crawler itself.
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // If the name is not believed, the strictest of its rate overrides decides: an impostor
-        // must not be able to select the mildest override by its choice of a name.
+        // If the name is not believed, the strictest of its rate overrides decides. Otherwise, an
+        // impostor could select the mildest override by its choice of a name.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
         let granted = fitting.find_map(|over| {

@@ -25,7 +25,7 @@ keyword_enum! {
         /// `Automation`, apps, requests without a `User-Agent`, and all other agents that do not
         /// look like a browser.
         NonBrowser = "non-browser",
-        /// Browsers too.
+        /// All agents, including browsers.
         Everyone = "everyone",
     }
 }

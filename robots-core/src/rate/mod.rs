@@ -1,11 +1,11 @@
-//! Rate limiting of crawlers, with one word of memory for each sender; the caller reads the clock.
+//! Rate limiting of crawlers, with one word of memory for each sender. The caller reads the clock.
 //! This module is for frameworks without Tower, and for stores that several processes share. The
 //! Tower layer already uses it.
 //!
 //! A [`Quota`] is an interval and a burst. A bucket enforces it with the generic cell rate
-//! algorithm (GCRA): it stores the time when the sender's passed requests are paid off, and each
-//! request adds one interval. A refused request adds nothing, so a sender that keeps sending
-//! requests too early does not have to wait longer.
+//! algorithm (GCRA): it stores the time at which the bucket is full again, and each request that
+//! passes adds one interval to this time. A refused request adds nothing, so a sender that keeps
+//! sending requests too early does not have to wait longer.
 //!
 //! The choice of the bucket matters for security:
 //!

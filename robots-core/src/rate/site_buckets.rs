@@ -1,5 +1,5 @@
-//! The buckets of a site: one group of buckets for each crawler's name, and its entries in the
-//! buckets of networks, which all sites share.
+//! The buckets of a site: one group of buckets for each crawler's name. The buckets of networks are
+//! shared by all sites, and contain entries of this site.
 //!
 //! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. A site that
 //! is opened again under the same name (`LiveBuilder::counted_as`) shares them, too. So a reload

@@ -44,7 +44,7 @@ impl From<Arc<[u8]>> for RobotsTxt {
 }
 
 /// The names and the rules of a group, as ranges of indexes into the document's names and rules.
-/// Each is one range, because a group ends where the next group begins.
+/// One range of each kind is enough, because a group ends where the next group begins.
 #[derive(Debug)]
 struct GroupRecord {
     names: Range<usize>,

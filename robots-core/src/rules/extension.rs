@@ -6,7 +6,7 @@
 //!
 //! Three kinds of lines are stored. `Content-Usage` and `License` lines are stored because
 //! responses may repeat them ([`usage`](super::usage)). `Crawl-delay` lines are stored because
-//! delays may be enforced: [`RobotsTxt::compile`] finds the shortest delay of each set of groups,
+//! delays may be enforced. [`RobotsTxt::compile`] finds the shortest delay of each set of groups,
 //! so a request finds its delay together with its groups
 //! ([`Selection::crawl_delay`](super::Selection::crawl_delay)). `Request-rate` and `Visit-time`
 //! lines are parsed but never enforced, because hardly any crawler obeys them.
@@ -47,7 +47,7 @@ pub enum Meaning<'r> {
     /// Query parameters that do not change the content of some pages.
     #[non_exhaustive]
     CleanParam {
-        /// Names of the parameters.
+        /// The names of the parameters.
         parameters: Vec<&'r [u8]>,
         /// Path prefix of the pages; empty for all pages.
         path: &'r [u8],

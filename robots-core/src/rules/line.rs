@@ -89,8 +89,8 @@ pub enum Directive {
     Other,
 }
 
-/// Names with their directives, in the order of comparison. The list contains the misspellings that
-/// the reference parser accepts.
+/// The names with their directives, in the order of comparison. The list contains the misspellings
+/// that the reference parser accepts.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),

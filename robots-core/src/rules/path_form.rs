@@ -64,7 +64,7 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
         // The order of the two steps makes a difference only if both steps change something,
-        // because no step creates segments that the other step would change.
+        // because neither step creates segments that the other step would change.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
@@ -135,8 +135,8 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     // A proxy or `new URL` may remove dot segments first. The server behind it then applies the
     // other steps and removes dot segments again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    // A path with merged segments has no `//` and so no authority. So this only matters if a `%` or
-    // `;` is left for a later step.
+    // A path with merged segments has no `//` and so no authority. So merging first makes a
+    // difference only if a `%` or `;` is left for a later step.
     grow(PathForm::Merged, &|path| {
         memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
     });

@@ -21,8 +21,8 @@ pub struct RuleSet {
     index: RuleIndex,
     /// The groups of each section, by the section's number.
     sets: Vec<Vec<usize>>,
-    /// Names that make groups match, as indexes into the document's names. Every token, and `*`,
-    /// has a section with one name for each of its groups.
+    /// The names that make groups match, as indexes into the document's names. Every token, and
+    /// `*`, has a section with one name for each of its groups.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,

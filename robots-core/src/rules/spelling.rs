@@ -173,7 +173,8 @@ mod tests {
         let reserved = "!$&'()*+,;=:@[]";
         let escaped: String = reserved.bytes().map(|octet| format!("%{octet:02x}")).collect();
         assert_eq!(standard_of(&format!("/{escaped}")), format!("/{reserved}"));
-        // A query keeps the escapes, except `%2A` and `%24`, which patterns write only so.
+        // A query keeps its escapes. `%2A` and `%24` are exceptions, because patterns have no other
+        // form for a literal `*` and `$`.
         assert_eq!(standard_of("/?%21%26%3b%3D%3a%40%5b"), "/?%21%26%3B%3D%3A%40%5B");
         assert_eq!(standard_of("/%3A?%3A?%3A"), "/:?%3A?%3A");
     }

@@ -16,9 +16,10 @@ use super::{Access, Reading};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace<'r> {
-    /// Groups that apply, in the order of the file; empty if the file does not apply to the agent.
+    /// The groups that apply, in the order of the file; empty if the file does not apply to the
+    /// agent.
     pub groups: Vec<Group<'r>>,
-    /// Forms of the path that were considered. The form as sent comes first.
+    /// The forms of the path that were considered. The form as sent comes first.
     pub forms: Vec<FormTrace<'r>>,
     /// The verdict.
     pub verdict: Verdict<'r>,
@@ -32,7 +33,7 @@ pub struct FormTrace<'r> {
     pub form: PathForm,
     /// Path and query of this form, as compared with the rules.
     pub path: Box<[u8]>,
-    /// Rules that match this form. The deciding rule comes first.
+    /// The rules that match this form. The deciding rule comes first.
     pub rules: Vec<Rule<'r>>,
 }
 

@@ -153,7 +153,8 @@ mod tests {
             ("/x.pdf", Some("x=n")),
             ("/x.pdf?", Some("search=y, train-ai=n")),
             ("/abc", Some("x=y")),
-            // A line that cannot be parsed states nothing, and still decides.
+            // A line that cannot be parsed states no preference. It decides nevertheless, if its
+            // path is the longest.
             ("/a/b", None),
             ("/two", None),
             ("/no.pdf", None),

@@ -13,8 +13,8 @@
 //! A proxy that forwards requests to this interface would give its clients access. Proxies and
 //! robotsd's own listeners add header fields about the client. Requests with one of these fields
 //! are refused unless the listener is configured for a proxy. Requests of robotsd's own fetcher are
-//! always refused: if the URL of a robots.txt, or a redirect, pointed to this interface by mistake,
-//! the response would be published as robots.txt.
+//! always refused. Otherwise, if the URL of a robots.txt or a redirect pointed to this interface by
+//! mistake, the response would be published as robots.txt.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -78,7 +78,7 @@ pub(super) struct TcpPeer {
 /// The settings of a TCP listener that decide which requests it admits.
 #[derive(Debug)]
 pub(super) struct AddressTerms {
-    /// Names that are accepted in `Host`.
+    /// The names that are accepted in `Host`.
     pub(super) names: Vec<String>,
     pub(super) config: AdminListenerConfig,
 }

@@ -78,7 +78,7 @@ pub(crate) enum AskError {
          another address (give that address with --admin PLACE)"
     )]
     NotRunning(AdminPlace),
-    /// robotsd refused the request; contains the status and the message.
+    /// robotsd refused the request. Contains the status and the message.
     #[error("robotsd answered {status}: {1}", status = .0.as_u16())]
     Refused(StatusCode, String),
     /// Any other failure.

@@ -24,7 +24,8 @@ pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// Whether a previous robotsd process created the socket file. Otherwise a supervisor did.
+        /// Whether a previous robotsd process created the socket file. Otherwise, a supervisor
+        /// created it.
         is_made: bool,
     },
 }
@@ -35,7 +36,7 @@ pub(crate) struct OpenListener {
     pub(super) listener: AdminListener,
     /// The address or path that it listens on, for messages.
     pub(crate) address: String,
-    /// Slots for its connections.
+    /// The slots for its connections.
     pub(crate) slots: Arc<ConnectionSlots>,
 }
 

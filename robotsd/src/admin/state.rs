@@ -64,8 +64,8 @@ pub(crate) struct ServerState {
     lost: Option<Arc<LostLines>>,
 }
 
-/// Device, inode and modification time of the program file and of the config file, to detect that
-/// one of them has changed; `None` if the file does not exist.
+/// Device, inode and modification time of the program file and of the config file. They are
+/// compared to detect that one of the files has changed. `None` if the file does not exist.
 #[derive(Debug, PartialEq, Eq)]
 struct UpgradeFiles {
     program: Option<(u64, u64, SystemTime)>,
@@ -81,7 +81,7 @@ pub(crate) struct Serving {
     /// Errors in questions from other proxies, for each decision listener.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
-    /// Counts of agent lookups, for each worker.
+    /// The counts of agent lookups, for each worker.
     pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
     pub(crate) edge: Edge,
 }
@@ -90,7 +90,7 @@ word_enum! {
     /// The phase of the process.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Phase {
-        /// robots.txt files are being read and listeners opened.
+        /// The process is reading robots.txt files and opening listeners.
         Starting = "starting",
         /// All listeners are listening.
         Serving = "serving",

@@ -35,9 +35,9 @@ pub(crate) struct DayRows {
     /// Name and settings of the site; `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
-    /// Times when counts may be missing.
+    /// The times when counts may be missing.
     pub(crate) lost: Vec<Lost>,
-    /// Times when other processes may have received fetches of robots.txt, according to the
+    /// The times when other processes may have received fetches of robots.txt, according to the
     /// settings of that day (`sees_all` and `replicas`). They are not stored in the file.
     pub(crate) unseen: Vec<Lost>,
     /// Rows per crawler and hour.

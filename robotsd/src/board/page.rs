@@ -57,7 +57,7 @@ pub(crate) fn style() -> String {
     format!("{STYLE}{}", include_str!("page.css"))
 }
 
-/// Details of a crawler, which the page shows when the reader expands it.
+/// The details of a crawler, which the page shows when the reader expands it.
 #[derive(Template)]
 #[template(path = "board/crawler.html")]
 struct CrawlerFacts<'a> {

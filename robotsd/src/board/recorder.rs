@@ -82,7 +82,7 @@ pub(crate) struct Recorder {
     counted: Mutex<Counted>,
 }
 
-/// Counts of a worker since the control thread last took them.
+/// The counts of a worker since the control thread last took them.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(super) rows: HashMap<RowKey, Row, RandomState>,

@@ -121,7 +121,7 @@ pub(crate) struct JudgedCounts {
     /// before the requests.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
-    /// Requests that cannot be judged.
+    /// Number of requests that cannot be judged.
     pub(crate) undecided: u64,
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct LineCrawler {
     pub(crate) hits: u64,
 }
 
-/// Requests of one hour or day in a trend.
+/// The requests of one hour or day in a trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TrendBar {
     pub(crate) allowed: u64,
@@ -237,7 +237,7 @@ impl NeverHit {
 /// Interval between two stored totals, in seconds.
 const EVERY: Second = 5;
 
-/// Totals of a site's traffic since the process started.
+/// The totals of a site's traffic since the process started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrafficTotals {
     pub(crate) requests: u64,
@@ -246,7 +246,7 @@ pub(crate) struct TrafficTotals {
     pub(crate) decision_p99: Option<f64>,
 }
 
-/// Totals that were stored in the last minute.
+/// The totals that were stored in the last minute.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrafficWindow {
     totals: VecDeque<(Second, TrafficTotals)>,

@@ -59,7 +59,7 @@ pub(crate) struct Board {
     is_ending: AtomicBool,
 }
 
-/// Counts that are not written to files yet.
+/// The counts that are not written to files yet.
 #[derive(Debug, Default)]
 struct Table {
     sites: HashMap<String, SiteTable>,
@@ -79,10 +79,10 @@ struct Table {
 struct SiteTable {
     /// Unwritten counts. Its watches are held separately, in `watches`.
     counted: DayRows,
-    /// Totals of visitors per service when they were last added. Only the difference is added next
-    /// time.
+    /// The totals of visitors per service when they were last added. Only the difference is added
+    /// next time.
     visitors_before: VisitorTotals,
-    /// Totals of pages per crawler when they were last added. Only the difference is added next
+    /// The totals of pages per crawler when they were last added. Only the difference is added next
     /// time.
     pages_before: PageTotals,
     unregistered: UnregisteredNames,
@@ -161,8 +161,8 @@ impl SiteTable {
     }
 }
 
-/// Names of the unregistered crawlers that have their own row in the current hour, whether it is
-/// already written or not. Their number is limited, because clients can invent names.
+/// The names of the unregistered crawlers that have their own row in the current hour, whether it
+/// is already written or not. Their number is limited, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -189,7 +189,7 @@ pub(crate) struct SiteMoment {
     /// version.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// Totals of the traffic. They are needed only every few seconds, and are `None` at other
+    /// The totals of the traffic. They are needed only every few seconds, and are `None` at other
     /// times.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.

@@ -51,7 +51,7 @@ pub(crate) struct ReplicaRows {
     /// Unique ID of the process. A process is counted once even if a name resolves to several of
     /// its addresses.
     pub(crate) process: String,
-    /// Names of the replicas that this replica knows from the store of the fleet.
+    /// The names of the replicas that this replica knows from the store of the fleet.
     pub(crate) heard: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) sites: BTreeMap<String, DayRows>,

@@ -170,8 +170,8 @@ impl Watches {
         self.has_begun = true;
     }
 
-    /// Removes the written watches. An empty watch that begins at the end of the last watch
-    /// replaces it, so that files never overlap in time and a deleted file leaves a gap.
+    /// Removes the written watches. The last watch is replaced by an empty watch that begins where
+    /// the last watch ended. So files never overlap in time, and a deleted file leaves a gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);

@@ -319,8 +319,8 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     Ok(())
 }
 
-/// Returns a note if other commands would treat the value as the name of a crawler, but the same
-/// value as a header means something else.
+/// Returns a note if other commands would treat the value as the name of a crawler, but the value
+/// means something else if it is a header.
 fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let (named_as, agents) = evaluator.resolve(header);
     let crawler = agents.first().crawler();

@@ -24,7 +24,7 @@ use crate::date::rfc3339;
 pub(super) struct CheckedClaim {
     #[serde(flatten)]
     pub(super) identity: Identity,
-    /// Steps of the check, in order.
+    /// The steps of the check, in order.
     pub(super) steps: Vec<String>,
 }
 

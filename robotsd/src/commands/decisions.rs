@@ -5,10 +5,10 @@
 //!
 //! Exit status:
 //!
-//! - 0 if the decision took effect, or for `accept` without a hash, if no version is pending;
-//! - 1 if it took effect but could not be written to the state directory, or for `accept` without a
-//!   hash, if a version is pending;
-//! - 2 if it failed.
+//! - 0 if the decision took effect, or, for `accept` without a hash, if no version is pending;
+//! - 1 if the decision took effect but could not be written to the state directory, or, for
+//!   `accept` without a hash, if a version is pending;
+//! - 2 if the decision failed.
 
 use std::io;
 use std::path::Path;
@@ -84,8 +84,8 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
-    // A robotsd may have started meanwhile. That process may have read the old state, or may hold
-    // the lock of the state directory, so the decision is sent to that process, too.
+    // A robotsd may have started in the meantime. This new process may have read the old state, or
+    // may hold the lock of the state directory, so the decision is sent to it, too.
     if let Ok(Ok(report)) = place.as_ref().map(asking) {
         return conclude(&report, None, running);
     }

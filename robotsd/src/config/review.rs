@@ -159,8 +159,8 @@ fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
     file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
 }
 
-/// Finds parts of cases that have no effect: unknown operators, results of checks that are not made,
-/// and servers to which no listener forwards requests.
+/// Finds parts of refusal cases ([`RawCase`]) that have no effect: unknown operators, results of
+/// checks that are not made, and servers to which no listener forwards requests.
 fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     let registry = load_registry(&config.registry).ok();
@@ -536,8 +536,8 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Returns a note if the mode of a site limits the site's rate mode, so that the rate mode does
-/// less than its name says.
+/// Returns a note if the mode of a site limits the site's rate mode. In this case, the rate mode
+/// does less than its name says.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);

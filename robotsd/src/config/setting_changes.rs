@@ -27,8 +27,8 @@ const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", 
 /// tokens and users of the admin interface, and `fleet.replicas`, which only commands read.
 const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
-/// The repeated tables that have names, in addition to sites and exceptions, and the keys that
-/// contain the names.
+/// The repeated tables that have names, in addition to sites and exceptions. `NAMES` are the keys
+/// that contain these names.
 const NAMED: [&str; 3] = ["listener", "token", "user"];
 const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 

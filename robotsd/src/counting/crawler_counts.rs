@@ -22,16 +22,16 @@ use crate::word_enum::word_enum;
 /// applies separately to decisions and to fetches of `/robots.txt`.
 const MAX_COMBINATIONS: usize = 256;
 
-/// Groups of combinations with separate limits, so that one group cannot displace another.
+/// The groups of combinations with separate limits, so that one group cannot displace another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRoom {
     Others,
     IndexEngines,
     /// Refused requests of search engines.
     RefusedEngines,
-    /// Requests of search engines that were answered with 429.
+    /// The requests of search engines that were answered with 429.
     LimitedEngines,
-    /// Requests of other crawlers that were answered with 429.
+    /// The requests of other crawlers that were answered with 429.
     Limited,
 }
 
@@ -48,10 +48,10 @@ pub(crate) const NO_CRAWLER: &str = "none";
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
-/// Counts by crawler label, then by sub-key.
+/// The counts by crawler label, then by sub-key.
 type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// Counts of crawlers' requests, from one worker or summed over several.
+/// The counts of crawlers' requests, from one worker or summed over several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
     pub(crate) requests: ByCrawler<OfDecision>,

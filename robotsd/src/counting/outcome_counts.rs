@@ -74,14 +74,14 @@ pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }
 
-/// Counts of a site's requests, from one worker or summed over several.
+/// The counts of a site's requests, from one worker or summed over several.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteTotals {
     requests: u64,
     robots_txt: u64,
     /// Disallowed requests that were forwarded because of an exemption or an override.
     passed: u64,
-    /// Requests by [`RequestOutcome`], without requests for `/robots.txt`.
+    /// The requests by [`RequestOutcome`], without requests for `/robots.txt`.
     pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
     /// Decision requests (from a proxy) about requests without a `User-Agent`.
     pub(crate) without_agent: u64,

@@ -122,8 +122,8 @@ pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 ///
 /// A target may be as long as a whole head, and at least 500 fields are allowed. As a proxy,
 /// robotsd rejects requests with a longer target or more fields. Here, robotsd must decide about
-/// such requests: if all of them passed, crawlers could evade the rules; if all of them were
-/// refused, people would be blocked whose requests their proxy would serve.
+/// such requests. If all of them passed, crawlers could evade the rules. If all of them were
+/// refused, people would be blocked although their proxy would serve their requests.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }

@@ -145,8 +145,8 @@ impl QuestionErrors {
     }
 
     /// Counts a question without a `User-Agent` field. The first of these questions per preset is
-    /// also logged: crawlers cannot be recognised without the field, and some proxies send it only
-    /// if configured to.
+    /// also logged, because crawlers cannot be recognised without the field, and some proxies send
+    /// it only if they are configured to send it.
     pub(super) fn no_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;

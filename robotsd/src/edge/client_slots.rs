@@ -7,16 +7,17 @@
 //! connection with a request in progress is never closed for a new connection.
 //!
 //! Requests do not access this state. A connection is registered when it is accepted, and removed
-//! when it ends. Its [`ConnectionState`] is read only when the limit is reached. Then one pass
-//! examines all connections of a worker, and collects a sixteenth of them: the connections that
-//! have been idle for longest. These candidates are enough for many new connections. Each candidate
-//! is checked again before its slot is claimed. The order remains exact, because a connection that
-//! becomes idle after the pass has been idle for less time than all candidates.
+//! when it ends. Its [`ConnectionState`] is read only when the limit is reached. At this point, one
+//! pass examines all connections of a worker, and collects a sixteenth of them: the connections
+//! that have been idle for longest. These candidates are enough for many new connections. Each
+//! candidate is checked again before its slot is claimed. The order remains exact, because a
+//! connection that becomes idle after the pass has been idle for less time than all candidates.
 //!
-//! A claimed connection closes when its worker gets to it, which may take a while if the worker is
-//! busy. More claims would not free a slot sooner, and would close connections unnecessarily. So
-//! each waiting connection claims only one slot. Only if a claimed connection declines, because a
-//! request has arrived on it, the waiting connection claims another slot.
+//! A connection whose slot is claimed closes when its worker runs its task, which may take a while
+//! if the worker is busy. More claims would not free a slot sooner, and would close connections
+//! unnecessarily. So each waiting connection claims only one slot. If a request has arrived on the
+//! claimed connection, it does not close. Only in this case, the waiting connection claims another
+//! slot.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! The socket reports bytes, the service reports when requests begin and end, and the driver of the
 //! connection reads the deadline whenever it wakes. hyper's own header timer is not used, for three
 //! reasons. It does not run until the first bytes have decided the protocol. It also closes idle
-//! keep-alive connections. And it costs a timer per request.
+//! keep-alive connections. Finally, it costs a timer per request.
 //!
 //! **An idle connection is parked.** After one second without requests, it keeps only its socket
 //! and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB; in
@@ -154,8 +154,8 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// Returns the time when the connection is overdue if nothing changes until then. Returns
-    /// `None` if requests are in progress, because their bodies have their own deadlines.
+    /// Returns the time at which the connection becomes overdue, unless something changes before.
+    /// Returns `None` if requests are in progress, because their bodies have their own deadlines.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {
             return None;

@@ -78,7 +78,7 @@ struct SharedConnections {
 
 impl Edge {
     /// Creates the shared state. `on_error` is called for connection errors, at most once a second
-    /// for each kind. `on_access` is called for every request. Neither may block.
+    /// for each kind. `on_access` is called for every request. Neither function may block.
     pub(crate) fn new(
         limits: EdgeLimits,
         on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,

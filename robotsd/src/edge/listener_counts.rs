@@ -15,7 +15,7 @@ pub(crate) struct ListenerCounts(Mutex<ListenerParts>);
 
 #[derive(Debug, Default)]
 struct ListenerParts {
-    /// Labels of the listeners; the index is the listener's number.
+    /// The labels of the listeners; the index is the listener's number.
     labels: Vec<Arc<str>>,
     shards: Vec<Arc<ResponseCounts>>,
     /// Sums of the counters that are no longer in use.
@@ -26,7 +26,7 @@ struct ListenerParts {
 /// The counts of all listeners, for metrics.
 #[derive(Debug)]
 pub(crate) struct ListenerTraffic {
-    /// Labels of the listeners; the index is the listener's number.
+    /// The labels of the listeners; the index is the listener's number.
     pub(crate) labels: Vec<Arc<str>>,
     /// Open connections, by listener number.
     pub(crate) connections: Vec<u64>,

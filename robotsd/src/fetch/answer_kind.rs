@@ -220,7 +220,7 @@ impl Retriever {
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The detail already says what the kind would say.
+            // The detail already contains what the kind would add.
             Self::Answer(AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => f.write_str(detail),
             Self::Answer(kind, Some(detail)) => write!(f, "{kind}: {detail}"),
             Self::Answer(kind, None) => write!(f, "{kind}"),

@@ -33,8 +33,8 @@ use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 /// Name of the file in the state directory with everything that the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
-/// Unused bytes at the end of the file. They are reserved so that about fifty off switches can be
-/// stored even on a full disk.
+/// Number of unused bytes at the end of the file. These bytes are reserved, so that about fifty off
+/// switches can be stored even on a full disk.
 const ROOM: usize = 8 << 10;
 
 /// The fleet, as this process sees it.
@@ -78,8 +78,8 @@ pub(super) struct StoreView {
     pub(super) read: Option<SystemTime>,
     /// Whether the last attempt to read the document succeeded.
     is_read: bool,
-    /// When another process was found to send heartbeats with the name of this replica: the first
-    /// and the last time, without a long gap in between.
+    /// The first and the last time when another process was found to send heartbeats with the name
+    /// of this replica. After a long gap, the first time is set again.
     other: Option<(Instant, Instant)>,
     /// Reason why the store cannot be read.
     read_problem: Option<String>,
@@ -405,7 +405,7 @@ impl Fleet {
     }
 
     /// Reports whether an off switch for all sites is in force. Returns `false` if no document was
-    /// ever read, although nothing is enforced then.
+    /// ever read, although nothing is enforced in this case.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()

@@ -2,11 +2,11 @@
 //! It contains off switches and accepted versions.
 //!
 //! `document` defines the document and its changes. `member` defines what a replica knows and how
-//! it applies the document. Both are free of side effects. `handle` is the interface for other
-//! modules, and `upkeep` creates, restores and repairs the document. `reader` is the thread that
-//! reads the document, and `keeper` the thread that writes it and sends heartbeats. Each of their
-//! tasks has a connection (`link`) and a queue of requests (`asks`). `replica_status` names the
-//! state of each replica, and `turns` decides which replica notifies people.
+//! it applies the document. Both modules are free of side effects. `handle` is the interface for
+//! other modules, and `upkeep` creates, restores and repairs the document. `reader` is the thread
+//! that reads the document, and `keeper` the thread that writes it and sends heartbeats. Each of
+//! their tasks has a connection (`link`) and a queue of requests (`asks`). `replica_status` names
+//! the state of each replica, and `turns` decides which replica notifies people.
 //!
 //! Requests of visitors never wait for the store: an off switch of the fleet sets a kill switch of
 //! the process, and requests only read the kill switch.

@@ -19,8 +19,8 @@ use super::handle::Fleet;
 use super::link::{LinkError, StoreLink};
 
 /// Maximum interval between two reads. Every replica must apply an off switch within two seconds of
-/// the command. This time includes up to 250 ms for the write, the wait for the next read, and two
-/// responses of the store to this read.
+/// the command. The two seconds include up to 250 ms for the write, the wait for the next read, and
+/// two responses of the store to this read.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// How long the next read waits for a slow disk.

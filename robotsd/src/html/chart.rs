@@ -33,7 +33,7 @@ pub(crate) struct TimeChart {
     /// First second of the first column; `step` is the duration of each column, in seconds.
     pub(crate) first: i64,
     pub(crate) step: i64,
-    /// Parts of each column, from bottom to top, and the column's title.
+    /// The parts of each column, from bottom to top, and the column's title.
     pub(crate) columns: Vec<(Vec<ChartPart>, String)>,
 }
 

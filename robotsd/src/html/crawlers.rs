@@ -31,7 +31,7 @@ pub(crate) struct CrawlerLine {
     pub(crate) name: String,
     /// Class and text of the badge next to the name.
     pub(crate) badge: Option<(&'static str, &'static str)>,
-    /// Parts of the bar, beginning with disallowed requests.
+    /// The parts of the bar, beginning with disallowed requests.
     pub(crate) parts: Vec<ChartPart>,
     /// Numbers that are shown next to the bar.
     pub(crate) value: String,

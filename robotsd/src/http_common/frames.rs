@@ -1,12 +1,12 @@
-//! Parses the heads of HTTP/2 frames that pass through a socket (RFC 9113, section 4.1); `h2`
+//! Parses the heads of HTTP/2 frames that pass through a socket (RFC 9113, section 4.1). `h2`
 //! checks the rest of each frame.
 //!
 //! [`FrameBudget`] limits floods of frames. Some frames carry no part of a message, but still have
 //! to be processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or CONTINUATION
 //! frames, and frames of unknown types. `h2` accepts these frames as fast as they arrive, so a
-//! client could keep a core busy without reaching any limit. So the budget of the connection pays
-//! for each of these frames. The budget grows with the legitimate reasons for them: requests, and
-//! the bytes of responses.
+//! client could keep a core busy without reaching any limit. So each of these frames is charged to
+//! the budget of the connection. The budget grows with the legitimate reasons for them: requests,
+//! and the bytes of responses.
 
 use tokio::time::Instant;
 

@@ -41,8 +41,9 @@ pub(crate) fn of_response(name: &str) -> bool {
         || fields::is_hop_by_hop(name))
 }
 
-/// Names of fields that must be in a head and not in a trailer section: framing, routing, request
-/// modifiers, authentication, control data, caching and cookies. The names are sorted.
+/// The names of fields that must be in a head and not in a trailer section: fields for framing,
+/// routing, request modifiers, authentication, control data, caching and cookies. The names are
+/// sorted.
 const OF_HEAD: &[&str] = &[
     "accept",
     "accept-charset",

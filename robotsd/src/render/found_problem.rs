@@ -69,7 +69,7 @@ pub(crate) struct FoundProblem {
     /// The message for people, in one line, if there is no line of the config to show.
     #[serde(skip)]
     text: String,
-    /// The line of a file that people write, such as the config, where the problem is.
+    /// The line with the problem, if the file is one that people write, such as the config.
     #[serde(skip)]
     shown: Option<ShownLine>,
     /// The lint for responses that found the problem.

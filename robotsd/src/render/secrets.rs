@@ -64,8 +64,8 @@ pub(crate) fn without_password(scheme: &str, url: &str) -> String {
         let Some((user, _)) = login.split_once(':') else { return format!("{scheme}://{url}") };
         return format!("{scheme}://{user}:***@{host}");
     }
-    // The URL may be cut off before the "@". Then everything after the colon is masked, unless it
-    // is a port.
+    // The URL may be cut off before the "@". In this case, everything after the colon is masked,
+    // unless it is a port.
     let is_of_store = scheme.starts_with("redis");
     match url.split_once(':').filter(|_| is_of_store && !url.starts_with('[')) {
         Some((user, rest)) if !rest.bytes().take_while(|octet| *octet != b'/').all(|octet| octet.is_ascii_digit()) => {

@@ -66,10 +66,10 @@ pub(crate) struct SiteReport {
     pub(crate) problems: Vec<String>,
     /// State of fetching the robots.txt; `None` if it is not fetched.
     pub(crate) fetch: Option<FetchReport>,
-    /// Parts that are appended to the robots.txt, in order.
+    /// The parts that are appended to the robots.txt, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
-    /// Requests that are sent when a version goes live.
+    /// The requests that are sent when a version goes live.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) on_publish: Vec<PublishHookReport>,
     /// Next steps, the most urgent first.
@@ -96,7 +96,7 @@ pub(crate) struct AppendReport {
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) problem: Option<String>,
-    /// Rules of the part that are left out because no crawler obeys them.
+    /// The rules of the part that are left out because no crawler obeys them.
     pub(crate) left_out: Option<String>,
 }
 
@@ -208,7 +208,8 @@ pub(crate) struct TrafficReport {
     pub(crate) accepted_connections: u64,
     /// Responses by status class: `1xx` to `5xx`.
     pub(crate) responses: Vec<KindCount>,
-    /// Requests that ended without a response because the client or robotsd closed the connection.
+    /// Number of requests that ended without a response because the client or robotsd closed the
+    /// connection.
     pub(crate) unanswered: u64,
     /// Connection errors by kind. The kinds have the same names as in the event `problem`. Contains
     /// only kinds that occurred.
@@ -230,8 +231,9 @@ pub(crate) struct SiteTraffic {
     pub(crate) name: String,
     pub(crate) requests: RequestsReport,
     pub(crate) upstreams: Vec<UpstreamReport>,
-    /// Requests that got no response from an upstream, by kind. The kinds have the same names as in
-    /// the event `upstream`. Contains only kinds that occurred since the upstreams were configured.
+    /// The requests that got no response from an upstream, by kind. The kinds have the same names
+    /// as in the event `upstream`. Contains only kinds that occurred since the upstreams were
+    /// configured.
     pub(crate) failures: Vec<KindCount>,
 }
 
@@ -240,14 +242,15 @@ pub(crate) fn is_of(site: &str, name: &str) -> bool {
     name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Requests of a site since the process started, including requests that other proxies asked about.
+/// The requests of a site since the process started, including requests that other proxies asked
+/// about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RequestsReport {
     pub(crate) total: u64,
-    /// Requests for `/robots.txt`.
+    /// Number of requests for `/robots.txt`.
     pub(crate) robots_txt: u64,
-    /// Requests that robots.txt does not disallow.
+    /// Number of requests that robots.txt does not disallow.
     pub(crate) allowed: u64,
     /// Disallowed requests that were refused. The next three fields count disallowed requests with
     /// another action.

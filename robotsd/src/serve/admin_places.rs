@@ -32,7 +32,7 @@ pub(super) struct AdminPlaces {
     /// it.
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
-    /// Files that may contain the local token.
+    /// The files that may contain the local token.
     token_files: Vec<PathBuf>,
     /// Connections that were accepted before the process paused.
     left: Vec<Arc<ConnectionSlots>>,

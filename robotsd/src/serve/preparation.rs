@@ -30,7 +30,7 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct PreparedConfig {
     pub(super) config: Arc<Config>,
-    /// Files of the config that were not watched before, with their watches.
+    /// The files of the config that were not watched before, with their watches.
     pub(super) watched: Vec<(PathBuf, Watched)>,
     pub(super) plan: ListenerPlan,
     pub(super) renewal: Renewal,
@@ -226,8 +226,8 @@ fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
 /// whether it had to wait.
 fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
-    // A file may be missing for a moment while it is being replaced. The time of its folder is used
-    // then.
+    // A file may be missing for a moment while it is being replaced. In this case, the time of its
+    // folder is used.
     let of_folder = |path: &Path| {
         let folder = path.parent()?;
         modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()

@@ -437,12 +437,13 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     named
 }
 
-/// Requests that wait for the outcome of reading the config. A request that arrives when the file
-/// may already have been read waits for the next read.
+/// The requests that wait for the outcome of reading the config. A request that arrives when the
+/// file may already have been read waits for the next read.
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
-    /// Requests that wait for the next read. `Some`, even if empty, if another read is required.
+    /// The requests that wait for the next read. `Some`, even if empty, if another read is
+    /// required.
     next: Option<Vec<ReloadWaiter>>,
     /// A change that the previous read published after the requests in `now` had been made.
     published: Option<String>,

@@ -24,7 +24,7 @@ pub(super) struct WatchedFiles {
     /// Notified when the config file has changed.
     pub(super) config: Arc<Notify>,
     _config: Watched,
-    /// Watches of the other files.
+    /// The watches of the other files.
     others: Vec<(PathBuf, Watched)>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct FileWatch {
     watcher: Watcher,
     /// Notified when one of these files has changed.
     pub(super) notify: Arc<Notify>,
-    /// Files that have changed since the last call of [`WatchedFiles::changed`].
+    /// The files that have changed since the last call of [`WatchedFiles::changed`].
     changed: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 

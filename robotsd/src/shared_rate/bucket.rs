@@ -53,7 +53,8 @@ impl SharedBucket {
         [interval, interval * u128::from(self.burst)].map(|micros| micros.to_string())
     }
 
-    /// Converts the script's answer to a verdict; `None` if the answer is invalid for this bucket.
+    /// Converts an answer of [`SCRIPT`] to a verdict; `None` if the answer is invalid for this
+    /// bucket.
     pub(super) fn verdict(self, micros: u64) -> Option<SharedVerdict> {
         match Duration::from_micros(micros) {
             Duration::ZERO => Some(SharedVerdict::Allow),

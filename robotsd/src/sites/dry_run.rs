@@ -44,7 +44,7 @@ pub(crate) enum Problem {
 /// What a dry run compares the sources with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
-    /// The versions in the state directory, as the next start would.
+    /// The versions in the state directory, which the next start would also use.
     AsServed,
     /// The baseline of each site, for `config check --gate`. Pages in these sitemaps must stay
     /// allowed, too. The state directory is not used.

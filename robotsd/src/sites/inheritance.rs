@@ -2,12 +2,12 @@
 //! new site with an old host, could bypass the gate, because the gate would have no earlier version
 //! to compare with.
 //!
-//! 1. A site with a new name inherits the versions of at most one previous site: the first host of
-//!    the new site that a previous site had decides which one. The previous site may still exist,
-//!    and then keeps its own versions. A previous site had a host if it listed the same pattern. A
-//!    wider pattern, or a site for all hosts, counts only if both sites have the same robots.txt
-//!    (file or URL). Otherwise, the host may be new. If no host decides, the site starts without
-//!    versions.
+//! 1. A site with a new name inherits the versions of at most one previous site. The hosts of the
+//!    new site are tried in order, and the first host that a previous site had selects that
+//!    previous site. The previous site may still exist, and then keeps its own versions. A previous
+//!    site had a host if it listed the same pattern. A wider pattern, or a site for all hosts,
+//!    counts only if both sites have the same robots.txt (file or URL). Otherwise, the host may be
+//!    new. If no host decides, the site starts without versions.
 //! 2. Enforcement of a new site is off if it was off for any previous site that had one of the new
 //!    site's hosts. If in doubt, no request is refused.
 //!

@@ -1,8 +1,8 @@
 //! The operator's own servers that answer refused requests: a page with terms, or a tarpit.
 //!
-//! A tarpit is slow on purpose. So each server has its own limit, and a request never waits for a
-//! place: at the limit, the client gets the refusal. The same is true if the server fails. The
-//! site's own upstreams never see the request.
+//! A tarpit is slow on purpose. So each server has its own limit of concurrent requests (its
+//! places), and a request never waits for a place. If all places are taken, or if the server fails,
+//! the client gets the refusal from robotsd. The site's own upstreams never see the request.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -189,9 +189,9 @@ impl Sites {
     }
 
     /// Does work for a site on a blocking thread, once earlier work for the site has ended. Returns
-    /// `None` if this takes longer than [`PATIENCE`] or the work panics; work that takes longer is
-    /// still completed. If the files of a site hang, repeated reloads therefore block only one
-    /// thread.
+    /// `None` if the work takes longer than [`PATIENCE`], but then still completes it. Also returns
+    /// `None` if the work panics. If the files of a site hang, repeated reloads therefore block
+    /// only one thread.
     async fn blocking<R: Send + 'static>(
         self: &Arc<Self>,
         number: usize,

@@ -187,9 +187,9 @@ impl Sites {
         Ok((registry, followed))
     }
 
-    /// Returns the gate of a site. If its expectations have become unusable, but the file is the
-    /// same as before, returns the last usable gate: the config must not be rejected because of
-    /// that file.
+    /// Returns the gate of a site. If the file of expectations is no longer usable, but its path is
+    /// the same as before, returns the last usable gate, because the config must not be rejected
+    /// because of that file.
     fn gate(
         &self,
         settings: &GateSettings,

@@ -37,7 +37,7 @@ pub(super) struct RobotsOpener {
     /// Creates listeners that pass new versions to webhooks; `None` if sites are opened but not
     /// served.
     pub(super) publish: Option<PublishListener>,
-    /// Parts that are appended to the robots.txt that is being opened.
+    /// The parts that are appended to the robots.txt that is being opened.
     parts: Option<AppendedParts>,
     /// Until when the opening of a site may wait for parts that were never fetched.
     parts_until: Instant,

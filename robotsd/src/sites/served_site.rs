@@ -39,7 +39,7 @@ pub(crate) struct ServedSite {
     pub(super) settings: SiteConfig,
     /// Evidence that verifies who sends requests.
     pub(super) evidence: Option<SenderEvidence>,
-    /// Counts of the requests to the site. A new config does not reset them.
+    /// The counts of the requests to the site. A new config does not reset them.
     pub(super) outcomes: SiteOutcomes,
     /// Recorders for the board; `None` if the config disables the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
@@ -228,7 +228,7 @@ impl ServedSite {
     }
 }
 
-/// Counts of the requests to a site. Clones are cheap and share the counts.
+/// The counts of the requests to a site. Clones are cheap and share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
 

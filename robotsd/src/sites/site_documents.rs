@@ -69,8 +69,8 @@ enum DocumentPlace {
 
 impl SiteDocuments {
     /// Returns `None` if the site has no backend in this process, or if documents cannot be fetched
-    /// from its upstreams: upstreams with a Unix socket, with a certificate for another name, or
-    /// with HTTP/2 only.
+    /// from its upstreams. The second case applies to upstreams with a Unix socket, with a
+    /// certificate for another name, or with HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,

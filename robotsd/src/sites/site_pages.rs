@@ -241,9 +241,9 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. Together with everything else that reading
-/// sitemaps needs, 64 MiB must not be exceeded: the pages of a site that is being read again, a
-/// part of a sitemap, and freed memory that the allocator keeps. With ten sites, 27 MiB in addition
+/// Maximum memory for the pages of all sites, in bytes. Reading sitemaps also needs memory for the
+/// pages of a site that is being read again, for a part of a sitemap, and for freed memory that the
+/// allocator keeps. All of this together must not exceed 64 MiB. With ten sites, 27 MiB in addition
 /// to their pages were measured.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;
 
@@ -272,8 +272,8 @@ const MAX_FILE_BYTES: u64 = 128 << 20;
 const MAX_LINE_LENGTH: u64 = 4096;
 
 /// The file with the sitemap pages of one site. With it, the gate knows the pages after a restart
-/// even if the upstream cannot be reached. `path` is `None` if there is no state directory; nothing
-/// is saved then.
+/// even if the upstream cannot be reached. If there is no state directory, `path` is `None` and
+/// nothing is saved.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPages {
     path: Option<PathBuf>,

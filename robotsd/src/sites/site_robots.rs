@@ -21,7 +21,7 @@ use crate::report::ReloadCount;
 #[derive(Debug)]
 pub(super) struct SiteRobots {
     kind: RobotsKind,
-    /// Parts that are appended to each robots.txt of the site.
+    /// The parts that are appended to each robots.txt of the site.
     pub(super) parts: Option<AppendedParts>,
     /// Locked while the files of the site are read because of a request.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
@@ -213,8 +213,8 @@ impl SiteRobots {
 }
 
 impl HostCounts {
-    /// Returns the counts of a host. They are kept if the file of the host is removed and added
-    /// again.
+    /// Returns the counts of a host. The counts are kept if the file of the host is removed and
+    /// added again.
     pub(super) fn of(&self, host: &str) -> ReloadCounts {
         self.0.lock().entry(host.to_owned()).or_default().clone()
     }

@@ -257,7 +257,7 @@ pub(crate) struct StoreAddresses {
     lookup: AddressLookup,
     /// A lookup in progress. No other lookup is started until it has finished.
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
-    /// Addresses that the last successful lookup found.
+    /// The addresses that the last successful lookup found.
     known: Vec<SocketAddr>,
     /// Nodes that the cluster listed on the last connection.
     nodes: Vec<ConnectionInfo>,

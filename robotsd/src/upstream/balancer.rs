@@ -61,7 +61,9 @@ impl UpstreamState {
     /// request.
     ///
     /// # Errors
-    /// Returns the index of the chosen server if it has no usable idle connection, if it is out of service, or if other requests wait.
+    ///
+    /// Returns the index of the chosen server if it has no usable idle connection, if it is out of
+    /// service, or if other requests wait.
     pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();

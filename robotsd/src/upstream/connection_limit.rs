@@ -43,14 +43,14 @@ pub(super) struct ConnectionLimit {
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// Time until clients beyond their share may get connections again after a transfer was
-    /// aborted. In milliseconds since `start`; zero if they may.
+    /// After a transfer was aborted, clients that have more than their share get no connections
+    /// until this time, in milliseconds since `start`. Zero if they may get connections now.
     short_until: AtomicU64,
-    /// Time of the next search for stalled transfers, after a search has found none. In
-    /// milliseconds since `start`.
+    /// After a search for stalled transfers has found none, the next search may begin at this time,
+    /// in milliseconds since `start`.
     fruitless_until: AtomicU64,
-    /// Time until requests may share HTTP/2 connections again. In milliseconds since `start`; zero
-    /// if sharing was never suspended.
+    /// When requests may share HTTP/2 connections again, in milliseconds since `start`; zero if
+    /// sharing was never suspended.
     pub(super) separate_until: AtomicU64,
 }
 

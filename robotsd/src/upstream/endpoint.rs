@@ -219,8 +219,8 @@ impl Default for UpstreamLimits {
             connections: CONNECTIONS,
             address_connections: CONNECTIONS,
             idle_connections: 128,
-            // Shorter than the idle timeout of most servers, so that robotsd usually closes a
-            // connection before the server does.
+            // This is shorter than the idle timeout of most servers, so that robotsd usually closes
+            // a connection before the server does.
             idle_timeout: Duration::from_secs(4),
         }
     }

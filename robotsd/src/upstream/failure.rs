@@ -1,9 +1,9 @@
 //! Failures of upstreams: what clients receive, and which events are logged.
 //!
-//! These changes are rare, so each is reported: a server goes out of service or returns, or a host
-//! name can no longer be resolved. Failed requests and aborted transfers can be frequent, so each
-//! kind is reported at most once a second, with the number of occurrences since the last report of
-//! this kind.
+//! Some changes are rare, so each of them is reported: a server goes out of service or returns, or
+//! a host name can no longer be resolved. Failed requests and aborted transfers can be frequent, so
+//! each kind is reported at most once a second, with the number of occurrences since the last
+//! report of this kind.
 
 use std::fmt;
 use std::time::{Duration, Instant};

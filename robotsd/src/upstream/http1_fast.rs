@@ -3,10 +3,10 @@
 //!
 //! Nearly all exchanges are of this kind. They need no state machine, so they are written and read
 //! here, with the parser that hyper uses. A connection is handed over to hyper if a response is
-//! chunked, malformed, delimited by the end of the connection, preceded by an interim response, or
-//! has a head that arrives in parts. hyper then sends the request once more, to a socket that
-//! discards the request and returns the bytes read so far. The connection stays with hyper, so
-//! there is at most one handover per connection.
+//! chunked or malformed, ends with the connection, follows an interim response, or has a head that
+//! arrives in parts. In this case, hyper sends the request once more, but to a socket that discards
+//! the request and returns the bytes read so far. The connection stays with hyper, so there is at
+//! most one handover per connection.
 
 use std::future::Future;
 use std::io;

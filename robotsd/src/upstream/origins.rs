@@ -110,6 +110,7 @@ impl Origins {
     /// `on_event` is called for each [`UpstreamEvent`]. It must not block.
     ///
     /// # Errors
+    ///
     /// Returns an error if TLS cannot be set up.
     pub(crate) fn new(
         settings: &OriginsSettings,

@@ -1,9 +1,9 @@
 //! Resolves host names on separate threads.
 //!
 //! The system's resolver blocks its thread, possibly for a long time. So it runs on a small, fixed
-//! number of threads. Neither requests nor the end of the process wait for these threads. tokio's
-//! blocking pool is unsuitable: it also reads files, which stuck lookups would delay, and a runtime
-//! waits for the pool when it shuts down.
+//! number of threads. Neither requests nor the end of the process wait for these threads. The
+//! blocking pool of tokio is unsuitable for two reasons: stuck lookups would delay the reads of
+//! files, which use the same pool, and a runtime waits for the pool when it shuts down.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -6,9 +6,9 @@
 //! able to provoke them. That client could otherwise take the server out of service for everybody
 //! else.
 //!
-//! A server that fails too often in a row is out of service for a while. Then one request tries it.
-//! If the request is answered, the server is in service again; if not, the server is out of service
-//! for twice the time.
+//! A server that fails too often in a row is out of service for a while. After that time, one
+//! request tries it. If the request is answered, the server is in service again. If not, the server
+//! is out of service for twice the time.
 //!
 //! All workers share this state. Requests to a healthy server only read it.
 
@@ -144,7 +144,7 @@ enum TicketKind {
     InService,
     /// Permission for the only request that tries a server that is out of service.
     Trial,
-    /// Permission although the server is out of service, because all servers are.
+    /// Permission to use a server that is out of service, because all servers are out of service.
     Anyway,
 }
 
@@ -222,9 +222,9 @@ impl Health {
                 if record.fails < self.policy.max_fails {
                     return None;
                 }
-                // Each outage lasts twice as long as the previous one. After the server was in
-                // service for at least as long as its last outage lasted, the next outage has the
-                // initial length `eject` again.
+                // Each outage lasts twice as long as the previous one. If the server was in service
+                // for at least as long as its last outage lasted, the next outage has the initial
+                // length `eject` again.
                 if record.returned.is_none_or(|returned| now.saturating_duration_since(returned) >= record.span) {
                     record.span = Duration::ZERO;
                 }

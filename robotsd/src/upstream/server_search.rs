@@ -1,6 +1,6 @@
 //! The search for a reachable server: tries each server of a site once, in turn.
 //!
-//! The servers take turns. If the server whose turn it is is out of service or cannot be reached,
+//! The servers take turns. If a server has its turn, but is out of service or cannot be reached,
 //! the next server gets the request. Servers that are out of service are tried last. So if all
 //! servers were out of service, the site works again as soon as one server answers.
 //!

@@ -100,8 +100,8 @@ impl Shares {
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
             let clients = self.clients(side, client);
-            // One connection is always within the share. If there is only one client, any number
-            // is.
+            // One connection is always within the share. If there is only one client, all
+            // connections are within its share.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
         if ClientCounts::SIDES.into_iter().any(is_beyond) { ShareUse::Beyond } else { ShareUse::Within }
@@ -200,8 +200,8 @@ pub(super) enum CountedBy {
     Connection,
 }
 
-/// The key for client connections that carry requests of several clients of a trusted proxy. These
-/// are not counted by connection.
+/// The key for client connections that carry requests of several clients of a trusted proxy. For
+/// these connections, only the addresses of the clients are counted.
 const SHARED: u64 = 0;
 
 impl CountedBy {

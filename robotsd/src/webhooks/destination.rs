@@ -25,8 +25,8 @@ pub(crate) struct HookScope {
     /// The config file that defines the hooks. Paths in the file are relative to its folder. Each
     /// file has its own limit of concurrent requests.
     pub(crate) file: PathBuf,
-    /// Hosts that the operator lists for the hooks of an included file; `None` for the operator's
-    /// own file, whose hooks may use any address.
+    /// The hosts that the operator lists for the hooks of an included file; `None` for the
+    /// operator's own file, whose hooks may use any address.
     pub(crate) listed: Option<Vec<HookHost>>,
     /// Hosts and ports of the admin interfaces of this process and its replicas, according to the
     /// config.
@@ -127,8 +127,8 @@ impl HookScope {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns the reason why no request can ever be sent to a host; `None` if there is no such
-    /// reason, or if only a name lookup could find it.
+    /// Returns the reason why no request can ever be sent to a host. `None` if there is no such
+    /// reason, or if only a name lookup could find the reason.
     pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
         match self.destinations((host, port), &[], look_up_numbers) {
             Err(NoDestination::Refused(why)) => Some(why),

@@ -82,8 +82,8 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// Returns an ID of the request that a notice results in. It consists of the mark of the notice
-    /// and, if the body contains hosts, a hash of the hosts.
+    /// Returns an ID of the request that this hook sends for a notice. It consists of the mark of
+    /// the notice and, if the body contains hosts, a hash of the hosts.
     pub(super) fn announcement(&self, notice: &Notice) -> String {
         match self.needs_host() {
             true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
@@ -164,7 +164,7 @@ pub(crate) struct Notice {
     /// What the notice is about: a robots.txt (`SITE` or `SITE/HOST`), a config file, or a replica.
     /// Empty for all sites.
     pub(crate) name: String,
-    /// Hosts of the robots.txt, without host patterns.
+    /// The hosts of the robots.txt, without host patterns.
     pub(crate) hosts: Vec<String>,
     /// Hash of the version; `none` if the robots.txt was removed; empty if the event is not about a
     /// version.
@@ -279,9 +279,9 @@ pub(crate) struct BodyTemplate {
     needs_host: bool,
 }
 
-/// Names of the placeholders. `urls` is a JSON array, or in text one URL per line. `replica` is the
-/// replica's name in the fleet, or the name of the machine. `next` is the command that the operator
-/// should run next.
+/// The names of the placeholders. `urls` is a JSON array, or in text one URL per line. `replica` is
+/// the replica's name in the fleet, or the name of the machine. `next` is the command that the
+/// operator should run next.
 const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 

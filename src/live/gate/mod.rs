@@ -80,7 +80,7 @@ impl Default for Gate {
     }
 }
 
-/// A version that takes the place of the version accepted last.
+/// A version that is used instead of the last accepted version.
 #[derive(Clone, Debug)]
 struct Baseline {
     hash: VersionHash,
@@ -157,8 +157,8 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // The site's own part is compared separately: if the own part loses all its rules,
-                // the whole file still has the rules of the appended parts.
+                // The site's own part is compared separately. If the own part loses all its rules,
+                // a comparison of the whole files would still find the rules of the appended parts.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);

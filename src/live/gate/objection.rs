@@ -203,7 +203,7 @@ fn percent(part: usize, of: usize) -> String {
     }
 }
 
-/// Lists of important pages, for example from sitemaps, from an operator's file, or from the
+/// The lists of important pages, for example from sitemaps, from an operator's file, or from the
 /// requests of crawlers. Cheap to clone; clones share the lists. An updated list applies to the
 /// next version that a gate examines.
 ///

@@ -383,7 +383,8 @@ mod tests {
         assert!(why.contains("cannot be written, so a restart would forget every change from now on"), "{why}");
         assert!(!state.exists());
         fs::create_dir(&state).expect("made");
-        // One temporary file of another process, one of a dead one with this number.
+        // One temporary file is from another process, and one is from a dead process that had the
+        // number of this process.
         fs::write(state.join(format!("..probe.{}.ThreadId(1).tmp", 1 << 30)), "").expect("written");
         fs::write(aside(&state.join(PROBE)), "").expect("written");
         assert_eq!(Disk::default().probe(&state), None);

@@ -30,7 +30,8 @@ pub fn folder_name(site: &str) -> String {
 /// Returns the site with this folder name; `None` if the name was cut, or is not the folder name of
 /// a site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
-    // Checked first, because the digits of the hash could also be decoded as an escaped byte.
+    // This is checked first, because the digits of the hash could also be decoded as an escaped
+    // byte.
     if name.len() == CUT + 17 && name.as_bytes()[CUT] == b'%' {
         return None;
     }

@@ -21,7 +21,7 @@ pub(super) struct ListedState {
 }
 
 /// A version without its bytes. For an accepted version, `state` is its state. For a pending
-/// version, it is the reasons why the version is held.
+/// version, `state` contains the reasons why the version is held.
 pub(super) struct Listed<T> {
     pub(super) hash: VersionHash,
     pub(super) origin: Arc<str>,

@@ -57,7 +57,7 @@ impl FolderLock {
     ///
     /// # Errors
     ///
-    /// If another handle has locked the folder and does not release it in time.
+    /// Returns an error if another handle has locked the folder and does not release it in time.
     pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateError> {
         let path = folder.join(LOCK);
         let (state, problem) = acquire(disk, folder, &path)?;
@@ -99,7 +99,7 @@ impl FolderLock {
     ///
     /// # Errors
     ///
-    /// If another handle has locked the folder and does not release it in time.
+    /// Returns an error if another handle has locked the folder and does not release it in time.
     pub(super) fn take_back(&self, disk: &Disk, folder: &Path) -> Result<Option<String>, StateError> {
         if !matches!(*self.read(), LockState::Released) {
             return Ok(None);
@@ -117,9 +117,9 @@ impl FolderLock {
         (!matches!(*held, LockState::Released)).then_some(held)
     }
 
-    /// Waits until running writes end, and then releases the lock. With `is_stuck`, a write may
-    /// hang, so this does not wait: if a write is still running, the lock is kept until the process
-    /// ends.
+    /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, a write
+    /// may hang, so this function does not wait. If a write is still running in this case, the lock
+    /// is kept until the process ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {

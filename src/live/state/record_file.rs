@@ -1,8 +1,8 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
 //! On a full file system, no new file can be written, but an existing file can be overwritten in
-//! place. This also fails if the file system is read-only, or copies data instead of overwriting
-//! it; a restart then does not know that a later version was live.
+//! place. Overwriting also fails if the file system is read-only, or if it copies data instead of
+//! overwriting it. In these cases, a restarted process does not know that a later version was live.
 //!
 //! The record does not replace `state.json`. Both files contain a stamp, a number that is greater
 //! for later writes. If the record has the smaller stamp, it is outdated and is ignored.

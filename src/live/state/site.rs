@@ -67,7 +67,7 @@ struct Written {
     stamp: u64,
 }
 
-/// Changes that are not written yet or could not be written: at most one state and the maximum
+/// The changes that are not written yet or could not be written: at most one state and the maximum
 /// number of history entries.
 #[derive(Default)]
 struct Unwritten {

@@ -71,8 +71,8 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// If the folder is already open, in this or another process. `open` first waits up to two
-    /// seconds, because the other handle may just be being dropped.
+    /// Returns an error if the folder is already open, in this or another process. `open` first
+    /// waits up to two seconds, because the other handle may just be being dropped.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         let disk = Disk { lock_patience: PATIENCE, ..Disk::default() };
         Self::open_on(disk, StateWriter::default(), path.into())
@@ -138,8 +138,8 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// If the change could not be written. The switch has changed nevertheless, and the write is
-    /// retried. If the process ends before a write succeeds, the change is lost.
+    /// Returns an error if the change could not be written. The switch has changed nevertheless,
+    /// and the write is retried. If the process ends before a write succeeds, the change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
         switch.turn(enforcement, None, || {
@@ -157,7 +157,7 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// If the switch could not be written. Nothing changes then.
+    /// Returns an error if the switch could not be written. In this case, nothing changes.
     pub fn set_enforcement_of(&self, site: &str, enforcement: Enforcement) -> Result<(), StateError> {
         self.root.folder.disk.write_switch(&self.folder_of(site), enforcement)
     }
@@ -221,7 +221,8 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// If another process still has the folder open after two seconds. Nothing is written then.
+    /// Returns an error if another process still has the folder open after two seconds. In this
+    /// case, nothing is written.
     pub fn take_back(&self) -> Result<(), StateError> {
         let StateRoot { folder, writer, sites, .. } = &*self.root;
         // The folder was not handed over, so nothing has changed.

@@ -115,7 +115,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be listed. The sites do not change then.
+    /// Returns an error if the folder cannot be listed. In this case, the sites do not change.
     pub fn rescan(&self) -> Result<(), Rejection> {
         self.shared.scan(Age::Settled).map(drop)
     }
@@ -199,8 +199,8 @@ impl DirectoryBuilder {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be listed. If only a single file has a problem, the status of its site
-    /// contains the problem.
+    /// Returns an error if the folder cannot be listed. If only a single file has a problem, the
+    /// status of its site contains the problem.
     pub fn open(self) -> Result<Directory, Rejection> {
         let shared = Arc::new(DirectoryState::new(self.settings));
         shared.watch();

@@ -29,7 +29,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 /// if many requests claim to be from crawlers.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
-/// How often a query is sent before it fails, if no response arrives.
+/// Number of times that a query is sent before it fails, if no response arrives.
 const ATTEMPTS: u32 = 2;
 
 /// A resolver for absolute names. The resolver uses neither search domains nor a hosts file.
@@ -176,7 +176,7 @@ impl NameResolver {
     ///
     /// # Errors
     ///
-    /// If the system's resolvers cannot be determined.
+    /// Returns an error if the system's resolvers cannot be determined.
     pub fn new(servers: &[SocketAddr]) -> Result<Self, FollowError> {
         let resolver = DnsResolver::new(servers, PACE, TIMEOUT);
         let resolver = resolver.map_err(|error| FollowError::new(format!("cannot create a DNS resolver: {error}")))?;

@@ -137,7 +137,8 @@ impl Lookups {
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
-        // Stored before the address is queued, so that no other request queues it, too.
+        // The entry is stored before the address is queued, so that no other request queues the
+        // address, too.
         self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST, was_verified });
         let has_room = self.enqueue(address, names);
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })

@@ -1,6 +1,6 @@
 //! Evidence about who sent a request: published lists, key directories, and reverse DNS names of
-//! addresses. For applications whose policy depends on the identity of crawlers. The evidence is
-//! kept up to date on its own thread.
+//! addresses. This module is for applications whose policy depends on the identity of crawlers. The
+//! evidence is kept up to date on its own thread.
 //!
 //! The module `identity` decides about claims; this module provides the evidence. No request waits
 //! for evidence. If evidence is missing, the claim is undecided, and the evidence is fetched for

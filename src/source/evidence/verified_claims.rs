@@ -30,7 +30,7 @@ pub struct EvidenceVersion(Arc<AtomicU64>);
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,
-    /// Has a random seed, so that clients cannot predict which addresses share a slot.
+    /// The hasher has a random seed, so that clients cannot predict which addresses share a slot.
     hasher: RandomState,
 }
 

@@ -70,7 +70,7 @@ pub(super) struct Evidence {
 /// Lists and directories that are configured separately, not in the registry.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
-    /// Copies of lists, by URL.
+    /// The copies of lists, by URL.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }
@@ -99,7 +99,7 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// If a row names an invalid list, host pattern or directory.
+    /// Returns an error if a row names an invalid list, host pattern or directory.
     pub fn check(&self, registry: &Registry) -> Result<(), FollowError> {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
@@ -109,8 +109,8 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// If a row contains an invalid URL of a list or directory, or an invalid host pattern. Nothing
-    /// changes then.
+    /// Returns an error if a row contains an invalid URL of a list or directory, or an invalid host
+    /// pattern. In this case, nothing changes.
     pub fn follow(&self, registry: &Registry) -> Result<(), FollowError> {
         let evidence = &*self.inner;
         let mut known = evidence.lists.lock();
@@ -371,8 +371,9 @@ pub struct VerifierStatus {
     /// Whether at least one list was confirmed by its server within a day. `None` if there are no
     /// lists. Also `None` until all lists were fetched, but at most for the first minute.
     pub is_list_fresh: Option<bool>,
-    /// Whether the DNS resolver answers. True if it has answered a query. False again if a query
-    /// fails more than an hour after the resolver's last response. `None` if no query was sent.
+    /// Whether the DNS resolver answers. This is true if the resolver has answered a query, and
+    /// false again if a query fails more than an hour after the resolver's last response. `None` if
+    /// no query was sent.
     pub are_names_answered: Option<bool>,
     /// Number of stored lookup results, at most 65,536; `None` if lookups are disabled.
     pub known_names: Option<usize>,

@@ -63,7 +63,7 @@ impl FollowBuilder<VerifierSettings> {
     ///
     /// # Errors
     ///
-    /// If the URL is invalid, or the file cannot be read.
+    /// Returns an error if the URL is invalid, or the file cannot be read.
     pub fn list_file(mut self, url: &str, path: impl AsRef<Path>) -> Result<Self, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         self.followed.configured.copies.insert(url.to_string(), ListCopy::of_file(path.as_ref())?);
@@ -75,7 +75,7 @@ impl FollowBuilder<VerifierSettings> {
     ///
     /// # Errors
     ///
-    /// If `url` is not an `https` URL.
+    /// Returns an error if `url` is not an `https` URL.
     pub fn directory(mut self, url: &str) -> Result<Self, FollowError> {
         let directory = DirectoryUrl::parse(url);
         let directory = directory.map_err(|error| FollowError::new(format!("directory {url:?}: {error}")))?;
@@ -112,10 +112,10 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// Sets the networks of the proxies that are trusted to forward the client's address. If a
-    /// request seems to come from one of these proxies, the client's address is unknown, and no
-    /// address is used to check claims ([`public_address`](Verifier::public_address)). Default:
-    /// none. A second call adds networks.
+    /// Sets the networks of the proxies that are trusted to forward the client's address. If the
+    /// address of a request is in one of these networks, the proxy did not forward the client's
+    /// address. In this case, no address is used to check claims
+    /// ([`public_address`](Verifier::public_address)). Default: none. A second call adds networks.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
         self.followed.trusted_proxies.extend(networks);
         self
@@ -135,9 +135,9 @@ impl FollowBuilder<VerifierSettings> {
     ///
     /// # Errors
     ///
-    /// If a row of the registry contains an invalid URL of a list or directory, or an invalid host
-    /// pattern; if the system's resolvers cannot be determined; or if the system cannot start a
-    /// thread.
+    /// Returns an error if a row of the registry contains an invalid URL of a list or directory, or
+    /// an invalid host pattern; if the system's resolvers cannot be determined; or if the system
+    /// cannot start a thread.
     pub fn start(self) -> Result<Verifier, FollowError> {
         let failed = |what: &str, error: &dyn fmt::Display| FollowError::new(format!("{what}: {error}"));
         let (settings, following) =

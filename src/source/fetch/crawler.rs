@@ -155,7 +155,7 @@ impl CrawlerCache {
     ///
     /// `agent` and `url` are interpreted as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`].
     /// If [`is_due`](Self::is_due) has been true for more than an hour and nothing was recorded
-    /// since, the crawler may fetch nothing else either: the copy is then older than RFC 9309
+    /// since, the crawler may fetch nothing else either. The copy is then older than RFC 9309
     /// permits (section 2.4).
     ///
     /// The rules for the first agent are compiled only once. For any other agent, they are compiled

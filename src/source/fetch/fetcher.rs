@@ -56,7 +56,7 @@ impl Fetcher {
     ///
     /// # Errors
     ///
-    /// If the system cannot start a thread.
+    /// Returns an error if the system cannot start a thread.
     pub fn new() -> io::Result<Self> {
         Self::builder().start()
     }
@@ -215,7 +215,7 @@ impl FetcherBuilder {
     ///
     /// # Errors
     ///
-    /// If `pem` contains no certificate, or a certificate that cannot be parsed.
+    /// Returns an error if `pem` contains no certificate, or a certificate that cannot be parsed.
     #[cfg(feature = "tls")]
     pub fn trust_only(mut self, pem: &[u8]) -> io::Result<Self> {
         self.client.tls.distrust_system();
@@ -227,7 +227,7 @@ impl FetcherBuilder {
     ///
     /// # Errors
     ///
-    /// If `pem` contains no certificate, or a certificate that cannot be parsed.
+    /// Returns an error if `pem` contains no certificate, or a certificate that cannot be parsed.
     #[cfg(feature = "tls")]
     pub fn trust(mut self, pem: &[u8]) -> io::Result<Self> {
         let trusted = self.client.tls.trust(pem);
@@ -239,7 +239,7 @@ impl FetcherBuilder {
     ///
     /// # Errors
     ///
-    /// If the system cannot start a thread.
+    /// Returns an error if the system cannot start a thread.
     pub fn start(self) -> io::Result<Fetcher> {
         let runtime = Builder::new_current_thread()
             .enable_io()
@@ -265,7 +265,7 @@ impl FetchBody {
     ///
     /// # Errors
     ///
-    /// If the body is incomplete, or if the fetch exceeds the time limit of
+    /// Returns an error if the body is incomplete, or if the fetch exceeds the time limit of
     /// [`FetcherBuilder::fetch_within`].
     pub async fn part(&mut self) -> Option<Result<Bytes, FetchError>> {
         self.0.recv().await

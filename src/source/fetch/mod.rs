@@ -1,10 +1,11 @@
-//! Fetches robots.txt files over HTTP, and handles the responses. For sites whose robots.txt is on
-//! another server, and for authors of crawlers.
+//! Fetches robots.txt files over HTTP, and handles the responses. This module is for sites whose
+//! robots.txt is on another server, and for authors of crawlers.
 //!
 //! Crawlers and sites need different information from a response.
 //!
-//! - A *crawler* needs to know whether it may fetch pages. If the server fails, it may not; if the
-//!   file is missing, it may. [`CrawlerCache`] implements this for authors of crawlers.
+//! - A *crawler* needs to know whether it may fetch pages. If the server fails, the crawler may not
+//!   fetch them. If the file is missing, it may. [`CrawlerCache`] implements this for authors of
+//!   crawlers.
 //! - A *site* needs to know its own rules, and a response of a failing server does not contain
 //!   them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
 //!   [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version while fetches

@@ -20,7 +20,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The task that polls a site. Dropping this value stops the task.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// Requests for an immediate fetch. The outcome is sent to the completion in the request.
+    /// The requests for an immediate fetch. The outcome is sent to the completion in the request.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
     _task: FetcherTask,

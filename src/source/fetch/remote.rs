@@ -43,7 +43,8 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// If `url` is not a valid `http` or `https` URL. `https` needs the feature `tls`.
+    /// Returns an error if `url` is not a valid `http` or `https` URL. `https` needs the feature
+    /// `tls`.
     ///
     /// # Examples
     ///
@@ -80,8 +81,8 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// If an upstream is not a valid address, has a path or an unsupported scheme, or if `host` is
-    /// not a valid host.
+    /// Returns an error if an upstream is not a valid address, has a path or an unsupported scheme,
+    /// or if `host` is not a valid host.
     pub fn upstream<U: AsRef<str>>(
         upstreams: impl IntoIterator<Item = U>,
         host: &str,

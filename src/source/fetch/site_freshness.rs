@@ -1,8 +1,8 @@
 //! Decides what a site that fetches its own robots.txt does with each response. Failures and missing
 //! files are handled with care, because the result decides which rules the site enforces.
 //!
-//! A state machine without a clock. After a response, it returns what to do next, and when to fetch
-//! again.
+//! This module contains a state machine without a clock. After a response, the state machine
+//! returns what to do next, and when to fetch again.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -61,7 +61,8 @@ impl Tls {
 
     async fn connector(&self) -> Result<TlsConnector, FetchError> {
         let (mut roots, ignores_system) = (RootCertStore { roots: self.added.clone() }, self.ignores_system);
-        // Done on another thread, because the system's roots are in files, and reading them blocks.
+        // This is done on another thread, because the system's roots are in files, and reading them
+        // blocks.
         let built = tokio::task::spawn_blocking(move || {
             if !ignores_system {
                 match system_roots() {

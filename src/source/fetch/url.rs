@@ -78,7 +78,7 @@ impl FetchUrl {
     ///
     /// # Errors
     ///
-    /// If the result is not a URL that can be fetched.
+    /// Returns an error if the result is not a URL that can be fetched.
     pub fn join(&self, location: &[u8]) -> Result<Self, ValueError> {
         let location = escaped(location);
         let reference = location.split('#').next().unwrap_or_default();

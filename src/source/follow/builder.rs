@@ -85,7 +85,7 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
     ///
     /// # Errors
     ///
-    /// If the saved copy cannot be read.
+    /// Returns an error if the saved copy cannot be read.
     pub fn saved(self) -> Result<Option<D>, FollowError> {
         let Some(folder) = self.folder else { return Ok(None) };
         let saved = SavedDocuments::new(folder).read(&self.followed.url.to_string())?;
@@ -97,7 +97,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
     ///
     /// # Errors
     ///
-    /// If the URL of a registry is not an `https` URL, or if the system cannot start a thread.
+    /// Returns an error if the URL of a registry is not an `https` URL, or if the system cannot
+    /// start a thread.
     pub fn start(self) -> Result<(FollowedDocument<D>, Option<FollowError>), FollowError> {
         let url = &self.followed.url;
         if D::ONLY_HTTPS && !url.is_https() {

@@ -1,6 +1,6 @@
 //! Documents that are fetched and saved: published lists, key directories, a registry, and parts
-//! that are appended to a robots.txt. For applications that use lists which are maintained
-//! elsewhere.
+//! that are appended to a robots.txt. This module is for applications that use lists which are
+//! maintained elsewhere.
 //!
 //! 1. The trait `Document` defines a kind of document: how it is parsed, how often it is fetched,
 //!    and which versions must be accepted before they are used.

@@ -68,7 +68,7 @@ struct Followed<D: Document> {
     schedule: Schedule,
     is_wanted: AtomicBool,
     wanted: Notify,
-    /// When the last fetch began whose outcome has been applied.
+    /// Start time of the last fetch whose outcome was applied.
     concluded: watch::Sender<Instant>,
     clock: Clock,
     saved: Option<SavedDocuments>,
@@ -166,7 +166,7 @@ enum Taken {
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // In the past, so that a document that was never fetched is requested at once.
+        // The time is in the past, so that a document that was never fetched is requested at once.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
@@ -331,7 +331,7 @@ impl<D: Document> Followed<D> {
             // The outcome is applied on another thread, because that blocks: it parses up to 1 MiB
             // and writes to the disk.
             let concluded = tokio::task::spawn_blocking(move || followed.conclude(outcome, now, roll));
-            // If that panics, the task continues.
+            // If that thread panics, the task continues.
             let _ = concluded.await;
             self.concluded.send_replace(begun);
         }

@@ -1,5 +1,5 @@
-//! Decides when a watched file or folder is read. A state machine without files, clocks or event
-//! sources: callers pass it events and times.
+//! Decides when a watched file or folder is read. [`Debounce`] is a state machine without files,
+//! clocks or event sources: callers pass it events and times.
 
 use std::time::{Duration, Instant};
 
@@ -60,7 +60,8 @@ pub(super) struct Debounce {
     pub(super) queued: Option<Instant>,
     /// When to read it because of an event.
     due: Option<Instant>,
-    /// The result of a read, and when it may be published if no event reports a write by then.
+    /// The result of a read, and the time at which it may be published, unless an event reports a
+    /// write before.
     settling: Option<(Instant, ReadResult)>,
     /// The last event that arrived while the file was being read or was settling, if any.
     meanwhile: Option<Urgency>,

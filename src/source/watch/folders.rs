@@ -292,8 +292,8 @@ mod tests {
         let (mut one, path) = (registered(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
         let other = inner.join("b.txt");
         let _names = registered(&folders, 2, &other);
-        // The new folder may have the same inode as the old one. Then only the event shows that the
-        // old folder was removed.
+        // The new folder may have the same inode as the old one. In this case, only the event shows
+        // that the old folder was removed.
         let mut all = concerned(&folders, EventKind::Remove(RemoveKind::Other), inner);
         all.sort_by_key(|(id, _)| *id);
         assert_eq!(all, [(1, Urgency::Gone), (2, Urgency::Gone)]);

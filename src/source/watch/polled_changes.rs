@@ -125,7 +125,8 @@ impl FileFacts {
 const MAX_LINKS: usize = 40;
 
 /// Returns the path itself, the symbolic links on the path, and the path of the file that they lead
-/// to. The folder of each link, and of that file, contains no symbolic links.
+/// to. Neither the path of a link's folder nor the path of that file contains another symbolic
+/// link.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

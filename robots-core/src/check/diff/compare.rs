@@ -56,7 +56,7 @@ pub struct Diff {
     /// Usage preferences that differ.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub usage: Vec<UsageChange>,
-    /// Guards that the change of the file violates.
+    /// The guards that the change of the file violates.
     pub breaches: Vec<Breach>,
     /// Crawlers that are unaffected only because a group names them: without this group, their
     /// verdicts or delays would change. Empty if nothing changes for crawlers that no group names.
@@ -65,10 +65,11 @@ pub struct Diff {
     /// another crawler. Search engines come first.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
-    /// Addresses of `Sitemap` lines that only the new file has. Verdicts do not depend on sitemaps.
+    /// The addresses of `Sitemap` lines that only the new file has. Verdicts do not depend on
+    /// sitemaps.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_added: Vec<String>,
-    /// Addresses of `Sitemap` lines that only the old file has.
+    /// The addresses of `Sitemap` lines that only the old file has.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_removed: Vec<String>,
     /// URLs of `License` lines that only the new file has.
@@ -83,15 +84,15 @@ pub struct Diff {
     pub is_cut: bool,
 }
 
-/// Changes of verdicts that several crawlers share.
+/// The changes of verdicts that several crawlers share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Effect {
     /// The affected crawlers; search engines first.
     pub crawlers: Vec<Subject>,
-    /// Changes for these crawlers, newly disallowed paths first. Each pair of deciding rules has
-    /// only one change.
+    /// The changes for these crawlers, newly disallowed paths first. Each pair of deciding rules
+    /// has only one change.
     pub changes: Vec<Change>,
     /// Number of changes that are not in `changes`, because there are too many.
     pub omitted: usize,

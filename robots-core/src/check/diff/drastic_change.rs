@@ -69,8 +69,8 @@ pub enum DrasticChange {
         line: usize,
     },
     /// More than half of the rules that disallowed paths, and at least ten, no longer disallow any
-    /// path. This variant is not used if the file has at least half as many new disallow rules: a
-    /// site that moves its pages also replaces its rules.
+    /// path. This variant is not used if the file has at least half as many new disallow rules,
+    /// because a site that moves its pages also replaces its rules.
     #[non_exhaustive]
     RulesLost {
         /// Number of rules that no longer disallow any path.

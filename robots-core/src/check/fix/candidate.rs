@@ -22,7 +22,7 @@ pub(super) struct Candidate {
     /// Indexes of the findings in the report; there is at least one.
     pub(super) findings: Vec<usize>,
     pub(super) code: &'static str,
-    /// Edits in the order of the file.
+    /// The edits in the order of the file.
     pub(super) edits: Vec<Edit>,
     pub(super) is_choice: bool,
     pub(super) safety: Safety,

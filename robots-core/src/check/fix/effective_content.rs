@@ -2,9 +2,9 @@
 //!
 //! A [`Reading`](crate::rules::Reading) selects the rules for a crawler by the names of groups, and
 //! a verdict depends only on these rules. The longest pattern decides; if patterns are equally
-//! long, an allow rule decides. So two files have the same effect if they have the same rules, in
-//! the same order of precedence, for every name that a reading distinguishes. Rules are converted
-//! to a normal form that does not change any verdict under any reading:
+//! long, an allow rule decides. So two files have the same effect if, for every name of a crawler
+//! that a reading distinguishes, they have the same rules in the same order of precedence. Rules
+//! are converted to a normal form that does not change any verdict under any reading:
 //!
 //! - Bytes from 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
 //!   the meaning nor the priority of a pattern.

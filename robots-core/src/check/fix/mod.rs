@@ -8,8 +8,8 @@
 //! proof:
 //!
 //! - Both files have the same content in normal form (`effective_content`): the same rules for
-//!   every name that the readings distinguish, and the same other lines. Then every verdict is the
-//!   same under every reading.
+//!   every name of a crawler that a [`Reading`](crate::rules::Reading) distinguishes, and the same
+//!   other lines. In this case, every verdict is the same under every reading.
 //! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no path and no
 //!   delay that changes.
 //!

@@ -151,7 +151,7 @@ const MAX_PROOF_WORK: usize = 1 << 20;
 pub(super) struct Prover {
     /// The original file, which the positions of edits refer to.
     file: RobotsTxt,
-    /// Edits that are applied in addition to the edits of the candidates.
+    /// The edits that are applied in addition to the edits of the candidates.
     base: Vec<Edit>,
     /// The file with the base edits applied.
     before: RobotsTxt,
@@ -287,8 +287,8 @@ impl Prover {
         self.compared.set(MAX_COMPARED);
         self.changes.set(MAX_CHANGES_TOGETHER);
         let mut accepted = Vec::new();
-        // The parts that are still to be tried. A part that fails is split into halves, and the
-        // first half is tried next.
+        // The parts that must still be tried. A part that fails is split into halves, and the first
+        // half is tried next.
         let mut open = vec![apart(candidates, of)];
         while let Some(part) = open.pop() {
             if part.is_empty() {

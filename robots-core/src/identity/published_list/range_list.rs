@@ -35,7 +35,7 @@ const MIN_PREFIX_V6: u32 = 19;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RangeList {
-    /// Addresses of all valid prefixes.
+    /// The addresses of all valid prefixes.
     pub set: RangeSet,
     /// Number of valid prefixes.
     pub prefixes: usize,

@@ -184,7 +184,7 @@ impl SignatureCheck {
         Self { outcome, directory: None, until: None }
     }
 
-    /// Returns the outcome of the signature for a claim; `directories` are the key directories of
+    /// Returns the outcome of the signature for a claim. `directories` are the key directories of
     /// the claimed crawler's operator, or `None` if the operator is unknown. A valid signature of
     /// another operator neither confirms nor refutes the claim, so the result is `None`. If the
     /// keys of another operator are unavailable, the result is the same as for a directory that is

@@ -41,9 +41,9 @@ pub(super) struct VerifyingKey([u8; 32]);
 impl KeySet {
     /// Parses a JWK Set or a single JWK.
     ///
-    /// As in real directories, `kid` may be missing or have any value, `alg` may be missing,
-    /// `EdDSA` or `Ed25519`, and the set may be empty. The parser skips keys of other kinds, and
-    /// Ed25519 keys whose signatures can be forged.
+    /// The parser accepts what real directories contain: `kid` may be missing or have any value,
+    /// `alg` may be missing, `EdDSA` or `Ed25519`, and the set may be empty. It skips keys of other
+    /// kinds, and Ed25519 keys whose signatures can be forged.
     ///
     /// # Errors
     ///

@@ -100,8 +100,8 @@ impl<'c> IndexBuilder<'c> {
         self.roots.len() as u32 - 1
     }
 
-    /// Returns the wildcard with this rank. `None` if the pattern is the same as that of a better
-    /// rank of the same root.
+    /// Returns the wildcard with this rank. `None` if a better rank of the same root has the same
+    /// pattern.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
         let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {

@@ -2,13 +2,13 @@
 //! its pattern occur in the path.
 //!
 //! Three consecutive bytes of a literal are called a gram. Each pattern is stored under one of its
-//! grams: the gram that the fewest patterns contain or, among equals, the gram that is rarest in
-//! paths. One pass over the path looks up each gram of the path. A pattern without grams is stored
-//! under its rarest byte.
+//! grams: the gram that the fewest patterns contain. If several grams are equal in this respect,
+//! the gram that is rarest in paths is used. One pass over the path looks up each gram of the path.
+//! A pattern without grams is stored under its rarest byte.
 //!
-//! A verdict on a path tries a pattern at most twice: the grams of the path that were looked up are
-//! remembered, so that none is looked up again. If a path contains too many different grams to
-//! remember, all wildcards are tried in order.
+//! A verdict on a path looks up each gram only once, because it remembers the grams that it has
+//! looked up. If a path contains too many different grams to remember, all wildcards are tried in
+//! order. So a verdict tries a pattern at most twice.
 //!
 //! Automata from crates were rejected. A lazy automaton takes 2.4 ms per verdict for paths chosen
 //! to empty its cache, and a dense automaton takes seconds to build.

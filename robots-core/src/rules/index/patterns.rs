@@ -1,6 +1,6 @@
 //! Patterns with wildcards, each stored once, however many rules and groups use it.
 //!
-//! **Wildcards are not compiled to an automaton.** By its choice of paths, a client can make a lazy
+//! **Wildcards are not compiled to an automaton.** A client can choose paths that make a lazy
 //! automaton fill and empty its cache (2.4 ms per verdict), and a dense automaton takes seconds to
 //! build.
 //!
@@ -219,12 +219,12 @@ const fn classes() -> [u64; 256] {
 /// The remaining work of a request, in bytes of paths and patterns that may still be compared.
 ///
 /// The budget limits the work that a client can cause with one request, for any file. Without a
-/// budget, 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s if the path has
-/// 121 forms.
+/// budget, a verdict with 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s
+/// for a path with 121 forms.
 ///
 /// When the budget is used up, the first disallow rule of the groups decides. Only crafted files
-/// and paths use up the budget: it is enough to compare a path of 200 bytes in five forms with
-/// 12,000 wildcards.
+/// and paths use up the budget. For example, the budget allows a path of 200 bytes in five forms to
+/// be compared with 12,000 wildcards.
 #[derive(Debug)]
 pub(crate) struct MatchBudget {
     left: usize,

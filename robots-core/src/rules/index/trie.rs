@@ -73,7 +73,7 @@ struct Node {
     table: u8,
 }
 
-/// Values of a node that are usually absent, or equal to the values of the node above.
+/// The values of a node that are usually absent, or equal to the values of the node above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeEnd {
     /// Rank of the best candidate for a path that ends at this node.
@@ -97,8 +97,8 @@ pub(super) enum KeyKind {
     List(u32),
 }
 
-/// A node that has an index but no content yet: the range of its keys, the number of bytes that
-/// precede it in these keys, and the node above.
+/// A node that has an index but no content yet. Consists of the range of its keys, the number of
+/// bytes that precede the node in these keys, and the node above.
 struct PendingNode {
     start: usize,
     end: usize,

@@ -74,7 +74,7 @@ pub(in crate::commands) struct SiteHosts {
     pub(in crate::commands) site: String,
     /// Name of the site in robotsd's log; `NAME/HOST` if the site has a folder of files.
     logged: String,
-    /// Names of all sites.
+    /// The names of all sites.
     sites: Vec<String>,
     patterns: Vec<String>,
     /// Maps from hosts to owners; each map is paired with the owner whose hosts are selected. The

@@ -304,9 +304,9 @@ impl SelectedSite {
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
 
-    /// Makes `evaluator` decide as a running server would, according to the state directory: new
-    /// rules are in their grace period if the file is the live version, and nothing is enforced if
-    /// enforcement is switched off. If the switch cannot be read, prints a note to stderr.
+    /// Makes `evaluator` decide as a running server would, according to the state directory. If the
+    /// file is the live version, new rules are in their grace period. If enforcement is switched
+    /// off, nothing is enforced. If the switch cannot be read, prints a note to stderr.
     pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
         let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
         if let Some(problem) = state.switch_problem() {

@@ -75,7 +75,7 @@ impl CheckFile {
         within: &WithinArgs,
     ) -> Result<Self, ConfigError> {
         let folder = source.path().or(stdin_filename).and_then(Path::parent).unwrap_or(Path::new(""));
-        // With `--stdin-filename`, the folder may not exist. Then there are no settings.
+        // With `--stdin-filename`, the folder may not exist. In this case, there are no settings.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
         match nearest(&folder) {

@@ -38,8 +38,8 @@ impl FrontPage {
         Self { rows: FrontPageAccess::by_rules(&evaluator.rules, &settings.registry), has_rules: true }
     }
 
-    /// Determines the access from a response without rules. A body that crawlers cannot decode
-    /// contains no rules, too.
+    /// Determines the access from a response without rules. A body that crawlers cannot decode also
+    /// counts as a response without rules.
     pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
         let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
         Self { rows: FrontPageAccess::without_rules(&settings.registry, access), has_rules: false }

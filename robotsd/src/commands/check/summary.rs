@@ -16,7 +16,7 @@ const LISTED: usize = 100;
 /// Minimum and maximum width of the column with file names, in characters.
 const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 
-/// Counts of the findings in all files.
+/// The counts of the findings in all files.
 #[derive(Debug, Default)]
 pub(super) struct CheckSummary {
     files: usize,
@@ -31,7 +31,7 @@ pub(super) struct CheckSummary {
     has_omitted: bool,
     /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
-    /// Files with findings.
+    /// The files with findings.
     rows: Vec<FileSummary>,
 }
 

@@ -84,7 +84,7 @@ fn percentage(text: &str) -> Result<f64, String> {
 /// The pages that search engines can no longer fetch after a change, by list.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ListLosses {
-    /// Lists that were read.
+    /// The lists that were read.
     lists: Vec<ListRead>,
     pub(super) losses: Vec<ListLoss>,
 }
@@ -106,10 +106,10 @@ pub(super) struct ListLoss {
     /// of pages that the old file allows.
     pub(super) lost: u64,
     pub(super) allowed: u64,
-    /// Requests for these pages, if the list is a log.
+    /// The requests for these pages, if the list is a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) requests: Option<LostRequests>,
-    /// Rules that disallow the lost pages; the rule with the most pages is the first.
+    /// The rules that disallow the lost pages; the rule with the most pages is the first.
     pub(super) rules: Vec<RuleLoss>,
     pub(super) examples: Vec<LostExample>,
     /// Value of --max-loss, as a percentage, if the loss exceeds it.

@@ -207,8 +207,9 @@ fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String)
 }
 
 /// Returns the summary of the changed rules, such as `3 rules changed for 372 crawlers: the whole
-/// site is disallowed now for 4 of them, 2 parts of it are disallowed now`. A rule is one line of
-/// the new file, or a line that only the old file has; it may change paths for many crawlers.
+/// site is disallowed now for 4 of them, 2 parts of it are disallowed now`. Each rule is counted
+/// once: it is a line of the new file, or a line that only the old file has. One rule may change
+/// paths for many crawlers.
 fn totals(effects: &[Effect]) -> String {
     let changes = || effects.iter().flat_map(shown);
     // A path is newly allowed by a rule of the new file, or because a rule of the old file was

@@ -43,8 +43,8 @@ pub(super) fn for_each<S, C: Send>(
             let mut state = state();
             while let Some(Chunk { octets, counted }) = next(&chunks) {
                 let counts = work(&mut state, &octets);
-                // Sending fails only if another worker has panicked. Then the counts are not
-                // needed.
+                // Sending fails only if another worker has panicked. In this case, the counts are
+                // not needed.
                 let _ = counted.send((counts, octets));
             }
         };
@@ -64,7 +64,7 @@ pub(super) fn for_each<S, C: Send>(
     })
 }
 
-/// Counts of a chunk, and its buffer.
+/// The counts of a chunk, and its buffer.
 type CountedChunk<C> = (C, Vec<u8>);
 
 /// Bytes of a chunk, and the channel that returns its counts and the buffer. A worker that panics

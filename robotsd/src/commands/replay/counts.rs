@@ -36,7 +36,7 @@ const SAMPLE: usize = 160;
 /// Settings of a replay, which all workers share.
 #[derive(Debug)]
 pub(super) struct ReplayPlan {
-    /// Names of the log files.
+    /// The names of the log files.
     pub(super) logs: Vec<String>,
     pub(super) robots: String,
     pub(super) against: Option<String>,
@@ -61,7 +61,7 @@ impl ReplayPlan {
     }
 }
 
-/// Counts of one chunk, or of all chunks so far.
+/// The counts of one chunk, or of all chunks so far.
 #[derive(Debug, Default)]
 pub(super) struct ReplayCounts {
     pub(super) requests: u64,
@@ -218,7 +218,7 @@ impl ReplayCounts {
 
 /// Result of judging a request by one file, or by both files of a comparison.
 struct JudgedEntry {
-    /// Counts of this request.
+    /// The counts of this request.
     tally: RequestTally,
     /// The rule whose row counts the request; see [`deciding_rule`].
     rule: Option<DecidingRule>,
@@ -341,9 +341,9 @@ const MAX_TARGETS: usize = 100_000;
 /// Maximum length of a target that is kept, in bytes.
 const MAX_TARGET_LENGTH: usize = 2048;
 
-/// Requests of each search engine with an index that people use, except requests for robots.txt.
-/// Every client that claims to be a search engine is counted as a search engine, because a log
-/// alone does not show who sent a request.
+/// The requests of each search engine with an index that people use, except requests for
+/// robots.txt. Every client that claims to be a search engine is counted as a search engine,
+/// because a log alone does not show who sent a request.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,

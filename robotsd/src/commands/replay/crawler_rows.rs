@@ -27,21 +27,21 @@ pub(super) struct Rows {
     by_name: HashMap<String, usize, RandomState>,
 }
 
-/// Counts of one crawler, or of one class of agents that are not crawlers.
+/// The counts of one crawler, or of one class of agents that are not crawlers.
 #[derive(Clone, Debug)]
 pub(super) struct ReplayRow {
     pub(super) agent: AgentKind,
-    /// Requests whose claim the evidence confirms.
+    /// The requests whose claim the evidence confirms.
     pub(super) verified: RequestTally,
     pub(super) verified_period: LogPeriod,
-    /// Requests whose claim the evidence neither confirms nor refutes; `undecided` counts these
+    /// The requests whose claim the evidence neither confirms nor refutes; `undecided` counts these
     /// requests by reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
     /// Disallowed targets of verified and claimed requests; in a comparison, the targets about
     /// which the files differ.
     pub(super) rules: RulePaths,
-    /// Requests whose claim the evidence refutes.
+    /// The requests whose claim the evidence refutes.
     pub(super) failed: Option<Box<FailedClaims>>,
     /// Whether any claim could be checked with the address of its request.
     pub(super) is_checked: bool,
@@ -53,7 +53,7 @@ pub(super) struct ReplayRow {
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
     pub(super) rules: &'r mut RulePaths,
-    /// Counts of failed claims by hour and by address, if the claim is refuted.
+    /// The counts of failed claims by hour and by address, if the claim is refuted.
     pub(super) failed: Option<(&'r mut Hours, &'r mut FailedAddresses)>,
 }
 
@@ -215,7 +215,7 @@ const FAILED_NODES: usize = 256;
 /// Maximum number of hours with counts: half a year.
 const HOURS: usize = 4_400;
 
-/// Requests that use the name of a crawler from addresses that are not its operator's. They are
+/// The requests that use the name of a crawler from addresses that are not its operator's. They are
 /// sent by impostors, unless the log turns out not to contain the addresses of clients.
 #[derive(Clone, Debug)]
 pub(super) struct FailedClaims {
@@ -226,7 +226,7 @@ pub(super) struct FailedClaims {
     pub(super) addresses: FailedAddresses,
 }
 
-/// Requests by address.
+/// The requests by address.
 pub(super) type FailedAddresses = FrequentCounts<IpAddr, ADDRESSES>;
 
 impl Default for FailedClaims {

@@ -42,8 +42,9 @@ impl ReportPrivacy {
         shown
     }
 
-    /// Returns an unreadable line as it may be shown. Such a line may contain anything anywhere, so
-    /// digits are masked, and so is the text from a `?` up to the next space, tab or quote.
+    /// Returns an unreadable line as it may be shown. Any part of such a line may be an address or
+    /// a query. So all digits are masked, and the text from a `?` up to the next space, tab or
+    /// quote is masked, too.
     pub(super) fn line(self, line: &[u8]) -> Vec<u8> {
         if self.keep_queries && self.keep_addresses {
             return line.to_vec();

@@ -8,9 +8,9 @@ use serde::Serialize;
 /// number.
 const NODES_A_RULE: usize = 8;
 
-/// Steps of shrinking the trees, applied one after the other until the trees are small enough. The
-/// two numbers of a step are the maximum number of values at each place in a tree, and the maximum
-/// number of parts per target.
+/// The steps of shrinking the trees, applied one after the other until the trees are small enough.
+/// The two numbers of a step are the maximum number of values at each place in a tree, and the
+/// maximum number of parts per target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 /// Effect of a rule on requests.
@@ -127,11 +127,11 @@ const FREQUENT_SHARE: u64 = 20;
 /// later parameter names, and values.
 const KINDS: [u8; 4] = *b"/?&=";
 
-/// Counts of requests by the parts of their targets. Patterns are formed from this tree: a path
+/// The counts of requests by the parts of their targets. Patterns are formed from this tree: a path
 /// segment, or a name or value in the query, becomes `*` if it varies.
 ///
-/// The tree may forget how often one of many values was requested, but the counts of its patterns
-/// always add up to the number of added targets.
+/// To save memory, the tree may drop the count of one of many values. The counts of its patterns
+/// still add up to the number of added targets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
     /// Path segment, parameter name or value, with the preceding separator; empty at the root.

@@ -27,15 +27,15 @@ pub(in crate::commands) struct LogSelection {
 /// are left out of the counts, or the report contains a note about them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
-    /// Requests for another site. No other count includes them.
+    /// Number of requests for another site. No other count includes them.
     pub(in crate::commands) other: u64,
     /// Requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
-    /// Requests of a proxy for a decision that do not describe the client's request. No other count
-    /// includes them.
+    /// Number of requests of a proxy for a decision that do not describe the client's request. No
+    /// other count includes them.
     pub(in crate::commands) questions: u64,
-    /// Requests of a proxy for the page of a refusal. The refused request itself is in an earlier
-    /// line of robotsd's log.
+    /// Number of requests of a proxy for the page of a refusal. The refused request itself is in an
+    /// earlier line of robotsd's log.
     pub(in crate::commands) refusal_pages: u64,
 }
 

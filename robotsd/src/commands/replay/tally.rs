@@ -17,17 +17,17 @@ pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) allowed: u64,
     pub(super) disallowed: u64,
-    /// Requests that the first file disallows. All other counts use the last file.
+    /// Number of requests that the first file disallows. All other counts use the last file.
     pub(super) disallowed_before: u64,
-    /// Requests that the first file allows and the second disallows. `opened` counts requests that
-    /// the first file disallows and the second allows.
+    /// Number of requests that the first file allows and the second disallows. `opened` counts
+    /// requests that the first file disallows and the second allows.
     pub(super) shut: u64,
     pub(super) opened: u64,
     /// Disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Requests that the first file allows and the second disallows, by crawlers of search engines
-    /// that have their own index.
+    /// Number of requests that the first file allows and the second disallows, by crawlers of
+    /// search engines that have their own index.
     pub(super) shut_search_engines: u64,
     /// Disallowed requests by crawlers of search engines that have their own index.
     #[serde(skip)]
@@ -41,7 +41,7 @@ pub(super) struct RequestTally {
     /// The requests in `would_refuse`, by the status of the answer.
     #[serde(skip)]
     pub(super) refusals: RefusalTally,
-    /// Requests that the server answered with a page.
+    /// Number of requests that the server answered with a page.
     #[serde(skip)]
     pub(super) pages: u64,
 }
@@ -82,7 +82,7 @@ impl AddAssign for RefusalTally {
     }
 }
 
-/// Times of the first and the last request, in seconds since 1970.
+/// The times of the first and the last request, in seconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogPeriod {
     pub(super) first: Option<i64>,
@@ -114,7 +114,7 @@ impl LogPeriod {
 /// Maximum number of hours with their own counts: a little more than four years.
 const HOURS: usize = 40_000;
 
-/// Counts of the requests of crawlers, by hour.
+/// The counts of the requests of crawlers, by hour.
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
     /// Maximum number of hours that have counts.

@@ -150,9 +150,9 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Returns the reason why a string cannot be the name of a site. A misleading name would have
-/// another meaning in a command, in the sites of a token or in a fleet-wide off switch, or would
-/// mislead people. Letters of every script are allowed.
+/// Returns the reason why a string cannot be the name of a site. Such a name would have another
+/// meaning in a command, in the sites of a token or in a fleet-wide off switch, or people would
+/// mistake it for something else. Letters of every script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());

@@ -100,7 +100,7 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
     builder
 }
 
-/// Limits for the clients of one listener.
+/// The limits for the clients of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
     /// Kind of callers. It determines which fields their requests may contain.

@@ -11,11 +11,11 @@
 //! does not handle: if TLS has negotiated HTTP/2 but the client sends something else, and if an
 //! idle connection is closed to free its slot.
 //!
-//! **A library may accept a whole body long before the client has received it.** Then no request is
-//! in progress any more, but the connection must not be closed yet. The socket detects this state
-//! by a write or flush that waits, and by HTTP/2 streams whose end has not been sent. Unfinished
-//! streams keep a connection open for `body_idle` after the last request in progress. Requests that
-//! arrive meanwhile do not restart `body_idle`.
+//! **A library may accept a whole body long before the client has received it.** In this case, no
+//! request is in progress any more, but the connection must not be closed yet. The socket detects
+//! this state by a write or flush that waits, and by HTTP/2 streams whose end has not been sent.
+//! Unfinished streams keep a connection open for `body_idle` after the last request in progress.
+//! Requests that arrive meanwhile do not restart `body_idle`.
 //!
 //! **An incomplete HTTP/2 frame is treated like an incomplete head.** It has the same deadline, and
 //! the connection can lose its slot after the same time. A request begins when its field section is

@@ -91,8 +91,8 @@ const CHARGE_PER_OCTET: usize = 16;
 
 /// Creates the builder. The connection's window has room for all of its streams. So if an upstream
 /// does not read an upload, this does not block other uploads. Small frames use more memory than
-/// their bytes. They have an additional budget that is as large as the connection's window, so one
-/// stream full of small frames always fits into it.
+/// their bytes. So there is an additional budget for small frames. It is as large as the
+/// connection's window, so the small frames of one stream always fit into it.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);

@@ -3,9 +3,9 @@
 //!
 //! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
 //! fields with these names. If the peer is trusted, the incoming fields are read first, and
-//! robotsd's fields extend their content. robotsd does not write `Forwarded`, because most
-//! applications read the `X-Forwarded-*` fields, and if a request had both, two readers could
-//! disagree.
+//! robotsd's fields extend their content. The field `Forwarded` is not written, because most
+//! applications read the `X-Forwarded-*` fields. If a request had both kinds of fields, two readers
+//! could disagree.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::http_common::fields::{self, ForwardedValues, Sender};
 /// ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trusted {
-    /// Addresses of the trusted proxies.
+    /// The addresses of the trusted proxies.
     pub(crate) networks: Vec<Network>,
     /// Name of the field that contains the client's `User-Agent`, if the proxies send their own
     /// product name in `User-Agent`.

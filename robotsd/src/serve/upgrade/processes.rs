@@ -54,8 +54,8 @@ impl Predecessor {
     }
 
     /// Asks the old process to release the resources that only one process may have, and waits
-    /// until it has. Returns whether the old process still exists. If the old process has ended,
-    /// its resources are free in any case. Blocks.
+    /// until they are released. Returns whether the old process still exists. If the old process
+    /// has ended, its resources are free in any case. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;
@@ -224,7 +224,7 @@ impl Drop for Successor {
     }
 }
 
-/// Sends the sockets to the new process. Then forwards the messages of the new process until it
+/// Sends the sockets to the new process, and then forwards the messages of the new process until it
 /// serves or ends.
 fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
     for (place, socket) in sockets {

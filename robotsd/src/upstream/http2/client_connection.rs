@@ -3,9 +3,9 @@
 //!
 //! gRPC servers close a connection if the client sends more than one PING in five minutes without
 //! DATA or HEADERS frames of the server in between. So a PING is sent only if the server has been
-//! silent for [`QUIET`], or if a request got no response before its deadline, which is better
-//! evidence than silence. Until the PING is answered, the connection gets no new requests. If it is
-//! too early for another PING, the connection gets no more requests at all.
+//! silent for [`QUIET`], or if a request got no response before its deadline. A missed deadline is
+//! better evidence than silence. Until the PING is answered, the connection gets no new requests.
+//! If it is too early for another PING, the connection gets no more requests at all.
 //!
 //! **The window of a connection has room for all of its 128 streams.** So a client that does not
 //! read blocks only its own stream. In the worst case, all 128 clients stall, and the connection
@@ -73,8 +73,8 @@ pub(in crate::upstream) struct Http2ClientConnection {
     streams: AtomicUsize,
     /// Whether a response has arrived.
     pub(in crate::upstream) has_answered: Flag,
-    /// Whether the server has already been charged with a failure of this connection. This happens
-    /// at most once.
+    /// Whether a failure of this connection has already been counted against the server. It is
+    /// counted at most once.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
     /// When the last request ended, in milliseconds since `opened`.
@@ -197,8 +197,8 @@ impl Http2ClientConnection {
         }
     }
 
-    /// Records that the server is charged with the failure of this connection. Returns whether this
-    /// is the first time.
+    /// Records that the failure of this connection is counted against the server. Returns whether
+    /// this is the first time.
     pub(in crate::upstream) fn blame(&self) -> bool {
         !self.is_blamed.swap(true, Ordering::Relaxed)
     }
@@ -241,7 +241,7 @@ const QUIET: Duration = Duration::from_secs(310);
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,
-    /// Whether it was too early to send a PING. The suspicion is then permanent.
+    /// Whether it was too early to send a PING. In this case, the suspicion is permanent.
     is_kept: AtomicBool,
     raised: Notify,
 }

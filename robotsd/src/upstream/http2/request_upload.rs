@@ -36,10 +36,10 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// The result of polling the body after `waiting`, if it was polled in advance. It is never
-    /// data.
+    /// The result of polling the body for what follows `waiting`, if the body was polled in
+    /// advance. This result is never data.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
-    /// Copies of all pieces received from the client so far. `None` if they exceed the limits.
+    /// The copies of all pieces received from the client so far. `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
     pub(super) progress: Arc<UploadProgress>,

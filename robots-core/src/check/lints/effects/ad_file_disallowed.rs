@@ -66,9 +66,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the crawler that a name means, if it fetches these files: a crawler for ads, or a
-/// crawler of a search engine, which sells ads. For `*`, which means every crawler, the inner
-/// `Option` is `None`.
+/// Returns the crawler that a name means, if the crawler fetches these files. Crawlers for ads
+/// fetch them, and so do crawlers of search engines, because search engines sell ads. For `*`,
+/// which means every crawler, the inner `Option` is `None`.
 fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawler>> {
     if name.is_star() {
         return Some(None);

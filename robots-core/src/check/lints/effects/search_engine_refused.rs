@@ -76,7 +76,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 /// A rule, and the search engines for which it is the first rule that leads to a refusal.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Maximum over the engines: number of other rules that lead to refused requests of the engine.
+    /// Number of other rules that lead to refused requests, for the engine with the most such
+    /// rules.
     others: usize,
     engines: Vec<&'a str>,
 }

@@ -44,7 +44,7 @@ const MEANT: &str = "account accounts admin administrator api auth basket cart c
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";
 
-/// Names of folders, and file extensions, of files that are needed to display pages.
+/// The names of folders, and file extensions, of files that are needed to display pages.
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
@@ -58,7 +58,7 @@ struct Closed<'r> {
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
-    /// Whether the group repeats some of the rules of `*` that it does not lack.
+    /// Whether the group repeats some of the other rules of `*`.
     is_rest: bool,
 }
 
@@ -143,8 +143,9 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups are intended: copies that lack only rules about files for displaying
-        // pages, and long lists of rules for one crawler that repeat some rules.
+        // Two kinds of groups are intended: copies of the group for `*` that lack only rules about
+        // files for displaying pages, and long lists of rules for one crawler that repeat some
+        // rules of that group.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
         // If a group opens most of the paths by its own rules, this is intended.

@@ -9,7 +9,7 @@ use crate::evaluator::Evaluator;
 use crate::fetch::{AnswerKind, AnswerReading, DecodedBody, RetrievalChain, codings};
 use crate::render::FoundProblem;
 
-/// Results for one URL on the command line. In JSON output, this object follows the findings.
+/// The results for one URL on the command line. In JSON output, this object follows the findings.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveReport {
     /// URL of the robots.txt.

@@ -157,7 +157,8 @@ impl FromStr for JsonKey {
 /// The keys to look for in JSON objects: the known keys, and the keys that the operator gave.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JsonKeys {
-    /// Keys that the operator gave, each with a flag that is set when an object contains the key.
+    /// The keys that the operator gave, each with a flag that is set when an object contains the
+    /// key.
     named: Vec<(JsonKey, AtomicBool)>,
 }
 

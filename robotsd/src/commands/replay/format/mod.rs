@@ -124,8 +124,8 @@ impl<'k> ChunkReader<'k> {
     }
 }
 
-/// Returns candidates for the line inside a wrapped line. Candidates are the strings of a JSON
-/// object, an object after a prefix, and the text after an unmatched quote, which LiteSpeed writes
+/// Returns what may be the original line inside a wrapped line: each string of a JSON object, an
+/// object after a prefix, or the text after an unmatched quote. LiteSpeed writes such a quote
 /// before lines.
 fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.trim_ascii();

@@ -8,8 +8,8 @@ use super::clf::{LoggedRequest, is_request, rfc3339, status};
 /// Start of the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
-/// Names of the columns that are read: method, path, query, agent, referer, status, address, date,
-/// time, and host. The last name is that of the column with the host that the client named
+/// The names of the columns that are read: method, path, query, agent, referer, status, address,
+/// date, time, and host. The last name is that of the column with the host that the client named
 /// (CloudFront). In a log with this column, `cs(Host)` contains the name of the distribution.
 const READ: [&[&[u8]]; 11] = [
     &[b"cs-method"],

@@ -6,8 +6,8 @@
 //!    the date of the list ([`is_close`]). At other times, a request from an address that is not on
 //!    the list is counted as claimed.
 //! 2. If there are several copies of a list, only the copy that a server would start with can
-//!    refute a claim. The other copies can only verify: newer copies verify requests of any age,
-//!    older copies only requests made before the date of the server's copy.
+//!    refute a claim. The other copies can only verify claims: newer copies verify requests of any
+//!    age, and older copies verify only requests made before the date of the server's copy.
 //! 3. Reverse DNS names are looked up only if requested, before the requests are counted
 //!    ([`names`]). Like lists, they refute a claim only if the request was sent close to the
 //!    look-up.
@@ -55,7 +55,7 @@ pub(super) struct LogEvidence {
 /// Evidence for checking requests that name a certain crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerEvidence {
-    /// Lists of the crawler's addresses; `None` if there is no copy of a list.
+    /// The lists of the crawler's addresses; `None` if there is no copy of a list.
     lists: Box<[Option<Arc<ListCopies>>]>,
     names: Option<usize>,
 }

@@ -147,10 +147,10 @@ const MAX_COUNTED: usize = 1 << 16;
 /// look up.
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
-/// Questions to ask, each with the number of requests from its address.
+/// The questions to ask, each with the number of requests from its address.
 pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MAX_COUNTED>;
 
-/// Results of the name look-ups for claims.
+/// The results of the name look-ups for claims.
 #[derive(Debug)]
 pub(crate) struct NameAnswers {
     pub(crate) outcomes: HashMap<NameQuestion, MethodOutcome>,

@@ -29,8 +29,8 @@ pub(crate) struct Report {
     pub(crate) robots: String,
     pub(crate) against: Option<String>,
     pub(crate) requests: u64,
-    /// Requests for hosts of other sites, which no other count includes. `without_host` counts
-    /// requests without a host, which are also included in other counts.
+    /// Number of requests for hosts of other sites, which no other count includes. `without_host`
+    /// counts requests without a host, which are also included in other counts.
     other_hosts: u64,
     without_host: u64,
     #[serde(skip)]
@@ -55,11 +55,11 @@ pub(crate) struct Report {
     /// Senders of the requests under crawlers' names.
     identity: Senders,
     crawlers: Vec<ReportedCrawler>,
-    /// Requests that impostors sent under crawlers' names.
+    /// The requests that impostors sent under crawlers' names.
     impostors: Vec<ImpostorRow>,
     /// Agents that are not crawlers, by class.
     others: Vec<ClassRow>,
-    /// Requests of crawlers by the hour.
+    /// The requests of crawlers by the hour.
     hours: Vec<HourRow>,
     /// Disallowed requests of crawlers that the mode `refuse` would refuse, by the status of the
     /// answer, or "upstream".

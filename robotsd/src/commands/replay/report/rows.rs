@@ -42,14 +42,14 @@ pub(super) struct RuleRow {
     pub(super) line: Option<usize>,
     pub(super) pattern: Option<String>,
     pub(super) requests: u64,
-    /// Requests by the pattern of their paths.
+    /// The requests by the pattern of their paths.
     pub(super) paths: Vec<PatternRow>,
     /// Number of paths that are not listed.
     pub(super) other_paths: u64,
     pub(super) other_paths_requests: u64,
 }
 
-/// Requests with similar paths; `*` stands for the part that varies.
+/// The requests with similar paths; `*` stands for the part that varies.
 #[derive(Debug, Serialize)]
 pub(super) struct PatternRow {
     pub(super) pattern: String,
@@ -156,7 +156,7 @@ pub(super) struct SenderSplit {
     /// Number of claims that are neither verified nor refuted, by reason. The reasons have the same
     /// names as in robotsd's log.
     pub(super) claimed_because: BTreeMap<&'static str, u64>,
-    /// Requests of impostors, which no other count includes.
+    /// The requests of impostors, which no other count includes.
     pub(super) impostors: RequestTally,
 }
 
@@ -187,13 +187,13 @@ pub(super) struct SuspectRow {
     pub(super) other_addresses: u64,
 }
 
-/// Requests of one crawler's impostors.
+/// The requests of one crawler's impostors.
 #[derive(Debug, Serialize)]
 pub(crate) struct ImpostorRow {
     pub(super) crawler: String,
     #[serde(flatten)]
     pub(super) tally: RequestTally,
-    /// Addresses with the most requests.
+    /// The addresses with the most requests.
     pub(super) addresses: Vec<AddressRow>,
     /// Number of addresses that are not listed. It is too low if there are very many addresses,
     /// because not all of them are counted.

@@ -24,8 +24,8 @@ const BAR: usize = 20;
 const RULES: usize = 8;
 const PATTERNS: usize = 5;
 
-/// Limits of the list of impostors: crawlers whose impostors are shown, addresses per crawler, and
-/// crawlers whose impostors are shown with rules and paths.
+/// The limits of the list of impostors: crawlers whose impostors are shown, addresses per crawler,
+/// and crawlers whose impostors are shown with rules and paths.
 const IMPOSTORS: usize = 10;
 const ADDRESSES: usize = 5;
 const DETAILED_IMPOSTORS: usize = 3;
