@@ -16,9 +16,9 @@ use crate::policy::Action;
 pub struct Answer {
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// Which client sent the request, and what was decided. Always `Some` if the request is tagged,
-    /// refused or observed. For other crawler requests, `Some` only if records are requested by
-    /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
+    /// Which client sent the request, and what was decided. This is always `Some` if the request is
+    /// tagged, refused or observed. For other crawler requests, `Some` only if records are
+    /// requested by [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records).
     pub record: Option<Box<Record>>,
     /// Fields that the response to a forwarded request gets ([`Signals`](crate::layer::Signals)).

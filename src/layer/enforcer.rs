@@ -55,7 +55,7 @@ pub(super) struct Enforcer {
 /// State that a layer shares with its clones.
 #[derive(Default)]
 pub(super) struct LayerNotes {
-    /// Set once the layer has logged a request whose host belongs to no site.
+    /// This is set once the layer has logged a request whose host belongs to no site.
     #[cfg(feature = "tracing")]
     pub(super) no_site: OnceLock<()>,
     /// Whether the application serves `/robots.txt` from its own route, with a

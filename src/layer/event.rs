@@ -104,7 +104,7 @@ pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + 
 pub(super) struct Sender {
     /// `None` if claims are not checked.
     pub(super) identity: Option<Identity>,
-    /// The crawler that signed the request. Only set if the `User-Agent` does not contain a
+    /// The crawler that signed the request. This is set only if the `User-Agent` does not contain a
     /// crawler's name, whose place the signer then takes.
     pub(super) signer: Option<Agent>,
 }
@@ -131,7 +131,7 @@ pub(super) enum Interest {
     Crawlers,
 }
 
-/// The observers of a layer. If one panics, the others still receive the event. Cheap to clone.
+/// The observers of a layer. If one panics, the others still receive the event. Cloning is cheap.
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,

@@ -24,7 +24,8 @@ use crate::live::AgentLookups;
 use crate::rules::ValueError;
 use crate::source::IntoSites;
 
-/// Serves `/robots.txt` and enforces it for crawlers. Creates [`Robots`] services. Cheap to clone.
+/// Serves `/robots.txt` and enforces it for crawlers. Creates [`Robots`] services. Cloning is
+/// cheap.
 #[derive(Clone)]
 #[must_use]
 pub struct RobotsLayer {

@@ -35,7 +35,7 @@ const MAX_NAME: usize = 128;
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The product token that the agent obeys. Set only if the agent has no other name.
+    /// The product token that the agent obeys. This is set only if the agent has no other name.
     token: Option<String>,
     /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,

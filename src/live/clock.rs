@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[cfg(test)]
 pub(crate) use self::tests::TestClock;
 
-/// A source of the current time. Cheap to clone.
+/// A source of the current time. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,

@@ -27,7 +27,7 @@ const PLACES: usize = 64 << 10;
 /// Lets sites share compiled files, and limits the total memory of their agent caches and of their
 /// rate limits by address.
 ///
-/// Cheap to clone; clones share everything. If a process has many sites, give the same cache to
+/// Cloning is cheap; clones share everything. If a process has many sites, give the same cache to
 /// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without one creates its own. The
 /// cache does not keep a file in memory that no site uses.
 #[derive(Clone)]

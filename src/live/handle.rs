@@ -26,7 +26,7 @@ use crate::rules::RobotsTxt;
 /// A handle of one site's live robots.txt, which is read, checked and compiled. A changed
 /// robots.txt replaces it while requests are served.
 ///
-/// Cheap to clone; all clones share the site. Dropping the last clone stops watching the source.
+/// Cloning is cheap; all clones share the site. Dropping the last clone stops watching the source.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;

@@ -180,7 +180,7 @@ impl Appending {
 /// version until the part is set for the first time. Until then, other sites serve their file
 /// without the part.
 ///
-/// Cheap to clone; clones share the parts.
+/// Cloning is cheap; clones share the parts.
 ///
 /// ```
 /// use tower_robots::internals::Appendix;

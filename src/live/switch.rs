@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use robots_core::keywords;
 
 /// A kill switch that many sites share. Enforcement is initially on. The position is lost at a
-/// restart. The switch of a [`StateDir`](super::StateDir) is saved. Cheap to clone.
+/// restart. The switch of a [`StateDir`](super::StateDir) is saved. Cloning is cheap.
 ///
 /// ```
 /// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
@@ -22,11 +22,11 @@ pub struct KillSwitch(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
-    /// The position of the switch, and the sites that follow it. Never locked while the disk is
-    /// accessed, so readers do not wait for the disk.
+    /// The position of the switch, and the sites that follow it. The lock is never held while the
+    /// disk is accessed, so readers do not wait for the disk.
     joined: Mutex<JoinedSites>,
-    /// Locked while the switch is changed and written, so that concurrent changes are written in
-    /// order.
+    /// This lock is held while the switch is changed and written, so that concurrent changes are
+    /// written in order.
     turning: Mutex<()>,
 }
 
@@ -75,8 +75,8 @@ impl KillSwitch {
     /// Changes the position in every site, and then calls `write` to save it.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // Declared before the locks, so that it is dropped after they are released. Dropping the
-        // last reference to a site writes its state.
+        // This is declared before the locks, so that it is dropped after they are released.
+        // Dropping the last reference to a site writes its state.
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();

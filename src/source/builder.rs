@@ -240,7 +240,7 @@ impl LiveRobots {
 /// The robots.txt of an open inline site.
 #[derive(Debug)]
 struct InlineText {
-    /// Locked only briefly.
+    /// This lock is held only briefly.
     version: Mutex<Version>,
     site: Weak<Site>,
 }

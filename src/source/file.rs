@@ -10,8 +10,8 @@ use super::file_system::reach;
 use crate::live::state::disk::open;
 use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 
-/// How long a file must stay unmodified until it counts as complete. Only used if no event has
-/// reported that the writer closed it.
+/// How long a file must stay unmodified until it counts as complete. This is used only if no event
+/// has reported that the writer closed it.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
 /// If a modification time is at most this far in the future, the clock of a file server is probably

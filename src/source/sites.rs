@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, Guard};
 use super::hosts::{HostMap, Scheme};
 use crate::live::LiveRobots;
 
-/// Sites by host, for a [`RobotsLayer`](crate::layer::RobotsLayer). Cheap to clone.
+/// Sites by host, for a [`RobotsLayer`](crate::layer::RobotsLayer). Cloning is cheap.
 ///
 /// The sites are one [`LiveRobots`] for all hosts, a fixed [`HostMap`], or a [`SiteMap`] whose
 /// content can be replaced.
@@ -26,7 +26,7 @@ enum SiteLookup {
 /// Sites by host that can be replaced while requests are served. A request is judged by the sites
 /// that are in the map when it arrives.
 ///
-/// Cheap to clone; clones share everything.
+/// Cloning is cheap; clones share everything.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;

@@ -8,7 +8,7 @@ use super::claim::Claim;
 use super::crawler::{Category, Class, Crawler, Obeys};
 use crate::rules::{Fallback, ProductToken};
 
-/// The agent that a request claims to be from. Cheap to clone.
+/// The agent that a request claims to be from. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Agent {
     class: Class,
@@ -30,7 +30,7 @@ struct Claimed {
 }
 
 /// The agents that one `User-Agent` line names, in the order of the line. Nearly every line names
-/// only one. Cheap to clone.
+/// only one. Cloning is cheap.
 ///
 /// Dereferences to a slice that is never empty. [`Policy::decide`](crate::policy::Policy::decide)
 /// takes this slice.

@@ -20,7 +20,7 @@ use super::gcra::{Bucket, Quota, RateKey, RateSender, nanoseconds};
 use crate::agent::Network;
 use crate::rules::ProductToken;
 
-/// Finds the bucket of a sender. Cheap to clone. Clones share the buckets, so a reload can pass a
+/// Finds the bucket of a sender. Cloning is cheap. Clones share the buckets, so a reload can pass a
 /// clone to the new snapshot, and no sender gets a new burst.
 ///
 /// Keys use only names from the registry or the file, so there are few names. Each name gets its

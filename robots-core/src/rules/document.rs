@@ -15,7 +15,7 @@ use super::text::{Note, NoteKind};
 use super::token::is_star;
 use super::value::{Host, delay};
 
-/// A parsed robots.txt. Cheap to clone.
+/// A parsed robots.txt. Cloning is cheap.
 ///
 /// Any bytes can be parsed; [`RobotsTxt::notes`] reports the parts that a crawler would ignore.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ struct Document {
     usage: Vec<UsageRecord>,
     notes: Vec<Note>,
     has_host: bool,
-    /// Paths of the documents that the file names, sorted. Computed on first use.
+    /// Paths of the documents that the file names, sorted. They are computed on first use.
     referred: OnceLock<Vec<Vec<u8>>>,
 }
 

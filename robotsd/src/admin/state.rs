@@ -53,7 +53,7 @@ pub(crate) struct ServerState {
     pub(super) asking: Arc<RwLock<()>>,
     /// The state of the config file: in force or rejected.
     pub(crate) config: ConfigState,
-    /// The board, set together with the first sites. Never set if the board is disabled.
+    /// The board, set together with the first sites. This is never set if the board is disabled.
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
     /// Users and tokens of the admin interface, from the config in force.
@@ -126,8 +126,8 @@ impl ServerState {
         (state, ControlRequests { reloads, upgrades: upgrades_requested })
     }
 
-    /// Records the sites and listeners that are in service from now on. Also called after a reload
-    /// has replaced the sites.
+    /// Records the sites and listeners that are in service from now on. This is also called after a
+    /// reload has replaced the sites.
     pub(crate) fn is_serving(&self, serving: Serving) {
         self.began_without.get_or_init(|| {
             let refused = self.config.report().refused.into_iter();

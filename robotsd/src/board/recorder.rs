@@ -65,11 +65,11 @@ struct KnownVersion {
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
-    /// Set when crawlers were not recognised for some time, for example because enforcement was
-    /// off. Cleared when the control thread has read it.
+    /// This is set when crawlers were not recognised for some time, for example because enforcement
+    /// was off. It is cleared when the control thread has read it.
     pub(crate) has_missed: AtomicBool,
-    /// Set when the hosts of the site have changed, because another site may have served another
-    /// version on the new hosts before. Cleared when the control thread has read it.
+    /// This is set when the hosts of the site have changed, because another site may have served
+    /// another version on the new hosts before. It is cleared when the control thread has read it.
     pub(crate) has_new_hosts: AtomicBool,
     /// Counts the visitors that services refer.
     pub(crate) services: Arc<SendingServices>,

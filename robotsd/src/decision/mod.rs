@@ -63,7 +63,7 @@ use crate::edge::{Callers, EdgeLimits, ResponseCounts, X_REQUEST_ID};
 use crate::http_common::{ClientRequest, EdgeService, Peer, RequestBody};
 use crate::request::RobotsTxtFrom;
 
-/// Answers the questions on one listener of one worker. Cheap to clone.
+/// Answers the questions on one listener of one worker. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions(Arc<DecisionState>);
 

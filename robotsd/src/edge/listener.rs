@@ -49,7 +49,7 @@ pub(crate) struct ListenerSettings {
 /// State shared by the listeners of a process: settings, the connection limit, and the callback for
 /// connection errors.
 ///
-/// Cheap to clone. The shared state is written when a connection begins or ends, but never for a
+/// Cloning is cheap. The shared state is written when a connection begins or ends, but never for a
 /// request.
 #[derive(Clone)]
 pub(crate) struct Edge {

@@ -44,7 +44,7 @@ pub(crate) struct Fleet {
     file: Option<PathBuf>,
     pub(super) log: Log,
     pub(super) member: Mutex<Member>,
-    /// Locked while the file is written.
+    /// This lock is held while the file is written.
     saving: Mutex<()>,
     every_site: KillSwitch,
     /// Whether another process with the same replica name has replaced this one, and now sends the

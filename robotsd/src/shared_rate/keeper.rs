@@ -28,7 +28,7 @@ pub(super) struct PendingQuestion {
     pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
-/// Called on the thread when requests start or stop using the store.
+/// This is called on the thread when requests start or stop using the store.
 pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {

@@ -322,7 +322,7 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
 }
 
 /// A registry that is published at a URL. It is kept up to date until the last clone is dropped.
-/// Cheap to clone.
+/// Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(super) struct FollowedRegistry(FollowedDocument<Registry>);
 

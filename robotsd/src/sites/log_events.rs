@@ -287,7 +287,7 @@ pub(super) fn switched_off(log: &Log, site: &str) {
     log.say_of(site, LogLevel::Warn, LogEvent::Enforcement, message);
 }
 
-/// The name of a site. Cheap to clone.
+/// The name of a site. Cloning is cheap.
 pub(crate) type SiteName = Arc<str>;
 
 /// Message about an expired override, for the log and for `config check`.

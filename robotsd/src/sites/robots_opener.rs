@@ -47,11 +47,11 @@ pub(super) struct RobotsOpener {
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     occasion: OpeningOccasion,
-    /// Locked while a registry is read again and applied.
+    /// This lock is held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
     /// The registry that is published at a URL; `None` if none is configured.
     pub(super) followed: Option<FollowedRegistry>,
-    /// Notified when a new version of the published registry is in use.
+    /// This is notified when a new version of the published registry is in use.
     pub(super) registry_changed: Arc<Notify>,
     /// Log for the reloads and problems of the opened sites.
     log: Log,

@@ -48,7 +48,7 @@ pub(super) struct SitePages {
     held: AtomicUsize,
     /// When the sitemaps will be read next.
     due: Mutex<Instant>,
-    /// Locked while the sitemaps are read.
+    /// This lock is held while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
     log: Log,
 }

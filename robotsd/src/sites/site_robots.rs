@@ -23,7 +23,7 @@ pub(super) struct SiteRobots {
     kind: RobotsKind,
     /// The parts that are appended to each robots.txt of the site.
     pub(super) parts: Option<AppendedParts>,
-    /// Locked while the files of the site are read because of a request.
+    /// This lock is held while the files of the site are read because of a request.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
 }
 

@@ -36,10 +36,10 @@ pub(super) struct ConnectionLimit {
     per_server: usize,
     /// Number of requests that wait for a permit, on all workers.
     pub(super) waiting: ByShareUse<AtomicUsize>,
-    /// Notified when a permit becomes free. One notification wakes one waiting request.
+    /// This is notified when a permit becomes free. One notification wakes one waiting request.
     pub(super) freed: ByShareUse<Notify>,
-    /// Notified when a request begins to wait, and periodically while it waits. Other workers then
-    /// close idle connections.
+    /// This is notified when a request begins to wait, and periodically while it waits. Other
+    /// workers then close idle connections.
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
@@ -102,10 +102,10 @@ impl ConnectionLimit {
         }
     }
 
-    /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds. Called
-    /// after an invalid response has ended a connection with all its requests. The next invalid
-    /// response then ends only its own request. The limit applies to all servers and all workers,
-    /// because a request is repeated at another server, which may send the same response.
+    /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds. This
+    /// is called after an invalid response has ended a connection with all its requests. The next
+    /// invalid response then ends only its own request. The limit applies to all servers and all
+    /// workers, because a request is repeated at another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
     }
@@ -243,7 +243,7 @@ pub(super) struct Demand {
     waiting: ByShareUse<AtomicUsize>,
     /// Number of the requests in `waiting` that are idle. The others are trying to connect.
     parked: ByShareUse<AtomicUsize>,
-    /// Notified when the pool of this worker has a free connection.
+    /// This is notified when the pool of this worker has a free connection.
     pub(super) returned: ByShareUse<Notify>,
     /// Number of connections that became free while both this and other workers had waiting
     /// requests.

@@ -42,7 +42,7 @@ pub(crate) struct OriginsSettings {
     pub(crate) tls: TlsSettings,
 }
 
-/// The servers behind a site. Cheap to clone; all clones share the same servers.
+/// The servers behind a site. Cloning is cheap; all clones share the same servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 
@@ -56,7 +56,7 @@ pub(super) struct OriginsState {
     versions: HttpVersions,
     pub(super) connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
-    /// Notified when a lookup has ended, whether or not it succeeded.
+    /// This is notified when a lookup has ended, whether or not it succeeded.
     pub(super) answered: Notify,
     pub(super) reporter: UpstreamReporter,
     /// Counters of answered requests, one per worker. A worker keeps its counter as long as this

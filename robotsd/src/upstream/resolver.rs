@@ -26,7 +26,7 @@ const FRESH: Duration = Duration::from_secs(30);
 /// Delay before a failed lookup is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Resolves names. Cheap to clone. The process has one resolver.
+/// Resolves names. Cloning is cheap. The process has one resolver.
 #[derive(Clone)]
 pub(super) struct Resolver(Arc<LookupThreads>);
 

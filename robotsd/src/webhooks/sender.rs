@@ -46,7 +46,7 @@ pub(crate) struct PublishHooks {
     retry: RetryPlan,
     /// Whether the process is ending. If so, failed requests are not retried.
     pub(super) is_ending: AtomicBool,
-    /// Notified when a job has nothing more to send.
+    /// This is notified when a job has nothing more to send.
     rested: Notify,
     on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
     /// Decides which of several processes sends a notification; `None` if this process sends all of
@@ -69,7 +69,7 @@ pub(super) struct Job {
     /// The notice to send next.
     waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
-    /// Notified when a newer notice waits, or when the event or the process ends.
+    /// This is notified when a newer notice waits, or when the event or the process ends.
     woken: Arc<Notify>,
     /// The last announcement that was requested from this job, even if it was not sent.
     asked: Option<String>,
@@ -112,8 +112,9 @@ pub(crate) struct HookEvent<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookEventKind {
     Delivered,
-    /// The request failed and will be sent again soon. Also used if the request was delivered but
-    /// the delivery could not be recorded; the request is then sent again after a restart.
+    /// The request failed and will be sent again soon. This is also used if the request was
+    /// delivered but the delivery could not be recorded; the request is then sent again after a
+    /// restart.
     Repeated,
     GivenUp,
 }

@@ -204,7 +204,7 @@ fn percent(part: usize, of: usize) -> String {
 }
 
 /// The lists of important pages, for example from sitemaps, from an operator's file, or from the
-/// requests of crawlers. Cheap to clone; clones share the lists. An updated list applies to the
+/// requests of crawlers. Cloning is cheap; clones share the lists. An updated list applies to the
 /// next version that a gate examines.
 ///
 /// ```
@@ -274,7 +274,7 @@ impl fmt::Debug for WatchedPages {
 }
 
 /// A version that does not go live until it is accepted, with the reasons: the gate refused the
-/// version, or the version was rolled back. Cheap to clone.
+/// version, or the version was rolled back. Cloning is cheap.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {

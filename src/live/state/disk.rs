@@ -22,8 +22,8 @@ pub(super) const SWITCH: &str = "enforcement";
 /// The names of files in a state directory. Files whose name contains a hash are not in this list.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
-/// The file system of the state directory. All access to the files goes through this type. Cheap to
-/// clone.
+/// The file system of the state directory. All access to the files goes through this type. Cloning
+/// is cheap.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
     /// Whether this is a read-only view. Every write is then skipped, and reported as successful.
@@ -49,7 +49,7 @@ pub(in crate::live) enum Access {
     Remove,
 }
 
-/// Called before each operation, with its path.
+/// This is called before each operation, with its path.
 #[cfg(test)]
 pub(in crate::live) type BeforeEach = Arc<dyn Fn(Access, &Path) -> io::Result<()> + Send + Sync>;
 
@@ -59,8 +59,8 @@ impl Disk {
         Self { is_read_only: true, ..Self::default() }
     }
 
-    /// Called before every file operation. In tests, calls the callback, which can block the
-    /// operation or let it fail.
+    /// This is called before every file operation. In tests, calls the callback, which can block
+    /// the operation or let it fail.
     pub(super) fn reach(&self, access: Access, path: &Path) -> io::Result<()> {
         #[cfg(test)]
         if let Some(before) = &self.before {

@@ -47,10 +47,10 @@ pub(super) struct SiteStore {
     /// [`SiteStore::waiting`] adds the number of unwritten entries, which changes often.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
-    /// The changes that are not written yet. Never locked while the disk is accessed.
+    /// The changes that are not written yet. The lock is never held while the disk is accessed.
     unwritten: Mutex<Unwritten>,
-    /// The files in the folder that this process has read or written. Locked while files of the
-    /// site are written.
+    /// The files in the folder that this process has read or written. The lock is held while files
+    /// of the site are written.
     written: Mutex<Written>,
     switch: SwitchFile,
     /// Time of the last history entry. `Some` only if it was far ahead of the clock when the
@@ -60,8 +60,8 @@ pub(super) struct SiteStore {
 
 #[derive(Default)]
 struct Written {
-    /// The versions whose bytes are in the folder, and how durably they were written. Used to avoid
-    /// writing the same bytes twice. `None` if the bytes may have been removed.
+    /// The versions whose bytes are in the folder, and how durably they were written. This is used
+    /// to avoid writing the same bytes twice. `None` if the bytes may have been removed.
     bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,
@@ -105,8 +105,8 @@ impl SiteState {
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
-        // Dropped after the lock is released. It may hold the last reference to a large file, and
-        // freeing that takes time.
+        // This is dropped after the lock is released. It may hold the last reference to a large
+        // file, and freeing that takes time.
         drop(before);
     }
 

@@ -18,8 +18,8 @@ use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 /// may keep a site alive slightly longer than its last owner does.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A folder for the sites' accepted and pending versions, their reloads, and the kill switch. Cheap
-/// to clone.
+/// A folder for the sites' accepted and pending versions, their reloads, and the kill switch.
+/// Cloning is cheap.
 ///
 /// A folder can be open only once at a time, in one process. Clone the `StateDir` to use it in
 /// several places: two independent handles would overwrite each other's record of the live version.

@@ -15,9 +15,10 @@ pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
     /// Whether the file exists with content, so that it can be overwritten in place if the disk is
-    /// full. Locked while the file is written, so that concurrent changes are written in order.
+    /// full. The lock is held while the file is written, so that concurrent changes are written in
+    /// order.
     is_made: Mutex<bool>,
-    /// The position that is not written yet. Never locked while the disk is accessed.
+    /// The position that is not written yet. The lock is never held while the disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
 }
 

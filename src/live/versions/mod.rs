@@ -12,7 +12,7 @@ use std::time::SystemTime;
 pub(super) use self::accepted::{AcceptedState, AcceptedVersion, AcceptedVersions};
 use crate::rules::LinePlaces;
 
-/// The bytes of a robots.txt and their hash. Cheap to clone.
+/// The bytes of a robots.txt and their hash. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     hash: VersionHash,

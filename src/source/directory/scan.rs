@@ -95,12 +95,13 @@ type EachSite = Box<dyn Fn(&str, LiveBuilder<FileSource>) -> LiveBuilder<FileSou
 pub(super) struct DirectoryState {
     pub(super) settings: DirectorySettings,
     pub(super) sites: SiteMap,
-    /// The open sites, by host. Locked only briefly, and changed only by scans.
+    /// The open sites, by host. Only scans change them. The lock is held only briefly.
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
-    /// The file names that the last listing ignored, with the reasons. Locked only briefly.
+    /// The file names that the last listing ignored, with the reasons. The lock is held only
+    /// briefly.
     pub(super) ignored: Mutex<BTreeMap<String, String>>,
-    /// Locked while the folder is listed and sites are opened. This ensures that only one scan runs
-    /// at a time.
+    /// This lock is held while the folder is listed and sites are opened. This ensures that only
+    /// one scan runs at a time.
     scan: Mutex<ScanRecord>,
     pub(super) watched: std::sync::OnceLock<Watched>,
 }

@@ -32,7 +32,7 @@ use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, Followed
 /// when a request needs them. All of this happens on separate threads. A request uses the current
 /// evidence and never waits.
 ///
-/// Cheap to clone; clones share the evidence. Dropping the last clone stops the threads.
+/// Cloning is cheap; clones share the evidence. Dropping the last clone stops the threads.
 #[derive(Clone)]
 pub struct Verifier {
     pub(super) inner: Arc<Evidence>,
@@ -51,7 +51,7 @@ pub(super) struct Evidence {
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
     /// The lists that are fetched, by URL. If the registry is replaced, the lists that the new one
-    /// also contains are kept. Locked while the registry is replaced.
+    /// also contains are kept. The lock is held while the registry is replaced.
     pub(super) lists: Mutex<BTreeMap<String, FollowedDocument<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
     pub(super) directories: ArcSwap<DirectoryTable>,

@@ -25,8 +25,8 @@ const HELPERS: usize = 16;
 
 /// Fetches robots.txt files on its own thread, for one site or for thousands.
 ///
-/// Cheap to clone; clones share the thread and its limits. The thread ends when the last clone and
-/// the last [`LiveRobots`] that uses it are dropped.
+/// Cloning is cheap; clones share the thread and its limits. The thread ends when the last clone
+/// and the last [`LiveRobots`] that uses it are dropped.
 ///
 /// At most [`LiveRobots::MAX_FILE`] bytes of a body and 64 KiB of a head are read. Up to five
 /// redirects are followed. The protocol is HTTP/1.1, and every fetch opens its own connection.

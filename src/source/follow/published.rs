@@ -32,7 +32,7 @@ use crate::source::fetch::{
 ///
 /// A `Verifier` follows its lists and key directories in the same way.
 ///
-/// Cheap to clone; dropping the last clone stops the task.
+/// Cloning is cheap; dropping the last clone stops the task.
 #[derive(Clone)]
 pub struct FollowedDocument<D: Document> {
     followed: Arc<Followed<D>>,

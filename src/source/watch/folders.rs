@@ -36,19 +36,19 @@ pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
     /// The event source of each file system; `None` after the watcher was stopped. Several file
-    /// systems share the source with the key `None`. Locked only briefly.
+    /// systems share the source with the key `None`. The lock is held only briefly.
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// Called on the source's thread with the targets that an event affects.
+/// This is called on the source's thread with the targets that an event affects.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
 /// The event source of one file system, with the targets in its folders.
 struct SystemEvents {
-    /// Locked while a folder is registered or unregistered, which blocks if the file system hangs.
-    /// The thread that delivers events never locks it.
+    /// This lock is held while a folder is registered or unregistered, which blocks if the file
+    /// system hangs. The thread that delivers events never locks it.
     source: Mutex<Result<EventSource, String>>,
-    /// Locked only briefly, also by the thread that delivers events.
+    /// This lock is held only briefly, also by the thread that delivers events.
     routes: Arc<Mutex<Routes>>,
 }
 

@@ -34,7 +34,7 @@ const IDLE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
-    /// Locked only briefly.
+    /// This lock is held only briefly.
     queues: Mutex<Queues>,
     /// Wakes the clock thread early, because a target is due before the end of its sleep.
     earlier: Condvar,
@@ -81,7 +81,8 @@ struct WatchedTarget {
     /// The registered names that lead to the target. Only workers lock this, while they look up
     /// folders, which blocks if the file system hangs.
     registered: Mutex<BTreeSet<WatchedName>>,
-    /// The reason if the file system does not report events for the target. Locked only briefly.
+    /// The reason if the file system does not report events for the target. The lock is held only
+    /// briefly.
     problem: Mutex<Option<String>>,
 }
 

@@ -12,7 +12,7 @@ use crate::live::Site;
 
 /// Watches any number of files and folders with one set of threads, and reports their changes.
 ///
-/// Cheap to clone; clones share everything. The threads end when the last clone and the last
+/// Cloning is cheap; clones share everything. The threads end when the last clone and the last
 /// [`Watched`] are dropped. Use the same watcher for all
 /// [`LiveBuilder`](crate::source::LiveBuilder)s of a process, and for other files that are
 /// reloaded. A builder without a watcher starts its own.

@@ -11,7 +11,7 @@ use crate::agent::{Obeys, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
-/// A page of a site, given by its path and query as in a request. Cheap to clone.
+/// A page of a site, given by its path and query as in a request. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page(std::sync::Arc<[u8]>);
 

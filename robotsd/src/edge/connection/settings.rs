@@ -31,8 +31,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) on_access: Option<OnAccess>,
     /// hyper's settings, for connections handed over by the fast path.
     pub(crate) http1: http1::Builder,
-    /// Set when another process accepts connections instead of this one. Responses then make
-    /// clients reconnect. All settings of this process share this flag.
+    /// This is set when another process accepts connections instead of this one. Responses then
+    /// make clients reconnect. All settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 

@@ -52,7 +52,7 @@ impl<T> Clone for BatchedSocket<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> BatchedSocket<T> {
-    /// Sends the gathered bytes. Called at the end of a turn.
+    /// Sends the gathered bytes. This is called at the end of a turn.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let batch = &mut *self.0.lock();
         ready!(batch.poll_write_gathered(cx))?;

@@ -29,7 +29,7 @@ pin_project! {
         // Boxed, because responses are moved often, and responses over HTTP/1.1 do not need this
         // field.
         stream: Option<Box<Http2Pieces>>,
-        // Dropped together with the body, which ends the exchange.
+        // This is dropped together with the body, which ends the exchange.
         exchange: Option<Exchange>,
     }
 }

@@ -41,7 +41,7 @@ use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::{ConnectionState, Idleness};
 use crate::socket::LingeringClose;
 
-/// The TLS settings and certificates of a listener. Cheap to clone; all workers of the listener
+/// The TLS settings and certificates of a listener. Cloning is cheap; all workers of the listener
 /// share them.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsAcceptor {

@@ -140,7 +140,7 @@ impl HandshakeConfig {
     }
 }
 
-/// The current certificates of a listener. Cheap to clone.
+/// The current certificates of a listener. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveCertificates(Arc<CertificateState>);
 

@@ -94,7 +94,7 @@ pub(in crate::serve) struct Successor {
     /// Maximum time between two messages of the new process, and the deadline for the next message.
     patience: Duration,
     deadline: Instant,
-    /// Why the upgrade failed. Set while the new process is being ended.
+    /// Why the upgrade failed. This is set while the new process is being ended.
     failure: Option<String>,
     serves: bool,
 }

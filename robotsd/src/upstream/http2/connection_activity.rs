@@ -21,8 +21,8 @@ pub(super) struct ConnectionActivity {
     content: AtomicUsize,
     /// Number of empty DATA frames from the server.
     empty: AtomicUsize,
-    /// Set when the server's SETTINGS have been applied, so that its stream limit is known. Also
-    /// set when the connection ends.
+    /// This is set when the server's SETTINGS have been applied, so that its stream limit is known.
+    /// It is also set when the connection ends.
     pub(super) settled: SetOnce<()>,
 }
 
