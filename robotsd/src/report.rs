@@ -470,7 +470,7 @@ word_enum! {
         Missing = "missing",
         /// The replica cannot reach the store at the moment, or has not read it since it started.
         Stale = "stale",
-        /// Entries that the replica knows are missing in the store, or older there.
+        /// The store lacks entries that the replica knows, or has older versions of these entries.
         WentBack = "went-back",
         /// The document belongs to another fleet.
         Foreign = "foreign",

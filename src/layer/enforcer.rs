@@ -76,8 +76,8 @@ pub(super) enum RobotsTxtPlace {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
-    /// In a store. The caller of the [`Judgement`](crate::parts::Judgement) counts the request
-    /// there.
+    /// In a store. The caller of the [`Judgement`](crate::parts::Judgement) counts the request in
+    /// the store.
     InStore,
     /// Nowhere, because another layer has just counted the request and refused it.
     Before,

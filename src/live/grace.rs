@@ -53,8 +53,8 @@ impl GracePeriod {
         end.duration_since(now).unwrap_or_default().min(self.length)
     }
 
-    /// Starts or continues the grace period of the version that was accepted last. There is none if
-    /// all its rules are old enough.
+    /// Starts or continues the grace period of the version that was accepted last. If all rules of
+    /// this version are old enough, there is no grace period.
     pub(super) fn run(
         &mut self,
         versions: &AcceptedVersions,

@@ -365,7 +365,8 @@ impl LiveRobots {
     }
 
     /// Copies [`Status::since`] from the handle `before` if both sites have the same live version,
-    /// or none. This is meant for a handle that replaces `before` to change settings.
+    /// or if neither site has a live version. This is meant for a handle that replaces `before` to
+    /// change settings.
     pub fn count_age_from(&self, before: &Self) {
         let before = before.status();
         let mut record = self.site.record.lock();

@@ -130,7 +130,7 @@ impl Rejection {
         Self { why: Some(why.into()), ..self }
     }
 
-    /// Creates a rejection with `why` in its message. That is the cause of
+    /// Creates a rejection with `why` in its message. `why` is the cause of
     /// [`RejectionKind::Unreachable`], the name of the part for [`RejectionKind::NotAppended`], or
     /// the reason why a folder is [`RejectionKind::Unreadable`].
     pub(crate) fn because(kind: RejectionKind, why: impl Into<Arc<str>>, origin: &Arc<str>) -> Self {

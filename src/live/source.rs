@@ -146,8 +146,8 @@ impl Appending {
         if appended.len() as u64 > MAX_FILE {
             return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, &version.origin));
         }
-        // The date of the file or of a part, whichever is later. There is no date if the file has
-        // none.
+        // The date of the file or of a part, whichever is later. If the file has no date, the
+        // result has no date, either.
         let modified = version.modified.map(|date| modified.map_or(date, |modified| modified.max(date)));
         let mut whole = Version::new(appended, &version.origin, modified);
         whole.places = Some(places.into());

@@ -31,14 +31,14 @@
 //!    themselves a crawler.
 //! 6. Headers of telephones, televisions, applications, players and readers contain the address of
 //!    the maker. In these headers, an address alone does not declare a crawler. The syllable "bot"
-//!    alone does not either (`CUBOT`, `BOTECH`). In the header of an application's web view or of a
-//!    desktop program, a word alone does not declare a crawler (`Archive Viewer/2.0 (Mac OS X)`). A
-//!    client whose address belongs to a player or a radio station fetches feeds that people
-//!    subscribe to. Programs that the owner of a machine runs are not crawlers. The header of such
-//!    a program contains a known name, the runtime or machine (`go1.20.5`, `linux/amd64`), or only
-//!    the address of the source code or of the program's home page (`Terraform/1.9.0
-//!    (+https://www.terraform.io)`). If an agent declares itself, its name is the leading product,
-//!    not the words next to the contact address.
+//!    alone does not declare a crawler, either (`CUBOT`, `BOTECH`). In the header of an
+//!    application's web view or of a desktop program, a word alone does not declare a crawler
+//!    (`Archive Viewer/2.0 (Mac OS X)`). A client whose address belongs to a player or a radio
+//!    station fetches feeds that people subscribe to. Programs that the owner of a machine runs are
+//!    not crawlers. The header of such a program contains a known name, the runtime or machine
+//!    (`go1.20.5`, `linux/amd64`), or only the address of the source code or of the program's home
+//!    page (`Terraform/1.9.0 (+https://www.terraform.io)`). If an agent declares itself, its name
+//!    is the leading product, not the words next to the contact address.
 //! 7. In a comment with `MSIE` or `Konqueror`, only products that call themselves a crawler are
 //!    declared.
 //! 8. The agent's [`Class`] tells how it was recognised. The policy decides by the class whether

@@ -60,7 +60,7 @@ impl<'r> Reach<'r> {
     }
 
     /// Returns the rule that closes the whole site, possibly without the home page, and the closed
-    /// part. `None` if no rule does this, or if an allow rule has at least the same priority.
+    /// part. `None` if no rule closes the site, or if an allow rule has at least the same priority.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))

@@ -146,8 +146,8 @@ impl Costly {
     /// Number of wildcards in a pattern above which it is reported. No legitimate pattern has more.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Number of wildcards in all rules for one crawler above which they are reported. This many
-    /// wildcards cost about a tenth of a millisecond at worst.
+    /// Number of wildcards in all rules for one crawler above which they are reported. At worst,
+    /// this number of wildcards costs about a tenth of a millisecond.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 
@@ -179,8 +179,8 @@ pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> V
     costly
 }
 
-/// Counts the wildcards of a pattern. Several `*` in sequence are one wildcard, and a `*` at the
-/// end is none.
+/// Counts the wildcards of a pattern. Several `*` in sequence count as one wildcard, and a `*` at
+/// the end does not count.
 fn wildcards(pattern: &[u8]) -> usize {
     pattern.windows(2).filter(|pair| pair[0] == b'*' && pair[1] != b'*').count()
 }

@@ -190,7 +190,7 @@ impl<'c> SlotWaiter<'c> {
     }
 
     /// Claims slots with `reclaim` until there are enough claims. Returns false if more claims are
-    /// needed and none exists.
+    /// needed, but `reclaim` finds no further slot.
     fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
         let mut outstanding = self.0.lock();
         let SlotClaims { waiters, claims, at_once } = &mut *outstanding;
@@ -224,7 +224,7 @@ impl Drop for SlotWaiter<'_> {
 }
 
 /// The slots for the connections of the whole process. If each listener or thread had its own
-/// slots, some could have none left while others have free ones.
+/// slots, some could have no free slot while others have many.
 pub(crate) struct ClientSlots {
     pub(crate) slots: Arc<Semaphore>,
     /// The connections of each worker.

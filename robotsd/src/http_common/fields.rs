@@ -33,7 +33,8 @@ pub(crate) fn length(value: &[u8]) -> Option<u64> {
     number.filter(|number| i64::try_from(*number).is_ok())
 }
 
-/// Returns the length of a body as declared in the head. Returns `None` if the head declares none.
+/// Returns the length of a body as declared in the head. Returns `None` if the head declares no
+/// length.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }

@@ -8,7 +8,8 @@
 //! final response.
 //!
 //! Two statuses are not relayed: the edge sends 100 itself when it begins to read the body, and 101
-//! ends the exchange. HTTP/1.0 clients do not understand interim responses and get none.
+//! ends the exchange. HTTP/1.0 clients do not understand interim responses, so robotsd sends them
+//! only the final response.
 
 use std::collections::VecDeque;
 use std::fmt;

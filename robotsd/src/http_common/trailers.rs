@@ -4,8 +4,8 @@
 //! authentication or the interpretation of the content are dropped (RFC 9110, section 6.5.1).
 //! Hop-by-hop fields and fields that only a proxy may send are dropped as well.
 //!
-//! Trailers are forwarded only from HTTP/2 to HTTP/2. On HTTP/1.1, trailers that arrive are dropped
-//! in both directions, and none are sent.
+//! Trailers are forwarded only from HTTP/2 to HTTP/2. Trailers that arrive over HTTP/1.1 are
+//! dropped in both directions, and robotsd sends no trailers over HTTP/1.1.
 
 use http::HeaderMap;
 

@@ -290,8 +290,8 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
     checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
 }
 
-/// Writes a problem as a workflow command of GitHub. If the problem has a line, the annotation is
-/// shown there. A URL has no line, so the message begins with it.
+/// Writes a problem as a workflow command of GitHub. If the problem has a line, GitHub shows the
+/// annotation at this line. A URL has no line, so the message begins with it.
 pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
     let (place, subject) = match (file, line.zip(*column)) {

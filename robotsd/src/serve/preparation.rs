@@ -134,8 +134,8 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // Settings are already being applied. This does not read files any more, so its end is
-            // near.
+            // Settings are already being applied. The preparation does not read files any more, so
+            // it ends soon.
             if !stage.abandon() {
                 std::future::pending().await
             }

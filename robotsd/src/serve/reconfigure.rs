@@ -347,7 +347,7 @@ impl ActiveConfig {
 }
 
 /// Returns the served sites and listeners, for the admin interface. Also tells the webhooks the
-/// addresses of the admin interface, so that they send nothing there.
+/// addresses of the admin interface, so that they send nothing to these addresses.
 pub(super) fn serving(
     sites: &Arc<Sites>,
     listeners: &Listeners,
@@ -450,8 +450,8 @@ pub(super) struct ConfigWaiters {
 }
 
 impl ConfigWaiters {
-    /// Adds a request that waits for the current read. There is none if the file watcher started
-    /// the read.
+    /// Adds a request that waits for the current read. If the file watcher started the read, no
+    /// request waits, and `waiter` is `None`.
     pub(super) fn join(&mut self, waiter: Option<ReloadWaiter>) {
         self.now.extend(waiter);
     }

@@ -164,7 +164,7 @@ impl StoreKeeper {
     fn send(self: &Rc<Self>, connection: &StoreConnection, pending: PendingQuestion) {
         if pending.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
             // The request has already been decided without the store, so it must not use up the
-            // bucket there.
+            // bucket in the store.
             return;
         }
         if self.under_way.get() >= UNDER_WAY || self.shared.usage() == StoreUsage::Out {

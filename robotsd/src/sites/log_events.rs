@@ -293,8 +293,8 @@ pub(crate) type SiteName = Arc<str>;
 /// Message about an expired override, for the log and for `config check`.
 const ENDED: &str = "this override has expired and has no effect any more; remove this entry, or write a later day";
 
-/// Returns the next steps for an operator, the most urgent one first. Returns none if the site
-/// needs no attention.
+/// Returns the next steps for an operator, the most urgent one first. The result is empty if the
+/// site needs no attention.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
     let [of_decision, of_switch] = flags;
     let mut steps = Vec::new();

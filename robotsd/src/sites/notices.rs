@@ -113,8 +113,8 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
     }
 }
 
-/// Returns the notice about the switch for a site or for all sites. That the switch is on is
-/// reported only if it was reported as off before.
+/// Returns the notice about the switch for a site or for all sites. A switch that is on is reported
+/// only if it was reported as off before.
 fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
     let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),

@@ -40,8 +40,8 @@ pub(crate) struct RefusalBackend<B = SiteBackend> {
 /// has no server.
 pub(crate) type RefusalBackends<B = SiteBackend> = Arc<[Option<RefusalBackend<B>>]>;
 
-/// Fields that override `Cache-Control: no-store` in some caches, which could then send the response
-/// to people. The names that [`is_cache_control`] recognises do this, too.
+/// Fields that override `Cache-Control: no-store` in some caches, which could then send the
+/// response to people. The fields whose names [`is_cache_control`] recognises have the same effect.
 const CACHING: [HeaderName; 5] = [
     AGE,
     EXPIRES,

@@ -47,7 +47,7 @@ pub(crate) enum StoreConnection {
 
 impl StoreConnection {
     /// Tries all addresses of the store at the same time. If several addresses answer the probe,
-    /// the first in sort order is used, so that all processes choose the same server. If none
+    /// the first in sort order is used, so that all processes choose the same server. If no address
     /// answers, tries the nodes that the cluster last listed.
     pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
         settings: &StoreSettings,
@@ -175,7 +175,8 @@ impl StoreConnection {
         }
     }
 
-    /// Runs a script with one key. If the store does not have the script, loads it there.
+    /// Runs a script with one key. If the store does not have the script, loads the script into the
+    /// store.
     pub(crate) async fn run<T: FromRedisValue>(
         &mut self,
         script: &StoreScript,

@@ -200,7 +200,7 @@ impl Drop for Permit {
         self.server.open.fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
         // No wake-up is lost, because a request is counted as waiting before it looks for a permit.
-        // So either the request finds this free permit, or the request is found here.
+        // So either that request finds this free permit, or this function finds the request.
         if let Some(first) = self.limit.waiting.first() {
             self.limit.freed.of(first).notify_one();
         }

@@ -173,7 +173,7 @@ impl Usage {
 }
 
 /// This is used for tunnels. `poll_stalled` records no stall, because every read and write of a
-/// tunnel does that (see `passed`).
+/// tunnel records stalls (see `passed`).
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)

@@ -30,7 +30,7 @@ use crate::upstream::secured;
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
 /// Sends the request once, within the hook's timeout. `admin` contains the addresses of this
-/// process's admin interface; the request is never sent there.
+/// process's admin interface; the request is never sent to these addresses.
 pub(super) async fn attempt(
     hook: &Arc<HookSettings>,
     notice: &Notice,

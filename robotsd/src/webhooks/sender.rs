@@ -40,7 +40,8 @@ pub(crate) struct PublishHooks {
     lane: Lane,
     /// The lane for urgent notices.
     urgent: Lane,
-    /// Listening addresses of this process's admin interface. Hooks must send no requests there.
+    /// Listening addresses of this process's admin interface. Hooks must send no requests to these
+    /// addresses.
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,

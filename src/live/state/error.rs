@@ -92,7 +92,7 @@ pub struct ProblemEvent<'a> {
     /// evidence.
     pub site: Option<&'a str>,
     /// The problem, worded as in [`Status`](crate::live::Status) or `VerifierStatus`. If the
-    /// problem is over, the message about that.
+    /// problem is over, a message that it is over.
     pub text: &'a str,
     /// Whether the problem is over.
     pub is_over: bool,

@@ -110,8 +110,8 @@ impl Directory {
     /// Lists the folder again now, and opens a site for each new file. The files of open sites are
     /// not read again. Use [`LiveRobots::reload`] to read them.
     ///
-    /// Waits for the file system, and for a scan in progress. The other methods of this type wait
-    /// for neither.
+    /// Waits for the file system, and for a scan in progress. The other methods of this type do not
+    /// wait for the file system or for a scan.
     ///
     /// # Errors
     ///

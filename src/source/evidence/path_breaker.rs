@@ -29,9 +29,9 @@ const FEW: u32 = 10;
 ///
 /// - No claim was verified within 24 hours, so there is no proof that this path preserves the
 ///   crawler's address or signature.
-/// - More clients were refuted than verified within an hour, unlike in the day before. This ends
-///   when verified clients are in the majority again. It also ends after a day if the crawler was
-///   verified in that time, because the site then really has many impostors.
+/// - More clients were refuted than verified within an hour, unlike in the day before. This state
+///   ends when verified clients are in the majority again. It also ends after a day if the crawler
+///   was verified in that time, because the site then really has many impostors.
 ///
 /// The breaker counts each client once per window, however many requests it sends. Refuted clients
 /// are counted by network (`/24`, `/48`). So while the genuine crawler visits, an impostor cannot

@@ -364,9 +364,9 @@ pub struct VerifierStatus {
     /// Messages about copies of lists that the registry does not contain. Each suggests the URL
     /// that was probably meant. Such copies have no effect.
     pub unnamed_lists: Vec<String>,
-    /// Whether any evidence can refute claims. This can be a list that its server has confirmed
-    /// within a day, or a resolver that answers. `None` until all lists were fetched, but at most
-    /// for the first minute.
+    /// Whether any evidence can refute claims. Such evidence is a list that its server has
+    /// confirmed within a day, or a resolver that answers. `None` until all lists were fetched, but
+    /// at most for the first minute.
     pub can_refute: Option<bool>,
     /// Whether at least one list was confirmed by its server within a day. `None` if there are no
     /// lists. Also `None` until all lists were fetched, but at most for the first minute.

@@ -109,7 +109,7 @@ pub fn system_roots() -> Result<RootCertStore, String> {
 /// Returns the TLS settings of an HTTP/1.1 client that trusts these authorities. The error is a
 /// message for operators.
 pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
-    // The provider is passed here. Installing it would affect the whole process.
+    // The provider is passed as an argument, because installing it would affect the whole process.
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?

@@ -365,8 +365,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns the validators for the next request. There are none if the current copy was not
-    /// fetched, because a 304 response could not confirm it.
+    /// Returns the validators for the next request. If the current copy was not fetched, the result
+    /// is empty, because a 304 response could not confirm this copy.
     fn validators(&self) -> Validators {
         let held = self.held.load();
         let is_fetched = |held: &Held<D>| matches!(held.origin, FETCHED | SAVED);

@@ -179,7 +179,8 @@ impl Usage {
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
-        // Only patterns with a literal after their `*` are stored here, so there is a byte.
+        // Only patterns with a literal after their `*` are stored in this index, so the pattern has
+        // such a byte.
         gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }

@@ -355,8 +355,8 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
             }
         }
     }
-    // The result is every robots.txt at any depth. If there are none, it is every .txt file in the
-    // directory itself.
+    // The result is every robots.txt at any depth. If there is no robots.txt, the result is every
+    // .txt file in the directory itself.
     let mut files = if robots.is_empty() { texts } else { robots };
     files.sort();
     if files.is_empty() && failed.is_empty() {

@@ -83,7 +83,7 @@ const MAX_HEADERS: usize = 32;
 /// Header fields that hooks cannot set, because robotsd sets them. These are the fields of the
 /// connection (RFC 9110, section 7.6.1, and older fields of this kind), and the fields that
 /// identify the host and the client. Every hook has robotsd's `User-Agent`. The admin interface
-/// refuses requests with this agent, so hooks cannot change settings there.
+/// refuses requests with this agent, so hooks cannot change settings.
 const OURS: [&str; 15] = [
     "connection",
     "content-length",

@@ -34,8 +34,8 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // hyper would drop the length and close the connection after the response. Rejecting the
-    // request does not depend on that.
+    // hyper would drop the length and close the connection after the response. The request is
+    // rejected here, so that its safety does not depend on hyper.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }

@@ -20,8 +20,8 @@ use super::{ClientInfo, host};
 use crate::http_common::Peer;
 use crate::http_common::fields::{self, ForwardedValues, Sender};
 
-/// The trusted proxies in front of a listener. By default, there are none, so forwarded fields are
-/// ignored.
+/// The trusted proxies in front of a listener. By default, no proxy is trusted, so forwarded fields
+/// are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trusted {
     /// The addresses of the trusted proxies.

@@ -175,7 +175,8 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is not a PEM file"));
     }
-    // For a key, the group may have no other permission than to read, and others may have none.
+    // For a key, the group may only have the permission to read, and other users may have no
+    // permission.
     Ok((octets, metadata.mode() & 0o037 != 0))
 }
 

@@ -7,8 +7,8 @@
 //!
 //! **No program that a repository names is run.** The config of a repository can name programs, and
 //! may come from someone else, for example if the checkout was sent as an archive. [`ALWAYS`],
-//! [`LOG`] and [`ENVIRONMENT`] keep git from running them. The config of the user and of the system
-//! stays in force, because git reads `safe.directory` only there.
+//! [`LOG`] and [`ENVIRONMENT`] keep git from running these programs. The config of the user and of
+//! the system stays in force, because git reads `safe.directory` only from this config.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
