@@ -31,7 +31,7 @@ pub struct RateLimitedRequest {
     pub key: String,
     /// Time per request in a steady stream of requests.
     pub interval: Duration,
-    /// Number of requests that pass at once after a pause.
+    /// Number of requests that can follow each other without a delay after a pause.
     pub burst: NonZeroU32,
     /// How a request that exceeds its crawl delay is handled: refused, or only recorded.
     pub mode: RateMode,

@@ -121,7 +121,7 @@ impl VerifyLayer {
     }
 
     /// Waits for the evidence about one request, as [`Verify`] does. This function is meant for
-    /// code that does not use Tower services. Returns at once if no evidence is being fetched.
+    /// code that does not use Tower services. Returns immediately if no evidence is being fetched.
     pub async fn evidence(&self, request: &OriginalRequest<'_>) {
         if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
             poll_fn(|context| waiting.poll(context, *request)).await;

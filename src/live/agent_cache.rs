@@ -1,8 +1,8 @@
 //! A cache of agents, keyed by the whole `User-Agent` header that they were recognised from.
 //!
 //! A site sees the same few hundred headers again and again. Each version of the robots.txt has its
-//! own cache, so no result outlives a reload. A lookup compares whole headers; comparing only their
-//! hashes once blocked everyone.
+//! own cache, so no result outlives a reload. A lookup compares whole headers. In an earlier
+//! version, comparing only their hashes blocked everyone.
 //!
 //! The hash of a header selects a slot. The slot holds the first and the last header that selected
 //! it, so clients cannot grow the cache beyond its limit. The first header is never replaced, so it

@@ -311,8 +311,8 @@ impl LiveRobots {
         Ok((hash, effect(live, Some(robots), &registry).map(|diff| format!("{diff:#}"))))
     }
 
-    /// Switches enforcement of this site on or off, at once and without waiting for a reload. Then
-    /// saves the change in the state directory, so that it survives a restart.
+    /// Switches enforcement of this site on or off, immediately and without waiting for a reload.
+    /// Then saves the change in the state directory, so that it survives a restart.
     ///
     /// # Errors
     ///

@@ -60,8 +60,8 @@ impl KillSwitch {
         self.0.joined.lock().enforcement
     }
 
-    /// Switches enforcement on or off for every site with this switch, at once and for sites that
-    /// are opened later. The sites' own switches do not change.
+    /// Switches enforcement on or off for every site with this switch, immediately and for sites
+    /// that are opened later. The sites' own switches do not change.
     pub fn set_enforcement(&self, enforcement: Enforcement) {
         self.set_enforcement_because(enforcement, None);
     }

@@ -264,8 +264,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.rate.mode = mode)
     }
 
-    /// Sets the number of requests that pass at once after a pause. Default:
-    /// [`Policy::DEFAULT_BURST`], 5. A second call replaces the first.
+    /// Sets the number of requests that can follow each other without a delay after a pause.
+    /// Default: [`Policy::DEFAULT_BURST`], 5. A second call replaces the first.
     pub fn rate_burst(self, burst: NonZeroU32) -> Self {
         self.with(|policy| policy.rate.burst = burst)
     }

@@ -43,7 +43,8 @@ impl Policy {
     pub const DEFAULT_WILDCARD_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
-    /// Default number of requests of a rate-limited crawler that pass at once after a pause.
+    /// Default number of requests of a rate-limited crawler that can follow each other without a
+    /// delay after a pause.
     pub const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
 
     /// Decides on a request.
@@ -223,7 +224,7 @@ impl Policy {
         modes.chain(rates).filter_map(move |(over, end)| Some((over, end.filter(|end| *end <= now)?)))
     }
 
-    /// Returns the number of requests that pass at once after a pause.
+    /// Returns the number of requests that can follow each other without a delay after a pause.
     #[doc(hidden)]
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst

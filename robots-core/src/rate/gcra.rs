@@ -25,9 +25,9 @@ pub struct Quota {
 pub(super) struct Bucket(AtomicU64);
 
 impl Quota {
-    /// Creates a limit of one request per interval; after a pause, `burst` requests pass at once.
-    /// An interval of zero is treated as one nanosecond, and times of more than a hundred years as
-    /// about a hundred years.
+    /// Creates a limit of one request per interval. After a pause, `burst` requests can follow each
+    /// other without a delay. An interval of zero is treated as one nanosecond, and times of more
+    /// than a hundred years as about a hundred years.
     pub fn new(interval: Duration, burst: NonZeroU32) -> Self {
         let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).clamp(1, u64::MAX >> 2);
         let depth = interval.saturating_mul(burst.get().into()).min(u64::MAX >> 2);
@@ -39,7 +39,7 @@ impl Quota {
         Duration::from_nanos(self.interval)
     }
 
-    /// Returns the number of requests that pass at once after a pause.
+    /// Returns the number of requests that can follow each other without a delay after a pause.
     pub fn burst(self) -> NonZeroU32 {
         let burst = u32::try_from(self.depth / self.interval).unwrap_or(u32::MAX);
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)

@@ -27,7 +27,8 @@ use crate::config::{AdminPlace, is_open};
 use crate::socket::Socket;
 use crate::upstream::secured;
 
-/// Timeout for connecting. A process on this machine accepts a connection at once or not at all.
+/// Timeout for connecting. A process on this machine accepts a connection immediately or not at
+/// all.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Timeout for a response. A process that is not stopped responds in far less time.

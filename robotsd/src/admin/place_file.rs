@@ -1,6 +1,6 @@
 //! The place file. A process writes the address of its admin interface to this file, so that
-//! commands find the process even if the config has changed since. The file also contains the path
-//! of the file with the local token, and the addresses that accept this token.
+//! commands find the process even if the config has changed in the meantime. The file also contains
+//! the path of the file with the local token, and the addresses that accept this token.
 //!
 //! One copy of the place file is in the runtime folder, with a name that depends only on the path
 //! of the config. Another copy is in the state directory, for commands with a different runtime

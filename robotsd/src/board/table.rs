@@ -90,7 +90,8 @@ struct SiteTable {
     traffic: TrafficWindow,
     live: Option<Arc<Content>>,
     registry: Arc<Registry>,
-    /// Whether the site is no longer served. The entry is removed once its counts are written.
+    /// Whether the site is no longer served. The entry is removed as soon as its counts are
+    /// written.
     is_gone: bool,
 }
 

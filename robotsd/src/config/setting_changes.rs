@@ -23,7 +23,7 @@ const SHOWN: usize = 200;
 /// Keys that take effect only when the process starts.
 const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
-/// Prefixes of settings that take effect at once although their table is in [`AT_START`]: the
+/// Prefixes of settings that take effect immediately although their table is in [`AT_START`]: the
 /// tokens and users of the admin interface, and `fleet.replicas`, which only commands read.
 const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 

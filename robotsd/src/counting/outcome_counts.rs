@@ -146,7 +146,7 @@ impl OutcomeCounts {
         self.totals().without_agent += 1;
     }
 
-    /// Counts a response once its head is known.
+    /// Counts a response as soon as its head is known.
     pub(crate) fn answered(&self, request: &CountedRequest, status: StatusCode) {
         let mut totals = self.totals();
         ResponseKey::new(request.listener, request.method, status).count(&mut totals.responses);
@@ -203,15 +203,15 @@ impl OutcomeCounts {
 }
 
 impl CountedRequest {
-    /// Records the service that referred the visitor. The visitor is counted once a page is
+    /// Records the service that referred the visitor. The visitor is counted as soon as a page is
     /// received.
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
 
-    /// Records the crawler that requests a page. The page is counted once the crawler receives it.
-    /// Only registered crawlers are recorded: other crawlers have no known operator that could
-    /// refer visitors, and clients choose their names.
+    /// Records the crawler that requests a page. The page is counted as soon as the crawler
+    /// receives it. Only registered crawlers are recorded: other crawlers have no known operator
+    /// that could refer visitors, and clients choose their names.
     pub(crate) fn read_by(&mut self, record: &Record) {
         if record.agent.is_registered() && !self.is_robots_txt {
             self.read_by = Some(PageReader { agent: record.agent.clone(), identity: record.identity });

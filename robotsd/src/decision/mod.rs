@@ -278,7 +278,7 @@ impl DecisionState {
             return match asked.kind {
                 QuestionKind::Decision => decided.unwrap_or_else(|error| self.give_up(error).into()),
                 // The proxy has already refused the request with a 403. If the rules have changed
-                // since and allow the request now, the answer is still a 403.
+                // in the meantime and allow the request now, the answer is still a 403.
                 QuestionKind::Refusal => {
                     let refusal = decided.ok().filter(|answered| !answered.response.status().is_success());
                     refusal.unwrap_or_else(|| response::forbidden("the request was refused").into())

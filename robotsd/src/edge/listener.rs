@@ -158,10 +158,11 @@ impl Edge {
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
     /// At shutdown, the listener is closed after the connections in its backlog have been accepted.
-    /// Idle connections are closed at once. Connections that have not sent anything yet are closed
-    /// after [`EdgeLimits::greeting`]. Requests in progress have [`EdgeLimits::drain`] to finish.
-    /// If [another process](Edge::set_successor) accepts connections, connections are kept longer,
-    /// so that a response can announce their end. Dropping the future ends everything at once.
+    /// Idle connections are closed immediately. Connections that have not sent anything yet are
+    /// closed after [`EdgeLimits::greeting`]. Requests in progress have [`EdgeLimits::drain`] to
+    /// finish. If [another process](Edge::set_successor) accepts connections, connections are kept
+    /// longer, so that a response can announce their end. Dropping the future ends everything
+    /// immediately.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
@@ -230,9 +231,9 @@ impl<S: EdgeService> ServedListener<S> {
                     }
                 }
                 Err(error) if is_of_one_connection(&error) => {}
-                // Usually the process has no free file descriptors. Accepting again at once would
-                // fail again, in a busy loop. During the pause, other connections may end and free
-                // their descriptors.
+                // Usually the process has no free file descriptors. Accepting again immediately
+                // would fail again, in a busy loop. During the pause, other connections may end and
+                // free their descriptors.
                 Err(error) => {
                     self.context.edge.shared.reporter.report(ConnectionErrorKind::Accept, None, &error);
                     pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -441,8 +442,8 @@ impl NewConnection {
         };
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
-            // Without another process that accepts connections, this connection is closed at once,
-            // because its client has not sent anything yet.
+            // Without another process that accepts connections, this connection is closed
+            // immediately, because its client has not sent anything yet.
             if self.settings.successor.is_set() {
                 sleep(self.settings.farewell(false)).await;
             }

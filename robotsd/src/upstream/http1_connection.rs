@@ -206,8 +206,8 @@ impl UpstreamConnection {
                 return Poll::Ready(Some(answer.map_err(Some)));
             }
             if has_ended {
-                // If hyper has not begun to send the request, hyper returns it once the connection
-                // is dropped.
+                // If hyper has not begun to send the request, hyper returns the request when the
+                // connection is dropped.
                 **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
             }

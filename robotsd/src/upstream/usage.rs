@@ -59,7 +59,7 @@ pub(super) struct Usage {
 /// Value of `stalled` for a transfer that has been aborted.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// A stall of a client, as it was observed. The stall may have ended since.
+/// A stall of a client, as it was observed. The stall may have ended in the meantime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stall {
     since: u64,
@@ -145,8 +145,8 @@ impl Usage {
         drop(self.waker.take());
     }
 
-    /// Records that data has passed through a tunnel. The time of the next stall starts at once,
-    /// because a tunnel always waits for more data.
+    /// Records that data has passed through a tunnel. The time of the next stall starts
+    /// immediately, because a tunnel always waits for more data.
     pub(super) fn passed(&self) {
         self.stalled.store(millis(self.start), Ordering::Relaxed);
     }

@@ -160,7 +160,7 @@ impl StateWriter {
     }
 
     /// Retries the first few failed jobs. If one of these jobs succeeds, all other jobs are retried
-    /// at once, because they may succeed, too.
+    /// immediately, because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();
@@ -260,7 +260,7 @@ mod tests {
             assert_eq!((queue.jobs.len(), queue.later.len()), (0, 2));
             assert_eq!(queue.wait, Duration::from_secs(seconds));
         }
-        // One of the two jobs succeeds, so the other is due at once.
+        // One of the two jobs succeeds, so the other is due immediately.
         jobs[0].is_writable.store(true, Ordering::Relaxed);
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, Duration::ZERO));

@@ -45,7 +45,7 @@ use crate::source::watch::Watcher;
 /// any [`LiveRobots`], or has no rules if there never was a good version. If a file is removed, its
 /// site also keeps the last good version. Otherwise a file that is removed by accident would allow
 /// everything on the site. The site of a removed file is closed when the folder is opened again, or
-/// at once if it never had a good version.
+/// immediately if it never had a good version.
 ///
 /// An override of a policy that matches no rule or crawler in one file may be meant for another
 /// file. With the feature `tracing`, an override without effect on any file is logged as a warning

@@ -306,7 +306,8 @@ mod tests {
         assert_eq!([failed, failed].map(conclude), [1; 2]);
     }
 
-    /// After an outcome has expired, it is looked up again: at once, or later if the queue is full.
+    /// After an outcome has expired, it is looked up again: immediately, or later if the queue is
+    /// full.
     #[test]
     fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
         let version = EvidenceVersion::default();
@@ -334,7 +335,8 @@ mod tests {
         assert_eq!(version.current(), 1);
     }
 
-    /// Returns the next waiting lookup if it may start at once. Also ends this lookup immediately.
+    /// Returns the next waiting lookup if it may start immediately. Also ends this lookup
+    /// immediately.
     fn next(lookups: &Lookups) -> Option<Lookup> {
         let mut next = std::pin::pin!(lookups.queue.next());
         match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(refuted(24 * 60, 0), SUSPECT);
     }
 
-    /// The clock may be ahead or behind. The wrong time may be noticed at once or later.
+    /// The clock may be ahead or behind. The wrong time may be noticed immediately or later.
     #[test]
     fn a_clock_that_is_off_by_a_day_refutes_nothing_until_the_crawler_verifies() {
         for (before, after) in [(48 * 60, 72 * 60), (48 * 60, 24 * 60)] {

@@ -40,8 +40,8 @@ struct PollTask {
 }
 
 impl SitePoller {
-    /// Starts the task, which fetches at once. Also returns a future that resolves to the outcome
-    /// of the first fetch.
+    /// Starts the task, which fetches immediately. Also returns a future that resolves to the
+    /// outcome of the first fetch.
     pub(super) fn start(
         target: FetchTarget,
         schedule: Schedule,

@@ -156,7 +156,7 @@ pub(super) async fn stream(
 const MAX_INTERIM: usize = 16;
 
 /// Sends a request, and processes the response and the connection in the same task. So if the
-/// future is dropped, the connection is closed at once.
+/// future is dropped, the connection is closed immediately.
 ///
 /// Any number of interim responses (1xx) may precede the final response (RFC 9110, section 15.2),
 /// and hyper does not limit it. A server that sends only interim responses would keep the thread

@@ -50,7 +50,7 @@ pub trait Document: Sized + Send + Sync + 'static {
     }
 
     /// Returns why the document must be accepted before it replaces the previous version; `None` if
-    /// it can be used at once.
+    /// it can be used immediately.
     fn objection(&self, _before: Option<&Self>) -> Option<String> {
         None
     }

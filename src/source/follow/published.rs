@@ -166,7 +166,8 @@ enum Taken {
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // The time is in the past, so that a document that was never fetched is requested at once.
+        // The time is in the past, so that a document that was never fetched is requested
+        // immediately.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
@@ -225,7 +226,7 @@ impl<D: Document> FollowedDocument<D> {
     }
 
     /// Replaces the list of versions that are used without being accepted. If the pending version
-    /// is in the new list, the document is fetched again at once.
+    /// is in the new list, the document is fetched again immediately.
     pub fn accept(&self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) {
         let is_accepted = {
             let mut progress = self.followed.progress.lock();

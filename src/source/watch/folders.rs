@@ -148,7 +148,7 @@ impl SystemEvents {
         source: &mut Result<EventSource, String>,
     ) -> Result<(), String> {
         let source = source.as_mut().map_err(|problem| problem.clone())?;
-        // The route is added before the system call, because events may arrive at once.
+        // The route is added before the system call, because events may arrive immediately.
         let before = self.routes.lock().watch(folder, path);
         for path in before.as_deref().into_iter().chain([path]) {
             // Errors are ignored. Usually the path is not registered, or its watch ended when the

@@ -138,7 +138,7 @@ where
             Event::Served(served) => break served,
             Event::Reclaimed => return Ok(None),
             // On HTTP/2, a client that is overdue first gets a GOAWAY. HTTP/1.1 has no message like
-            // GOAWAY, so the connection ends at once.
+            // GOAWAY, so the connection ends immediately.
             Event::Overdue if is_leaving || !state.is_http2.is_set() => {
                 let slow = (ConnectionErrorKind::Slow, "the client did not send a complete request in time".into());
                 return if state.has_served() { Ok(None) } else { Err(slow) };

@@ -184,7 +184,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         true
     }
 
-    /// Sends the last bytes of a connection if the socket accepts them at once; otherwise drops
+    /// Sends the last bytes of a connection if the socket accepts them immediately; otherwise drops
     /// them.
     fn send_last(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
         if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {

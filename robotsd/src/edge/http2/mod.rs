@@ -215,7 +215,7 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
             continue;
         }
         // If other bytes arrived before the answer to the last PING, that answer may have arrived
-        // since, and is discarded. If it has not, the last PING is still pending.
+        // in the meantime, and is discarded. If it has not, the last PING is still pending.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();
