@@ -271,7 +271,8 @@ mod tests {
     }
 
     proptest! {
-        /// The proxy's entry is parsed first, after anything of the client, without a panic.
+        /// Checks that the entry of the proxy is parsed first, whatever the client has sent before
+        /// it, and that the parser does not panic.
         #[test]
         fn the_entry_that_a_proxy_appends_is_read_first(
             sent in proptest::collection::vec(any::<u8>(), 0..200),

@@ -50,7 +50,7 @@ mod tests {
             ("/a\u{200d}", Some("/a")),
             ("/a\u{a0}b", None),
             ("/caf\u{e9}", None),
-            // A Persian verb form.
+            // A Persian verb form, which is written with a zero-width non-joiner.
             ("/\u{645}\u{6cc}\u{200c}\u{634}", None),
             ("/a", None),
         ] {

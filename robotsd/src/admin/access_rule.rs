@@ -298,7 +298,8 @@ mod tests {
                 assert_eq!(sent(version, "/board", &same, &rule), 200, "{rule:?} {version:?}");
             }
         }
-        // The first is a probe of a load balancer. The second has an `Origin`, but no `Host`.
+        // The first request is a probe of a load balancer. The second request has an `Origin`, but
+        // no `Host`.
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[], &over_tcp()), 200);
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[own], &over_tcp()), 403);
     }

@@ -327,7 +327,7 @@ mod tests {
     fn a_socket_is_its_owners_replaces_a_dead_one_and_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.sock");
-        // A socket file as a killed process leaves it behind.
+        // A socket file that a killed process has left behind.
         drop(UnixListener::bind(&path).unwrap());
         let socket = made(&path).unwrap();
         assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

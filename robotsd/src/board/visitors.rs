@@ -114,7 +114,8 @@ mod tests {
         assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
     }
 
-    /// A custom registry may contain a name of any length. It must not count as damage.
+    /// A custom registry may contain a name of any length. A long name must not count as damage to
+    /// the file.
     #[test]
     fn a_long_name_makes_no_file_unsound() {
         let name = "ö".repeat(100);

@@ -65,7 +65,7 @@ mod tests {
             ("state_dir = \"state\"\n[[site]]\nname = \"\"\"shop\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[[site]]\nhosts = [\"a\", \"b\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\nmode \"refuse\"\n", (Some("state"), None), false),
-            // In the next files, the part itself has a mistake.
+            // In the following files, the part that is read has a mistake.
             ("state_dir = \"state\"\n[admin]\naduit = \"a.log\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[admin]\naudit = 1\n", (Some("state"), None), false),
             ("state_dir = 1\n[admin]\naudit = \"a.log\"\n", (None, Some("a.log")), false),

@@ -336,7 +336,8 @@ mod tests {
         });
     }
 
-    /// A pipe as a shell creates for `<(…)`. A read hangs until the writer is dropped.
+    /// A pipe like the one that a shell creates for `<(…)`. A read hangs until the writer is
+    /// dropped.
     struct Pipe(PipeReader);
 
     impl Pipe {

@@ -408,7 +408,8 @@ mod tests {
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"])], "a"),
             // A host moves to a new site.
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"]), ("b", &["b.test"])], "a b"),
-            // A site with a wildcard pattern, or for all hosts, serves hosts that leave others.
+            // If another site loses a host, a site with a wildcard pattern or for all hosts may
+            // serve that host from now on.
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),

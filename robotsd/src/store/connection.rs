@@ -483,7 +483,8 @@ mod tests {
         let error = addresses.find("cache.internal", 6379).await.unwrap_err();
         assert_eq!(error, "the name \"cache.internal\" cannot be resolved: no such name");
         for number in 1..=4 {
-            // The lookup of call 3 never ends, so calls 3 and 4 both wait for it in vain.
+            // The lookup of call 3 never ends, so calls 3 and 4 both wait for it until their time
+            // limit.
             let time = async {
                 if number >= 3 {
                     tokio::time::advance(2 * RESOLVE).await;

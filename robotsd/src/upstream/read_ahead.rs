@@ -127,7 +127,7 @@ mod tests {
         assert!(b.has_room(Some(50)));
         assert_eq!(used(&buffers), 150);
         a.push(&[0; 40]);
-        // The bytes of the rest are already taken from the budget.
+        // The budget has already been charged for the remaining bytes.
         assert!(a.has_room(Some(60)));
         a.push(&[0; 60]);
         assert_eq!((a.take().len(), used(&buffers)), (100, 50));

@@ -224,8 +224,8 @@ mod tests {
             assert_eq!((left_out, queue.waiting()), (flood.len() - QUEUE.min(flood.len()), QUEUE.min(flood.len())));
             let (taken, under_way) = all(&queue);
             assert_eq!(taken, flood[..most]);
-            // Next is an address of another network, although others have waited longer. It also
-            // displaces one of the waiting addresses.
+            // The next lookup is for an address of another network, although other addresses have
+            // waited longer. This address also displaces one of the waiting addresses.
             while queue.waiting() < QUEUE {
                 push(&queue, flood[1]);
             }

@@ -339,10 +339,12 @@ mod tests {
     fn a_share_that_jumps_above_one_half_opens_it() {
         let mut path = Path::new();
         path.requests(VERIFIED, 20, 0);
-        // First, half of the 40 addresses are refuted. Another one then opens the breaker.
+        // First, half of the 40 addresses are refuted. One more refuted address then opens the
+        // breaker.
         assert_eq!(path.requests(REFUTED, 20, 1), REFUTED);
         assert_eq!(path.requests(REFUTED, 21, 1), SUSPECT);
-        // The breaker stays open while more than half are refuted. It closes at the next visit.
+        // The breaker stays open while more than half of the addresses are refuted. It closes when
+        // the fifth address is verified.
         assert_eq!(path.requests(REFUTED, 5, 90), SUSPECT);
         assert_eq!(path.requests(VERIFIED, 4, 91), VERIFIED);
         assert_eq!(path.0.applied_to(REFUTED, at(91)), SUSPECT);

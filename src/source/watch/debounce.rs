@@ -232,7 +232,8 @@ mod tests {
     fn a_name_that_goes_puts_off_nothing() {
         let start = Instant::now();
         let mut debounce = debounce(start);
-        // A ConfigMap is updated so: a new folder gets the name, and the old one is removed.
+        // Kubernetes updates a ConfigMap in this way: a new folder gets the name, and the old
+        // folder is removed.
         debounce.notify(Urgency::Renamed, start);
         debounce.notify(Urgency::Gone, start);
         assert!(matches!(debounce.begin(start), Some(DueWork::Look)));
@@ -243,7 +244,8 @@ mod tests {
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
-        // A removal alone delays the read like a modification: a replacement may remove it first.
+        // A removal alone delays the read like a modification: a program that replaces the file may
+        // remove it first.
         let mut debounce = self::debounce(start);
         debounce.notify(Urgency::Gone, start);
         assert_eq!(debounce.wake(), Some(start + QUIET));

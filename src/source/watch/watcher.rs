@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// A poll interval so long that only events find changes.
+    /// A poll interval that is so long that only events find changes.
     const SELDOM: Duration = Duration::from_secs(3600);
 
     fn has_body(live: &LiveRobots, text: &str) -> bool {

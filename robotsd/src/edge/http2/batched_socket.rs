@@ -155,7 +155,8 @@ mod tests {
             soon(far.read_exact(&mut arrived[..expected.len()])).await.unwrap();
             assert_eq!(arrived[..expected.len()], expected);
         }
-        // More small writes than fit into one batch, to a client that receives few bytes at a time.
+        // The test makes more small writes than fit into one batch, and the client receives few
+        // bytes at a time.
         let (near, mut far) = tokio::io::duplex(16);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));
         let socket = WatchedSocket::new(near, Bytes::new(), protocol, state, Duration::from_secs(600));

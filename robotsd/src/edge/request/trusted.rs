@@ -202,8 +202,8 @@ mod tests {
             ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             // All addresses are trusted.
             ("10.0.0.3, 10.0.0.2", "10.0.0.3", "10.0.0.3, 10.0.0.2, 10.0.0.1"),
-            // If an entry cannot be parsed, the entry after it counts. In this case, that is the
-            // peer.
+            // If an entry cannot be parsed, the entry after it counts as the client. In the first
+            // of these values, the peer comes after it.
             ("192.0.2.1, unknown", "10.0.0.1", "10.0.0.1"),
             ("192.0.2.1, x, 10.0.0.2", "10.0.0.2", "10.0.0.2, 10.0.0.1"),
             ("", "10.0.0.1", "10.0.0.1"),
