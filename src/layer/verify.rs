@@ -148,8 +148,8 @@ impl EvidenceWait {
         is_needed.then(waiting)
     }
 
-    /// Reports whether evidence is still being fetched. Unlike `begin`, does not count the lookup
-    /// of the request's agents again.
+    /// Reports whether evidence is still being fetched. Unlike `begin`, this function does not
+    /// count the lookup of the request's agents again.
     fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }

@@ -145,8 +145,8 @@ fn is_called_program(header: &Header<'_>) -> bool {
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
 }
 
-/// Reports whether every address in the header belongs to an audio service, and none is a crawler's
-/// page.
+/// Reports whether every address in the header belongs to an audio service, and no address is a
+/// crawler's page.
 pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
     let mut addresses = header.parts.iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
     addresses.peek().is_some() && addresses.all(|text| is_host_of_media(host(text))) && !has_page_of_crawler(header)

@@ -154,8 +154,9 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// Returns the time at which the connection becomes overdue, unless something changes before.
-    /// Returns `None` if requests are in progress, because their bodies have their own deadlines.
+    /// Returns the time at which the connection becomes overdue, unless something changes before
+    /// that time. Returns `None` if requests are in progress, because their bodies have their own
+    /// deadlines.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {
             return None;

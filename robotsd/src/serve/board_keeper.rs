@@ -95,7 +95,7 @@ impl BoardKeeper {
     }
 }
 
-/// Returns a timer. After a late tick, the next one still comes no sooner than `every`.
+/// Returns a timer. After a late tick, the time to the next tick is still at least `every`.
 pub(super) fn ticks(every: Duration) -> Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

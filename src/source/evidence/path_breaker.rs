@@ -72,8 +72,8 @@ impl PathBreaker {
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.turn_to(now);
-        // Of requests without a usable address, only signatures are checked. All these requests are
-        // counted as one client.
+        // If a request has no usable address, only its signatures are checked. All these requests
+        // are counted as one client.
         let client = |v4, v6| {
             address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), v4, v6).first())
         };

@@ -61,7 +61,7 @@ pub(super) struct Debounce {
     /// When to read it because of an event.
     due: Option<Instant>,
     /// The result of a read, and the time at which it may be published, unless an event reports a
-    /// write before.
+    /// write before that time.
     settling: Option<(Instant, ReadResult)>,
     /// The last event that arrived while the file was being read or was settling, if any.
     meanwhile: Option<Urgency>,

@@ -11,8 +11,8 @@
 //! of the trie. A large group is stored in [`grams`]. The index only skips patterns that cannot
 //! match. An exact comparison ([`text`](super::text)) decides whether a pattern matches.
 //!
-//! Automata were tried and rejected. By its choice of paths, a client can make a lazy DFA fill and
-//! empty its cache again and again. A dense DFA takes seconds and tens of megabytes to build.
+//! Automata were tried and rejected. A client can choose paths that make a lazy DFA fill and empty
+//! its cache again and again. A dense DFA takes seconds and tens of megabytes to build.
 
 mod build;
 mod candidates;

@@ -214,7 +214,7 @@ impl LiveCertificates {
     }
 
     /// Reports whether `self` and `other` are clones of one value. Two separate values for the same
-    /// files are equal (`==`), but not clones.
+    /// files are equal (`==`), but this function returns `false` for them.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
