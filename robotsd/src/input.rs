@@ -214,8 +214,8 @@ impl<'t> Places<'t> {
         Self { text, known }
     }
 
-    /// Returns the line and column of a byte position. Both are counted from 1. The column is counted
-    /// in characters.
+    /// Returns the line and column of a byte position. Both are counted from 1. The column is
+    /// counted in characters.
     pub(crate) fn at(&self, octet: usize) -> (usize, usize) {
         let before = self.known.partition_point(|(at, _)| *at <= octet).saturating_sub(1);
         let (start, place) = self.known[before];
