@@ -10,7 +10,7 @@ keyword_enum! {
     #[derive(PartialOrd, Ord)]
     Safety, "a safety", {
         /// The fix corrects the finding and changes nothing else: no verdict, delay or other line
-        /// for any crawler, under any reading.
+        /// for any crawler, under any [`Reading`](crate::rules::Reading).
         Safe = "safe",
         /// The fix changes the effect of the file, the author may have meant another correction,
         /// or a proof that the fix is safe would have taken too long.

@@ -6,8 +6,8 @@
 //! because an operator may disallow a sitemap for good reasons. If a rule disallows one of these
 //! documents, the crawler gets the plain refusal.
 //!
-//! **People never get a special answer**, unless a case names their fetcher: a browser, an app, or a
-//! fetcher that acts for a person.
+//! **People never get a special answer**, unless a [`RefusalCase`] names their fetcher: a browser,
+//! an app, or a fetcher that acts for a person.
 
 use super::overrides::{called, is_called};
 use crate::agent::{Agent, Category, Class, Identity};
@@ -30,7 +30,7 @@ enum Crawlers {
     IndexEngines,
 }
 
-/// Cases with their answers. The first case that covers a request decides.
+/// A list of [`RefusalCase`]s with their answers. The first case that covers a request decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalTable<A>(pub Vec<(RefusalCase, A)>);
 

@@ -138,8 +138,8 @@ impl fmt::Display for UsagePreferences {
 }
 
 impl UsageLines {
-    /// Compiles the lines of a file that end within the limit of the reading; `None` if there are
-    /// none. `star` is the section of `*`.
+    /// Compiles the lines of a file that end within the size limit of the reading. `None` if there
+    /// are no such lines. `star` is the section of `*`.
     pub(super) fn new(
         document: &RobotsTxt,
         reading: Reading,

@@ -168,7 +168,7 @@ impl Row {
         }
     }
 
-    /// Adds a case. The caller must already have added its requests to `disallowed`.
+    /// Adds a [`Case`]. The caller must already have added its requests to `disallowed`.
     pub(crate) fn disallow(&mut self, case: &Case) {
         // Two requests stay in separate cases if a fetch begins between them, because the fetch
         // precedes only the later request. Requests also stay separate if a fetch begins in the

@@ -154,7 +154,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     of_all.chain(of_sites).chain(of_cases).filter(is_unknown).map(fault).collect()
 }
 
-/// Returns the cases of refusals of all sites.
+/// Returns the refusal cases of all sites.
 fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
     file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
 }
@@ -183,7 +183,7 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds the first case whose status a plain `auth_request` of nginx does not relay.
+/// Finds the first refusal case whose status a plain `auth_request` of nginx does not relay.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);

@@ -112,8 +112,8 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
             fields.add("site", &*judge.name);
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
-        // The server of a case needs the record. Otherwise, the record is dropped, because no outer
-        // layer reads it from the response.
+        // The server of a refusal case needs the record. Otherwise, the record is dropped, because
+        // no outer layer reads it from the response.
         let is_answered = matches!(answer.outcome, Outcome::Respond(_));
         let record = if is_answered { answer.record.take() } else { None };
         let fields = answer.response_fields.take();
@@ -133,7 +133,8 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
 }
 
 impl<B: EdgeService> SiteRoute<B> {
-    /// Returns the response of the server of a case, or the refusal if there is none.
+    /// Returns the response of the server of a refusal case, or the refusal if the case has no
+    /// server.
     async fn refused(
         &self,
         AnsweringCase(case): AnsweringCase,

@@ -36,8 +36,8 @@ pub(crate) struct RefusalBackend<B = SiteBackend> {
     pub(super) places: Arc<Semaphore>,
 }
 
-/// The clients of one worker for the servers of a site, by the index of the case. `None` if the case
-/// has no server.
+/// The clients of one worker for the servers of a site, by the index of the refusal case. `None` if
+/// the case has no server.
 pub(crate) type RefusalBackends<B = SiteBackend> = Arc<[Option<RefusalBackend<B>>]>;
 
 /// Fields that override `Cache-Control: no-store` in some caches, which could then send the

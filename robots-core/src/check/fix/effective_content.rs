@@ -34,7 +34,7 @@ pub(super) struct EffectiveContent {
     of_site: Vec<OtherLine>,
     /// The first host line; further host lines have no effect.
     host: Option<Vec<u8>>,
-    /// Whether every reading reads the whole file.
+    /// Whether every [`Reading`] compiles the whole file.
     is_read_whole: bool,
 }
 
@@ -104,7 +104,7 @@ impl EffectiveContent {
         Some(Self { rules, others, of_site, host, is_read_whole })
     }
 
-    /// Reports whether both files have the same effect under every reading.
+    /// Reports whether both files have the same effect under every [`Reading`].
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.is_read_whole && self == other
     }
@@ -145,7 +145,7 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
 }
 
 impl NameKeys {
-    /// Returns the keys of a name in all readings; empty if the value is not a name.
+    /// Returns all keys that a name has under any [`Reading`]; empty if the value is not a name.
     fn of(&mut self, name: Name<'_>, registry: &Registry) -> &[NameKey] {
         self.0.entry(name.value().to_vec()).or_insert_with(|| {
             if name.is_star() {

@@ -252,8 +252,8 @@ impl<'a> BatchAnswer<'a> {
     }
 }
 
-/// Compiled robots.txt files from earlier questions. The key consists of the source of the file and
-/// the reading.
+/// The compiled robots.txt files from earlier questions. The key consists of the source of the file
+/// and the [`Reading`].
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,
     evaluators: HashMap<(Option<String>, Option<String>, Reading), Evaluator>,
