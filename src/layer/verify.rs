@@ -24,11 +24,12 @@ use crate::source::evidence::Verifier;
 impl RobotsLayer {
     /// Sets the `Verifier` that checks who sent a request. A second call replaces the first.
     ///
-    /// Requests do not wait. A request is judged with the current evidence, and missing evidence is
-    /// fetched for later requests. If requests should wait briefly for evidence, put a
-    /// [`VerifyLayer`] outside this layer. The policy decides what happens to impostors
-    /// ([`Impostors`](crate::policy::Impostors)). A signed request whose `User-Agent` does not name
-    /// a crawler is judged as a request of the crawler that signed it.
+    /// Requests do not wait. A request is judged with the evidence that is already loaded: address
+    /// lists, keys and reverse DNS names. Missing evidence is fetched for later requests. If
+    /// requests should wait briefly for evidence, put a [`VerifyLayer`] outside this layer. The
+    /// policy decides what happens to impostors ([`Impostors`](crate::policy::Impostors)). A signed
+    /// request whose `User-Agent` does not name a crawler is judged as a request of the crawler
+    /// that signed it.
     ///
     /// The client's address must be known. Without [`RobotsLayer::address_from`], only signatures
     /// can verify who sent a request. A signature may cover the scheme of the request, which is

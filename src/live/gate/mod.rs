@@ -10,8 +10,8 @@
 //!    version was accepted yet, only a version that blocks everyone is refused.
 //! 3. The gate refuses a version that newly disallows too many important pages for a search engine
 //!    (see the module `objection`).
-//! 4. The gate also refuses a version that does not meet an expectation, changes what a guard
-//!    protects, has findings of a configured severity, or disallows one of the paths of
+//! 4. The gate also refuses a version that does not meet an expectation, changes a verdict that a
+//!    [`Guard`] protects, has findings of a configured severity, or disallows one of the paths of
 //!    [`Gate::must_allow`].
 //! 5. A refused version is pending, with the reasons, and the live version stays live. An operator
 //!    accepts a pending version by its hash, and so never accepts another version by mistake.
@@ -247,8 +247,8 @@ impl Gate {
         Self { expectations: Some(expectations), ..self }
     }
 
-    /// Refuses a version that changes what the guard protects. Default: no guards. A second call
-    /// adds a guard.
+    /// Refuses a version that changes a verdict that this [`Guard`] protects. Default: no guards. A
+    /// second call adds a guard.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guards.push(guard);
         self

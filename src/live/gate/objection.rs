@@ -50,7 +50,7 @@ keyword_enum! {
         MustAllow = "must-allow",
         /// The version does not meet an expectation.
         Expectation = "expectation",
-        /// The version changes what a guard protects.
+        /// The version changes a verdict that a [`Guard`](crate::check::Guard) protects.
         Guard = "guard",
         /// The check has findings of a severity that the gate refuses.
         Finding = "finding",

@@ -32,8 +32,8 @@ const ANSWERS: Duration = Duration::from_secs(60 * 60);
 /// whether the resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
-/// Patterns for the reverse DNS names of one operator's addresses. This type also contains the
-/// evidence that the resolver answers queries about these names.
+/// Patterns for the reverse DNS names of one operator's addresses. This type also records whether
+/// the resolver answers queries about these names.
 #[derive(Debug, Default)]
 pub(super) struct OperatorNames {
     /// Number that represents the operator in cache keys.

@@ -98,7 +98,7 @@ fn forbidden_change(text: &str) -> Result<Guard, String> {
     Guard::new(crawlers, &String::from_utf8_lossy(url.path())).ok_or_else(missing)
 }
 
-/// Returns a guard for each of the crawlers that a value of `--forbid` selects.
+/// Returns a [`Guard`] for each of the crawlers that a value of `--forbid` selects.
 fn guards_of(forbidden: &Guard, registry: &Registry) -> Result<Vec<Guard>, String> {
     let names = Selector::names(&forbidden.crawler, registry)
         .map_err(|error| format!("--forbid {:?}: {error}", forbidden.to_string()))?;
