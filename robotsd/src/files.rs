@@ -87,7 +87,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Like [`replace`], but the contents are written by a function.
+/// Replaces a file like [`replace`], with the contents that the function `write` writes.
 pub(crate) fn replace_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,

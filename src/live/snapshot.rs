@@ -197,7 +197,8 @@ impl Snapshot {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
-    /// Like `take`, but without taking a token.
+    /// Checks the bucket of a sender without taking a token. If the bucket is empty, returns the
+    /// time to wait.
     pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }

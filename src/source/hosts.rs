@@ -155,7 +155,8 @@ impl<T> HostMap<T> {
         self.find(host.as_ref(), None)
     }
 
-    /// Like [`HostMap::get`], but a `host` without a port has the given default port, 80 or 443.
+    /// Returns the value for a host. A `host` without a port is treated as a host with the port
+    /// `default_port`, which is 80 or 443.
     pub fn get_for(&self, default_port: u16, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), Some(default_port))
     }

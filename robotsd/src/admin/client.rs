@@ -103,8 +103,9 @@ pub(crate) fn ask<T: DeserializeOwned>(
     ask_within((SILENT, whole_for(of.1)), place, of, &announce)
 }
 
-/// Like [`ask`], but without an announcement. The timeout is shorter, so that one slow replica does
-/// not delay the result for all replicas.
+/// Sends a request to one of several replicas, and parses its JSON response. Unlike [`ask`], this
+/// function prints no announcement, and its timeout is shorter, so that one slow replica does not
+/// delay the result for all replicas.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
     let deadline = match whole_for(of.1) {
         _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,

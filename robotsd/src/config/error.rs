@@ -63,7 +63,7 @@ impl ConfigError {
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
     }
 
-    /// Like [`at`](Self::at), but `shown` turns each problem into a diagnostic.
+    /// Creates an error like [`at`](Self::at). `shown` converts each problem to a diagnostic.
     pub(super) fn with(
         path: &Path,
         text: &str,

@@ -182,8 +182,8 @@ impl Fleet {
         made
     }
 
-    /// Like [`change`](Self::change), for a decision of an operator. The writes are sent to the
-    /// store first, because many kill switches or a slow disk may take longer.
+    /// Makes a change like [`change`](Self::change), for a decision of an operator. The writes are
+    /// sent to the store first, because many kill switches or a slow disk may take longer.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);

@@ -65,7 +65,7 @@ pub(crate) fn findings(
     }
 }
 
-/// Like [`findings`], for findings about the responses of a server.
+/// Writes findings about the responses of a server, in the same formats as [`findings`].
 pub(crate) fn answer_findings(
     out: &mut impl Write,
     form: FindingFormat,

@@ -167,7 +167,8 @@ pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     if json.bytes().all(|octet| matches!(octet, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
 }
 
-/// Like [`write_json`], but indented and on several lines, for people.
+/// Writes a value as JSON for people: indented, and on several lines. Escapes the same characters
+/// as [`write_json`].
 pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
     out.write_all(b"\n")

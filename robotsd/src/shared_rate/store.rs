@@ -38,7 +38,8 @@ impl SharedRate {
         Self::start_resolving(settings, of_system, changed)
     }
 
-    /// Like [`start`](Self::start), but resolves names with `lookup`, which may block.
+    /// Starts the thread like [`start`](Self::start), and resolves names with `lookup`, which may
+    /// block.
     ///
     /// # Errors
     ///

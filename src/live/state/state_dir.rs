@@ -194,9 +194,9 @@ impl StateDir {
         self.root.writer.flush(None)
     }
 
-    /// Like [`StateDir::flush`], but stops waiting after `limit`, because a file system may hang.
-    /// After such a timeout, sites write nothing when they are dropped. Otherwise the process would
-    /// wait for the file system before it can end.
+    /// Writes the state like [`StateDir::flush`], but waits at most for `limit`, because a file
+    /// system may hang. After such a timeout, sites write nothing when they are dropped. Otherwise
+    /// the process would wait for the file system before it can end.
     pub fn flush_within(&self, limit: Duration) -> bool {
         self.root.writer.flush(Some(limit))
     }

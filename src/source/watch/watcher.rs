@@ -106,8 +106,8 @@ impl Watcher {
         })
     }
 
-    /// Like [`Watcher::names`], but if the callback returns a time, it is called again after that
-    /// time.
+    /// Calls a function when names are added to a folder or removed, like [`Watcher::names`]. If
+    /// the callback returns a time, it is called again after that time.
     pub(in crate::source) fn folder(
         &self,
         path: PathBuf,

@@ -60,7 +60,8 @@ impl WithinArgs {
         }
     }
 
-    /// Like [`refuse`](Self::refuse), but the error contains the path of the file.
+    /// Returns the error of [`refuse`](Self::refuse), with the path of the file added to the
+    /// message.
     pub(in crate::commands) fn refuse_named(&self, path: &Path) -> io::Result<()> {
         self.refuse(path).map_err(|error| named(path, &error))
     }

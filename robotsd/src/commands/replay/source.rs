@@ -33,8 +33,8 @@ pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Re
     Ok(Box::new(log))
 }
 
-/// Like [`open`], but without the notice about an empty log. It is for logs that are opened again
-/// later with `open`, which then prints the notice.
+/// Opens a log without the notice that [`open`] prints about an empty log. This function is for
+/// logs that are opened again later with `open`, which then prints the notice.
 pub(super) fn open_unchecked(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
     Ok(Box::new(open_named(path, progress)?))
 }
