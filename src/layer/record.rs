@@ -58,7 +58,7 @@ pub struct Record {
     /// Whether the rules allow the request. `None` if they were not evaluated, because no group
     /// applies or the request is exempt (for example, a request for `/robots.txt`).
     pub access: Option<Access>,
-    /// The `User-agent` value, as written, through which the deciding rule's group applies to this
+    /// The `User-agent` value, as written, that makes the deciding rule's group apply to this
     /// agent.
     pub group: Option<String>,
     /// Number of `User-agent` names of the group; 0 if there is no group.
@@ -111,8 +111,7 @@ pub struct Limit {
     pub enforced_interval: Duration,
     /// The line number of the crawl delay.
     pub line: usize,
-    /// The `User-agent` value, as written, through which the crawl delay's group applies to this
-    /// agent.
+    /// The `User-agent` value, as written, that makes the crawl delay's group apply to this agent.
     pub group: String,
     /// Time to wait before the next request.
     pub wait: Duration,

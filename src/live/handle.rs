@@ -446,11 +446,11 @@ pub struct Status {
     /// Number of panics in callbacks that run after a request is decided: in observers, or in the
     /// application's own function for refusals. Such a panic does not change the decision.
     pub callback_faults: u64,
-    /// Number of requests of crawlers with a group, in which a nested axum router had removed a
-    /// prefix from the target. A `RobotsLayer::new` in such a router sees `/drafts/` if the client
-    /// requested `/blog/drafts/`, so rules for `/blog/drafts/` do not match. Use
-    /// `RobotsLayer::for_axum08` in nested routers. Always 0 without the feature `axum08`, which
-    /// detects such requests.
+    /// Number of crawlers' requests whose target lacked a prefix, because a nested axum router had
+    /// removed it. Only crawlers with a group are counted. A `RobotsLayer::new` in such a router
+    /// sees `/drafts/` if the client requested `/blog/drafts/`, so rules for `/blog/drafts/` do not
+    /// match. Use `RobotsLayer::for_axum08` in nested routers. Always 0 without the feature
+    /// `axum08`, which detects such requests.
     pub stripped_targets: u64,
     /// Number of crawler requests that only a `RobotsLayer::for_axum08` in a nested axum router
     /// judged, if a group applies to the crawler. Such a layer does not see requests for

@@ -15,7 +15,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long a response without `Cache-Control` is used (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
-/// Time after which an answer that is stale, and was not fetched again, allows nothing any more.
+/// After this time, a stale answer that was not fetched again allows nothing any more.
 const MAX_STALE: Duration = Duration::from_secs(3600);
 
 /// If all fetches fail, how long everything is disallowed (section 2.3.1.4).

@@ -83,12 +83,11 @@ pub(in crate::source) struct Held<D> {
     pub(in crate::source) confirmed: Option<SystemTime>,
     /// Hash of the document's bytes. `Some` only if this or an earlier process has fetched it.
     hash: Option<VersionHash>,
-    /// End of the time in which `Cache-Control` allows using the document without asking the server
-    /// again.
+    /// Until this time, `Cache-Control` allows the document to be used without another request.
     fresh_until: SystemTime,
 }
 
-/// Names of where a current document may come from.
+/// The names of the places that a document may come from.
 pub(in crate::source) const FETCHED: &str = "fetched";
 pub(in crate::source) const SAVED: &str = "saved";
 pub(in crate::source) const OWN_FILE: &str = "file";

@@ -44,8 +44,7 @@ pub(crate) struct ForwardedInfo {
     pub(crate) host: Option<HeaderValue>,
     /// Request id set by a proxy.
     pub(crate) id: Option<RequestId>,
-    /// All lines of the separate field in which the proxies send the client's `User-Agent`, if they
-    /// do.
+    /// If the proxies send the client's `User-Agent` in a separate field, all lines of that field.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
 }
 

@@ -170,7 +170,7 @@ impl VersionHistory {
 /// Default time after a commit during which the previous version may still be served, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
-/// Observations in one chunk of the log, by which the board judges crawlers.
+/// The observations in one chunk of the log. The board judges crawlers by these observations.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
     /// Full sets of counts, which have no room for another row. They are joined to the board before
