@@ -410,6 +410,8 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
 fn off_works_by_direct_calls_while_the_store_is_down() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
+        // The first replica must have heard of the others. Otherwise, it would not count them.
+        fleet.synced_are(3);
         store.signal("STOP");
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
@@ -700,6 +702,8 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
 fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
+        // The first replica must have heard of the third one. Otherwise, it would not miss it.
+        fleet.synced_are(3);
         fleet.replicas[2].store.cut();
         fleet.replicas[2].running.wait_for_message("fleet", "the replica keeps using the document that it read last");
         // This replica no longer learns of the fleet's decisions.
