@@ -13,19 +13,22 @@ timings=$(mktemp)
 timed() { printf '%5s s  %.120s\n' "$1" "$2" >> "$timings"; }
 
 # `begin COMMAND…` starts a step in the background, in parallel with the following steps. Use it for steps that mostly wait, or that use
-# only one processor. `finish` waits for all steps in the background, prints their output, and fails if one of them failed.
+# only one processor. `finish` waits for all steps in the background, prints their output, and fails if one of them failed. `set -m` gives
+# each of these steps a process group of its own, so that all its processes can be ended if CI fails or is interrupted.
 begun=()
-trap 'jobs -p | xargs -r kill 2> /dev/null || true; rm -f "$timings"' EXIT
+trap 'for group in $(jobs -p); do kill -- "-$group" 2> /dev/null || true; done; rm -f "$timings"' EXIT
 begin() {
     local output
     output=$(mktemp)
     printf '\n== in the background: %s (at %ss)\n' "$*" "$SECONDS"
+    set -m
     (
         began=$SECONDS status=0
         "$@" || status=$?
         timed "$((SECONDS - began))" "(in the background) $*"
         exit "$status"
-    ) > "$output" 2>&1 &
+    ) < /dev/null > "$output" 2>&1 &
+    set +m
     begun+=("$! $output $*")
 }
 finish() {

@@ -29,10 +29,13 @@ fn replica_with(access: &str, tokens: &str) -> (Folder, Running) {
     (folder, running)
 }
 
+/// Creates the folder of a replica. The admin listener has a reserved port, so that no process of
+/// another test answers there after a kill.
 fn folder_with(access: &str, tokens: &str) -> Folder {
+    let admin = free();
     let config = format!(
         "mode = \"refuse\"\nstate_dir = \"state\"\n[admin]\nsocket = \"admin.sock\"\n{tokens}[[admin.listener]]\n\
-         address = \"127.0.0.1:0\"\naccess = {access:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
+         address = \"{admin}\"\naccess = {access:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
          root = \".\"\n"
     );
     folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)])

@@ -17,8 +17,6 @@ fn with_site(config: Config, name: &str, more: &str) -> Config {
     config.site(name, format!("hosts = [\"{name}.test\"]\nroot = \".\"\n{more}"))
 }
 
-const LISTENER: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
-
 fn asked(address: SocketAddr, host: &str, path: &str, agent: &str) -> Answer {
     let mut kept = Kept::open(address, host);
     let (status, body) = kept.get(path, agent);
@@ -53,6 +51,8 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
         let other = RefCell::new(Kept::open(address, "b.test"));
         let other = |path| other.borrow_mut().get(path, FIREFOX);
         assert_eq!(other("/page.html").0, 421);
+        // The port is reserved, so that no other test listens there once the listener is removed.
+        let listener = config().tables(format!("[[listener]]\naddress = \"{}\"", free()));
         for round in 0..if is_long() { 3 } else { 1 } {
             // A site is added. Open connections must be able to use it.
             folder.configure(with_site(config(), "b", "robots.text = \"# b\""));
@@ -65,10 +65,10 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
             wait_until("no such site", || other("/robots.txt").0 == 421);
             // A listener is added, then changed, and then removed.
             let before = addresses(&running).len();
-            folder.configure(config().tables(LISTENER));
+            folder.configure(&listener);
             let added = wait_for("another listener", || addresses(&running).get(before).copied());
             assert_eq!(asked(added, "a.test", "/page.html", FIREFOX).body, "hello");
-            folder.configure(config().tables(LISTENER).tables("trusted_proxies = [\"127.0.0.0/8\"]"));
+            folder.configure(listener.clone().tables("trusted_proxies = [\"127.0.0.0/8\"]"));
             let same = wait_for("other settings", || addresses(&running).get(before + 1).copied());
             assert_eq!(same, added, "in round {round}");
             assert_eq!(asked(added, "a.test", "/page.html", FIREFOX).body, "hello");

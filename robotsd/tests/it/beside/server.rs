@@ -315,14 +315,16 @@ fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], bo
     request
 }
 
-/// Starts robotsd next to another proxy. It refuses disallowed requests; `more` is appended.
+/// Starts robotsd next to another proxy. It refuses disallowed requests; `more` is appended. Its port
+/// is reserved, so that no process of another test answers the proxy after a kill.
 fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
     let mut config = adapt(fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
+    let address = free().to_string();
     for (shipped, here) in [
         ("mode = \"observe\"", "mode = \"refuse\""),
         ("grace = \"24h\"", "grace = \"0s\""),
         ("/var/lib/robotsd", "state"),
-        ("127.0.0.1:9180", "127.0.0.1:0"),
+        ("127.0.0.1:9180", &*address),
         ("127.0.0.1:9145", "127.0.0.1:0"),
     ] {
         assert!(config.contains(shipped), "{shipped}");

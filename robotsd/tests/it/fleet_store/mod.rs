@@ -43,7 +43,7 @@ struct Fleet {
 }
 
 impl Replica {
-    /// Starts a fleet. `login` is put in front of the address in the URL of the store.
+    /// Starts a replica. `login` is put in front of the address in the URL of the store.
     fn start(name: &str, store: &StoreServer, login: &str) -> Self {
         Self::start_with(name, store, login, ROBOTS, "")
     }
@@ -54,11 +54,13 @@ impl Replica {
         Self::start_at(name, store, &keys, robots, tables)
     }
 
-    /// Starts a fleet. `keys` are added to the settings of the store.
+    /// Starts a replica. `keys` are added to the settings of the store. The admin listener has a
+    /// reserved port, so that no process of another test answers there after a kill.
     fn start_at(name: &str, store: Forwarder, keys: &str, robots: &str, tables: &str) -> Self {
+        let admin = free();
         let config = format!(
             "mode = \"refuse\"\nstate_dir = \"state\"\n[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\n\
-             address = \"127.0.0.1:0\"\naccess = \"full\"\n[fleet]\nname = \"shop\"\nreplica = \"{name}\"\n\
+             address = \"{admin}\"\naccess = \"full\"\n[fleet]\nname = \"shop\"\nreplica = \"{name}\"\n\
              {keys}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n{tables}"
         );
         let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", robots)]);
@@ -314,7 +316,6 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         fleet.all(false);
         store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
         fleet.replicas[2].restart();
-        fleet.reach(&[0, 1, 2]);
         fleet.synced();
         fleet.all(false);
     });
@@ -409,6 +410,8 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
 fn off_works_by_direct_calls_while_the_store_is_down() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
+        // The first replica must have heard of the others. Otherwise, it would not count them.
+        fleet.synced_are(3);
         store.signal("STOP");
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
@@ -421,7 +424,6 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         assert!(fleet.replicas[0].is_off() && fleet.replicas[1].is_off());
         store.signal("CONT");
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
-        fleet.reach(&[0, 1, 2]);
         // What the store did not accept is written later by itself, and lifted with the rest.
         fleet.all(true);
         fleet.synced_are(3);
@@ -534,9 +536,8 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
         wait_until("the version", || fleet.replicas[..2].iter().all(live));
         let said = fleet.says(&["rollback", "shop", "--fleet"]).ends_with(1).out;
         assert_has(said, &["the fleet accepts version", &gone]);
-        // It must start in the same state as the other replicas. It is asked at its new address.
+        // It must start in the same state as the other replicas.
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
-        fleet.reach(&[0, 1, 2]);
         fleet.synced_are(3);
         fleet.all(true);
         assert_has(fleet.switch("on"), &[" of 3 replicas synced", "3 reached directly, 0 not"]);
@@ -701,6 +702,8 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
 fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
+        // The first replica must have heard of the third one. Otherwise, it would not miss it.
+        fleet.synced_are(3);
         fleet.replicas[2].store.cut();
         fleet.replicas[2].running.wait_for_message("fleet", "the replica keeps using the document that it read last");
         // This replica no longer learns of the fleet's decisions.

@@ -84,7 +84,6 @@ fn one_replica_notifies_for_all_also_across_restarts() {
         for replica in &mut fleet.replicas {
             replica.restart();
         }
-        fleet.reach(&[0, 1, 2]);
         fleet.synced();
         // After this, each replica has handled all events since its start.
         all_know(&fleet.replicas, || drop(fleet.switch("on")));
@@ -130,7 +129,6 @@ fn a_dead_replica_is_reported_once_each_time() {
             // The replicas must also learn that it is back.
             all_know(others, || last[0].running = last[0].folder.start());
         }
-        fleet.reach(&[0, 1, 2]);
         fleet.synced_are(3);
         only(&receiver, "replica-missing", times);
     });

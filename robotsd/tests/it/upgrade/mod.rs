@@ -28,7 +28,7 @@ struct Upgraded {
 
 impl Upgraded {
     fn start(more: &str) -> Self {
-        Self::start_by(([127, 0, 0, 1], 0).into(), more, |robotsd| Command::new(robotsd))
+        Self::start_by(free(), more, |robotsd| Command::new(robotsd))
     }
 
     /// Starts robotsd at an address. The command must become the program at the given path.
