@@ -232,12 +232,12 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
         (
             "identity for an exemption",
             Policy::builder().identity_needed(IdentityNeeded::Verified).exempt_agents(["GPTBot"]).unwrap(),
-            "that need an identity do not apply",
+            "that depend on a crawler's identity do not apply",
         ),
         (
             "identity for an override",
             Policy::builder().identity_needed(IdentityNeeded::Verified).with_override(granted()),
-            "that need an identity do not apply",
+            "that depend on a crawler's identity do not apply",
         ),
     ];
     let cases = features.into_iter().flat_map(|feature| Evidence::ALL.map(|evidence| (feature.clone(), evidence)));

@@ -389,7 +389,7 @@ fn an_unreadable_switch_is_in_the_history_once_with_its_reason_and_its_end() {
         fs::create_dir_all(site.own()).unwrap();
         fs::write(&path, "offf").unwrap();
         let why = format!(
-            "{}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\"",
+            "{}: the file contains neither \"on\" nor \"off\"; enforcement is treated as \"off\"",
             path.display()
         );
         let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of {of} is switched off: {why}"));
@@ -619,7 +619,7 @@ fn an_unreadable_switch_is_reported_until_it_is_set() {
     let state = site.state();
     let problem = state.switch_problem().unwrap();
     assert!(
-        problem.ends_with("the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\""),
+        problem.ends_with("the file contains neither \"on\" nor \"off\"; enforcement is treated as \"off\""),
         "{problem}"
     );
     assert_eq!((state.enforcement(), state.problems()), (Enforcement::Off, vec![problem]));

@@ -240,7 +240,7 @@ fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
             .collect();
         assert_eq!(said.len(), usize::from(warned > 0), "{events:?}");
         // A function that returns `None` for a request is not missing.
-        let unanswered = "nothing has checked the claim of a request, so impostors pass: ";
+        let unanswered = "but nothing checks this, so impostors pass: ";
         let answering = "or a RobotsLayer::identity_from that returns a result for every request";
         assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");
     }

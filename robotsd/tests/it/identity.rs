@@ -228,9 +228,10 @@ fn a_resolver_that_has_never_answered_is_no_evidence() {
     let (_folder, running) = config.file("crawlers.toml", crawlers).robots(ROBOTS).start();
     let problems = || running.command(&["status", "--problems"]);
     wait_until("a problem", || problems().code == Some(1));
-    let want = "problem: nothing can refute a claim: no list was confirmed by its server within a day, and no DNS resolver has answered";
+    let want = "problem: impostors cannot be recognised and pass: no published list was confirmed by its server \
+                within a day, and no DNS resolver has answered";
     assert_has(unfolded(&problems().out), &[want]);
-    running.wait_for_message("identity", "no DNS resolver has answered within an hour, so impostors pass");
+    running.wait_for_message("identity", "and no DNS resolver has answered within an hour");
     running.command(&["status", "--ready"]).succeeded();
     assert_eq!(running.ask_admin("GET /readyz").status, 200);
     names.confirmed(REAL, "crawl-1.bot.example");

@@ -648,9 +648,10 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
     assert_eq!(code, Some(1), "{said}");
     let unreadable = "so robotsd would enforce nothing for any site";
     let parts = [
-        &format!("{of_all}: this is not a regular file; treated as \"off\", {unreadable}"),
+        &format!("{of_all}: this is not a regular file; enforcement is treated as \"off\", {unreadable}"),
         &format!(
-            "site \"shop\": {of_site}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\", so robotsd would enforce nothing for this site"
+            "site \"shop\": {of_site}: the file contains neither \"on\" nor \"off\"; enforcement is treated as \
+             \"off\", so robotsd would enforce nothing for this site"
         ),
         "state_dir = \"state\"",
         "can be served, but a kill switch cannot be read, so rules would not be enforced; listeners: ",

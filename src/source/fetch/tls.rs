@@ -102,7 +102,7 @@ pub fn system_roots() -> Result<RootCertStore, String> {
         return Ok(roots);
     }
     let why = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-    Err(format!("the system trusts no certificate authority{why}: install its ca-certificates"))
+    Err(format!("the system trusts no certificate authority{why}: install the package ca-certificates"))
 }
 
 /// Returns the TLS settings of an HTTP/1.1 client that trusts these authorities. The error is a

@@ -300,7 +300,7 @@ fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     until("all three", || (said.lock().len() >= 3).then_some(()));
     let first = said.lock().clone();
     for want in [
-        "40 of 40 published lists cannot be fetched, so they cannot refute claims; for example ",
+        "40 of 40 published lists cannot be fetched, so they cannot be used to recognise impostors; for example ",
         "has no effect, because no crawler in the registry has this URL: did you mean ",
         "nothing can refute a claim: ",
     ] {

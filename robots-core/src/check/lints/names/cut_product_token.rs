@@ -41,7 +41,7 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
         severity,
         name.range(),
         format_args!(
-            "{name} is not a product token: crawlers that cut names at the first other character read {read}",
+            "{name} is not a product token: crawlers that cut a name at its first invalid character read {read}",
             name = Quoted(value)
         ),
     );
