@@ -73,7 +73,7 @@ pub(crate) const ROWS: &str = "/board/rows";
 pub(crate) enum AskError {
     /// No process listens at the address.
     #[error(
-        "{0}: no process listens there: robotsd does not run, its admin interface is off, or the admin interface has \
+        "{0}: no process listens there: robotsd is not running, its admin interface is off, or the admin interface has \
          another address (give that address with --admin PLACE)"
     )]
     NotRunning(AdminPlace),

@@ -185,7 +185,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
-    let message = "nginx with only auth_request, such as ingress-nginx, gets 403 without fields instead of this status";
+    let message = "if nginx uses only auth_request, as ingress-nginx does, clients get 403 without fields instead of \
+                   this status";
     let help = "the shipped files for nginx fetch the refusal separately, with its status and fields".to_owned();
     Some(statuses.next().filter(|_| is_asked)?.fault(message).help(help))
 }

@@ -183,7 +183,7 @@ fn a_list_counts_and_an_updated_baseline_lets_a_version_go_live() {
     watches(&running, "of urls.txt", 2);
     folder.replace("urls.txt", "guide\n");
     let note = warning(&running);
-    assert_has(&note, &["urls not read", "urls.txt:1:1: \"guide\""]);
+    assert_has(&note, &["the list of URLs cannot be read", "urls.txt:1:1: \"guide\""]);
     watches(&running, "of urls.txt", 2);
 }
 

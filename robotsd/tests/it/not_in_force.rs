@@ -138,12 +138,12 @@ const TABLE: &[Row] = &[
         at_start: served(
             (1, "robotsd will send the request again"),
             (PENDING_HOOK, "1"),
-            ("on-publish", "; next attempt in "),
+            ("on-publish", "; the next attempt is in "),
         ),
         later: served(
             (1, "robotsd will send the request again"),
             (PENDING_HOOK, "1"),
-            ("on-publish", "; next attempt in "),
+            ("on-publish", "; the next attempt is in "),
         ),
         mended: well((PENDING_HOOK, "0"), ("on-publish", "the receiver answered with status 200")),
     },

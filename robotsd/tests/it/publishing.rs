@@ -263,7 +263,7 @@ fn a_failed_announcement_is_in_the_status_and_does_not_delay_the_end() {
     let hook = format!("url = \"http://{}\"\nmethod = \"PURGE\"\ntimeout = \"1s\"", server.address);
     let (folder, mut running) = config(&format!("[[site.robots.on_publish]]\n{hook}")).start();
     let event = running.wait_for_event("on-publish", |line| line["level"] == "warn");
-    assert_has(message(&event), &["the receiver did not answer within 1 s; next attempt in"]);
+    assert_has(message(&event), &["the receiver did not answer within 1 s; the next attempt is in"]);
     assert_eq!(site_status(&folder)["on_publish"][0]["state"], "sending");
     assert!(server.requests()[0].starts_with("PURGE / HTTP/1.1\r\n"));
     // Neither an attempt in progress nor a pause between attempts may delay the end.

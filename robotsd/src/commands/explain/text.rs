@@ -162,7 +162,9 @@ impl ExplainedRequest<'_> {
             "the config exempts the path or the agent"
         };
         match explanation.verdict_of_file(path).rule().filter(|rule| rule.access() == Access::Disallow) {
-            Some(rule) if !rule.pattern().is_empty() => format!("{who}, though {}, disallows it", rule_line(rule)),
+            Some(rule) if !rule.pattern().is_empty() => {
+                format!("{who}, although {}, disallows this path", rule_line(rule))
+            }
             _ => who.to_owned(),
         }
     }
