@@ -44,8 +44,8 @@ enum CliCommand {
     /// Show the state of a running robotsd, and which of its sites need attention
     #[command(after_help = "Exit status: 0 if robotsd serves what its config says. 1 if it is starting or \
             draining, if the config or an included file was rejected, if a site is off or does \
-            not serve the version in its source, if the state directory is not writable, or if \
-            the client may not see any site; with --problems, also if anything else needs \
+            not serve the version in its source, if the state directory is not writable, or if the client has no \
+            access to any site; with --problems, also if anything else needs \
             attention. 2 if robotsd cannot be reached.")]
     Status(StatusArgs),
     /// Make a running robotsd read its config, every robots.txt and their related files again, and

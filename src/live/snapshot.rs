@@ -65,7 +65,7 @@ pub enum WhenMissing {
     Relay,
 }
 
-keywords!(WhenMissing, "a rule for a missing robots.txt", {
+keywords!(WhenMissing, "a way to treat a missing robots.txt", {
     Fail = "fail",
     Unavailable = "unavailable",
     Relay = "relay",

@@ -182,7 +182,7 @@ impl JudgedCounts {
         let parts = [
             (self.ignored, "sent although the crawler had read the rules against them"),
             (self.not_newest, "allowed by the older version that the crawler had read"),
-            (self.unread, "sent without a fetch of robots.txt that was seen here"),
+            (self.unread, "sent although no fetch of robots.txt was seen here"),
             (self.undecided, "that cannot be judged"),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);

@@ -152,7 +152,10 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let names: Vec<_> = presented.iter().take(NAMES).map(name).collect();
             let (names, expected) = (names.join(", "), expected.to_str());
             let of = if names.is_empty() { "no name".to_owned() } else { names };
-            format!("the certificate is for {of} and not for {expected:?}: have the server send one for this name")
+            format!(
+                "the certificate is for {of} and not for {expected:?}: have the server send a certificate for \
+                     this name"
+            )
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "the certificate is not signed by a trusted authority, or an intermediate certificate is missing: \

@@ -227,7 +227,7 @@ fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
         return String::new();
     }
     match trace.and_then(Trace::deciding) {
-        Some(deciding) => format!("; servers may read this path as {path}", path = printable(&deciding.path)),
+        Some(deciding) => format!("; some servers read this path as {path}", path = printable(&deciding.path)),
         None => String::new(),
     }
 }

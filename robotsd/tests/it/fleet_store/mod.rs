@@ -730,7 +730,12 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         assert_has(said, &["replicas reached directly: 3; not reached: 0", "the change is not in the store yet"]);
         fleet.stay_off();
         wait_until("a replica that is missing", || fleet.replicas[0].fleet()["replicas"][2]["state"] == "missing");
-        comes_to(|| fleet.says(&["status", "--fleet"]), 1, &["web-3: missing: no sign of life for"]);
+        comes_to(
+            || fleet.says(&["status", "--fleet"]),
+            1,
+            &["web-3: missing: nothing was heard from this replica \
+                                  for"],
+        );
         fleet.replicas[2].store.lead_to(store.address());
         fleet.synced();
         fleet.switch("on");
