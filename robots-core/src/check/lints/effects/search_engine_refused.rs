@@ -12,8 +12,8 @@ pub(crate) const LINT: Lint = Lint {
           file is old. If the answer is 403, it removes the page from its index. So the mode \"refuse\" alone only \
           tags the requests of search engines that people use. This lint reports rules for search engines that an \
           override in [site.modes] refuses, such as \"index\" = \"refuse\". In the examples, an override refuses \
-          bingbot. To tag these requests again, change the override to \"tag\". If it is also for other crawlers, \
-          keep it, and write \"index\" = \"tag\" below it.",
+          bingbot. To tag these requests again, change the override to \"tag\". If that override is also for other \
+          crawlers, keep it, and write \"index\" = \"tag\" below it.",
     bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),
@@ -66,11 +66,16 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         };
         sink.report(
             rule.range(),
-            format_args!("{refused} access to the pages that {rules}: search engines remove refused pages from their \
-                          index"),
+            format_args!(
+                "{refused} access to the pages that {rules}: search engines remove refused pages from their \
+                          index"
+            ),
         )
         .of_agent(name)
-        .help("change the override in [site.modes] that refuses them to \"tag\"; if it is also for other crawlers, write \"index\" = \"tag\" below it instead");
+        .help(
+            "change the override in [site.modes] that refuses them to \"tag\"; if that override is also for other \
+               crawlers, write \"index\" = \"tag\" below it instead",
+        );
     }
 }
 
@@ -127,7 +132,8 @@ mod tests {
                     and 2 more \
                     disallow: search engines remove refused pages from their index";
         assert_eq!(rest, want);
-        let want = "change the override in [site.modes] that refuses them to \"tag\"; if it is also for other crawlers, write \"index\" = \"tag\" below it instead";
+        let want = "change the override in [site.modes] that refuses them to \"tag\"; if that override is also for \
+                    other crawlers, write \"index\" = \"tag\" below it instead";
         assert_eq!(star.help.as_deref(), Some(want));
         assert_eq!(bing.line, 7);
     }
