@@ -86,7 +86,7 @@ pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
         roots.add(certificate).map_err(|error| format!("the file contains an invalid certificate: {error}"))?;
     }
     if roots.is_empty() {
-        return Err("contains no certificate: each begins with \"-----BEGIN CERTIFICATE-----\"".to_owned());
+        return Err("contains no certificate: a certificate begins with \"-----BEGIN CERTIFICATE-----\"".to_owned());
     }
     Ok(roots)
 }

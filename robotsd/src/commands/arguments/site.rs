@@ -366,7 +366,11 @@ impl RobotsFile {
         };
         let document = chain.document(MAX_BYTES).map_err(unusable)?;
         if document.is_cut {
-            return Err(io::Error::other(format!("{}: larger than 8 MiB, so it cannot be a robots.txt", chain.url())));
+            return Err(io::Error::other(format!(
+                "{}: the response is larger than 8 MiB, so it cannot be a \
+                                                 robots.txt",
+                chain.url()
+            )));
         }
         Ok(Self { name: chain.url().to_string(), bytes: document.octets })
     }
