@@ -118,12 +118,17 @@ impl SiteDocuments {
                 }
                 (StatusCode::NOT_FOUND | StatusCode::GONE, _) => return Ok(None),
                 (status, Some(location)) if status.is_redirection() => {
-                    url = url.join(location.as_bytes()).map_err(|error| format!("{url}: its redirect: {error}"))?;
+                    url = url.join(location.as_bytes()).map_err(|error| {
+                        format!(
+                            "{url}: the redirect cannot be \
+                        followed: {error}"
+                        )
+                    })?;
                 }
                 (status, _) => return Err(format!("{url}: {status}")),
             }
         }
-        Err(format!("{url}: more than {REDIRECTS} redirects"))
+        Err(format!("{url}: there are more than {REDIRECTS} redirects"))
     }
 
     /// Returns the response of the first server that accepts the connection.

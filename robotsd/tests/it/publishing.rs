@@ -52,8 +52,10 @@ fn served(running: &Running) -> String {
 #[test]
 fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     let (folder, mut running) = config("[[site.robots.append]]\npath = \"ai.txt\"").file("ai.txt", LIST).start();
-    let want =
-        format!("{OWN}\n# From ai.txt\n# Named above, so left out here: CCBot\nUser-agent: GPTBot\nDisallow: /\n");
+    let want = format!(
+        "{OWN}\n# From ai.txt\n# These crawlers are named above, so they are left out here: \
+                 CCBot\nUser-agent: GPTBot\nDisallow: /\n"
+    );
     assert_eq!(served(&running), want);
     let status = |target: &str, agent: &str| running.get(target, agent).status;
     assert_eq!((status("/x", GPTBOT), status("/x", CCBOT), status("/drafts/x", CCBOT)), (403, 404, 403));
