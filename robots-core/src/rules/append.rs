@@ -88,7 +88,8 @@ impl RobotsTxt {
     /// assert_eq!(
     ///     String::from_utf8_lossy(&file),
     ///     "User-agent: GPTBot\nAllow: /\n\n# From ai.txt\n\
-    ///     \x23 These crawlers are named above, so they are left out here: GPTBot\nUser-agent: CCBot\nDisallow: /\n"
+    ///     \x23 These crawlers are named above, so they are left out here: GPTBot\n\
+    ///     User-agent: CCBot\nDisallow: /\n"
     /// );
     /// assert_eq!(places.of(7), Some(("ai.txt", 3)));
     /// ```
