@@ -61,7 +61,8 @@ pub(crate) struct StatusArgs {
 /// - 1 if it is starting or draining; the config or an included file was rejected; a site is
 ///   switched off, or counts as off because its switch cannot be read; a site does not serve the
 ///   version in its source (because it is held at the gate, the last good one is in force, or there
-///   is none); the state directory is not writable; or sites exist but the client has no access to any;
+///   is none); the state directory is not writable; or sites exist but the client has no access to
+///   any;
 /// - 1 with `--problems` also if anything else needs attention;
 /// - 2 if robotsd cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {

@@ -120,8 +120,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 
-    /// Time after the date of a version during which the previous version may still be served [default: 15m with
-    /// git, 0s with dated files]
+    /// Time after the date of a version during which the previous version may still be served
+    /// [default: 15m with git, 0s with dated files]
     #[arg(long, value_name = "TIME", requires = "history", value_parser = humantime::parse_duration)]
     deployed_within: Option<Duration>,
 
