@@ -518,7 +518,7 @@ fn without_state(file: &RawConfig) -> Option<Fault> {
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
     let site = file.site.iter().map(Spanned::get_ref).find(refuses).filter(|_| file.state_dir.is_none())?;
     let message = "this site refuses requests, but \"state_dir\" is not set: a restart forgets the accepted versions \
-        and the kill switch, so requests are refused again after `robotsd enforce off`";
+        and the kill switch, so robotsd then refuses requests even if `robotsd enforce off` was run before";
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 
