@@ -183,7 +183,7 @@ fn impostors_have_a_section_in_text_and_page() {
     assert_has(site.replay(&log, "html", &[]).out, &parts);
     // If there is no evidence at all, the text must not mention it.
     let text = site.replay(&[line("1.2.3.4", NOON, "/", MYBOT)], "text", &[]).out;
-    assert_lacks(text, &["impostors", "by the lists"]);
+    assert_lacks(text, &["impostors", "by the published lists"]);
 }
 
 #[test]
