@@ -170,7 +170,7 @@ fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     // The command that the status suggests must work as printed.
     type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
     assert_eq!(operated.page("blog.test"), 403);
-    assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was already on\n");
+    assert_eq!(operated.out(&["enforce", "on"]), "enforcement of every site was already switched on\n");
 }
 
 #[test]
