@@ -218,7 +218,7 @@ fn what_fails_is_tried_again_and_given_up() {
     let (hooks, said) = self::hooks(None, 3);
     serve(&hooks, &hook(server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
-    until("gave up", || state(&hooks) == "failed");
+    until("given up", || state(&hooks) == "failed");
     assert_eq!(server.requests().len(), 3);
     says(&said, "robotsd gave up after 3 attempts");
 
@@ -396,7 +396,7 @@ fn a_secret_that_cannot_be_read_is_a_failure_that_names_its_file() {
         let (hooks, said) = hooks(None, 1);
         serve(&hooks, &hook(server.port, vec![(AUTHORIZATION, HookHeader::File(path.clone()))]));
         hooks.published(&version("sha256:1"));
-        until("gave up", || state(&hooks) == "failed" && !said.lock().is_empty());
+        until("given up", || state(&hooks) == "failed" && !said.lock().is_empty());
         let said = said.lock().join("\n");
         assert!(said.contains("the header authorization cannot be sent") && said.contains(why), "{said}");
         assert!(said.contains(&path.display().to_string()) && !said.contains("s3cr3t"), "{said}");
