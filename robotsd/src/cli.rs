@@ -44,8 +44,8 @@ enum CliCommand {
     /// Show the state of a running robotsd, and which of its sites need attention
     #[command(after_help = "Exit status: 0 if robotsd serves what its config says. 1 if it is starting or \
             draining, if the config or an included file was rejected, if a site is off or does \
-            not serve the version in its source, if the state directory is not writable, or if \
-            the client may not see any site; with --problems, also if anything else needs \
+            not serve the version in its source, if the state directory is not writable, or if the client has no \
+            access to any site; with --problems, also if anything else needs \
             attention. 2 if robotsd cannot be reached.")]
     Status(StatusArgs),
     /// Make a running robotsd read its config, every robots.txt and their related files again, and
@@ -60,19 +60,19 @@ enum CliCommand {
     /// Publish the pending version of a site's robots.txt
     #[command(after_help = "Exit status: 0 if the version is live, 1 if it is live but could not be saved in \
             the state directory, 2 if it failed. Without a hash: 0 if no version is pending, 1 \
-            if one is. With --fleet: 1 if a replica reports a problem, 2 if one could not be \
-            reached or refused.")]
+            if one is. With --fleet: 1 if a replica reports a problem, 2 if a replica could not be reached or refused \
+            the request.")]
     Accept(AcceptArgs),
     /// Restore the previous version of a site's robots.txt
     #[command(after_help = "Exit status: 0 if the previous version is live, 1 if it is live but could not be \
             saved in the state directory, 2 if it failed. With --diff: 1 if there is a \
-            version to restore. With --fleet: 1 if a replica reports a problem, 2 if one could not be \
-            reached or refused.")]
+            version to restore. With --fleet: 1 if a replica reports a problem, 2 if a replica could not be reached \
+            or refused the request.")]
     Rollback(RollbackArgs),
     /// Switch enforcement off or on, for one site or for all
     #[command(after_help = "Exit status: 0 if the switch was set, 1 if it was set but could not be saved in \
-            the state directory, 2 if it failed. With --fleet: 1 if a replica reports a \
-            problem, 2 if one could not be reached or refused.")]
+            the state directory, 2 if it failed. With --fleet: 1 if a replica reports a problem, 2 if a replica could \
+            not be reached or refused the request.")]
     Enforce(EnforceArgs),
     /// Show the reloads of a site and their results
     #[command(after_help = "Exit status: 0, or 2 if robotsd could not be reached.")]
@@ -91,16 +91,16 @@ enum CliCommand {
             not be read.")]
     Board(BoardArgs),
     /// Check robots.txt files before they are published
-    #[command(after_help = "Exit status: 0 if no finding has the severity of --deny or a higher one; with --format \
-            sarif, also if one has. 1 if one has. 2 if a file could not be read (the others are \
-            still checked), or if the correction of a file took too long.")]
+    #[command(after_help = "Exit status: 0 if all findings are less severe than --deny, or with --format sarif \
+                            without --deny. 1 if a finding is at least as severe as --deny. 2 if a file could not be \
+                            read (the other files are still checked), or if the correction of a file took too long.")]
     Check(CheckArgs),
     /// Explain what a robots.txt means for a crawler and a URL
     #[command(after_help = "Exit status: 0, or 2 if a file or a question could not be read.")]
     Explain(ExplainArgs),
     /// Show what changes for crawlers between two robots.txt files
-    #[command(after_help = "Exit status: 0 whether or not something changes. 1 if something changes that \
-            --forbid names, or if a search engine loses more than --max-loss. 2 if a file \
+    #[command(after_help = "Exit status: 0 even if crawlers are affected. 1 if --forbid forbids a change, or if a \
+                            search engine loses more than --max-loss. 2 if a file \
             could not be read, --forbid names a crawler that does not exist, or comparing the \
             files took too long.")]
     Diff(DiffArgs),
@@ -118,8 +118,8 @@ enum CliCommand {
     Tester(TesterArgs),
     /// Show what a robots.txt would have done to the requests of a log
     #[command(after_help = "Exit status: 0, or 1 if --against blocks a search engine from a path that it \
-            requested, or an expectation is not met. 2 if an input could not be read (the \
-            others are still read), or no request names an agent.")]
+            requested, or an expectation is not met. 2 if an input could not be read (the others are still read), or \
+            if no request has a User-Agent.")]
     Replay(ReplayArgs),
     /// Check a config file, or show it with its defaults
     #[command(subcommand)]
@@ -133,7 +133,8 @@ enum CliCommand {
     /// Editors start this command. The handbook (how-to "Editors") has the configuration for each
     /// editor. The server fetches nothing, and reads only the edited file, robots-check.toml and
     /// the list of URLs in the initialization option "urls".
-    #[command(after_help = "Exit status: 0 if the editor asked for a shutdown, 1 if it ended without asking.")]
+    #[command(after_help = "Exit status: 0 if the editor asked the server to shut down, 1 if the connection ended \
+                            without this request.")]
     Lsp(LspArgs),
     /// Print a script that completes robotsd's commands and options in a shell
     #[command(after_help = "Exit status: 0.")]

@@ -95,8 +95,10 @@ impl ExpectationsFile {
         let octets = read(path).map_err(ConfigError::without_place)?;
         if octets.len() > MAX_BYTES {
             let name = printable_path(path);
-            let fault =
-                format!("{name}: larger than {limit} KiB: split it into several files", limit = MAX_BYTES >> 10);
+            let fault = format!(
+                "{name}: the file is larger than {limit} KiB: split it into several files",
+                limit = MAX_BYTES >> 10
+            );
             return Err(ConfigError::without_place(fault));
         }
         Self::parse(path, &as_utf8(path, octets)?, registry)

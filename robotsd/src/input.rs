@@ -93,8 +93,8 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     input.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let fault = match most {
-            LiveRobots::MAX_FILE => "larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
-            _ => format!("larger than {limit} KiB, the limit for such a file", limit = most >> 10),
+            LiveRobots::MAX_FILE => "the input is larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
+            _ => format!("the input is larger than {limit} KiB, the limit for such a file", limit = most >> 10),
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
     }

@@ -127,7 +127,7 @@ impl Enforcer {
                 tracing::warn!(
                     target: "tower_robots::layer",
                     host = request.host(),
-                    "no site has the host of a request, so the request passes without being judged: if the host is \
+                    "no site serves the host of a request, so the request passes without being judged: if the host is \
                      yours, add it to a site, or give a site the pattern \"*\""
                 );
             });

@@ -157,13 +157,14 @@ impl Enforcer {
     /// address.
     pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
-            None => "give the layer RobotsLayer::address_from, or use RobotsLayer::for_axum08",
+            None => "set RobotsLayer::address_from, or use RobotsLayer::for_axum08",
             Some(None) => {
                 "the function of RobotsLayer::address_from returned None; serve an axum app with \
                  into_make_service_with_connect_info::<SocketAddr>()"
             }
             Some(Some(_)) => {
-                "a proxy of RobotsLayer::forwarded_for did not forward the client's address; configure it to send X-Forwarded-For"
+                "a proxy that RobotsLayer::forwarded_for lists did not forward the client's address; configure this \
+                 proxy to send X-Forwarded-For"
             }
         }
     }

@@ -179,8 +179,11 @@ impl<'a> Event<'a> {
             push_number(&mut out, line);
             out.push_str(")\n");
             if record.form != PathForm::Standard {
-                let _ =
-                    writeln!(out, "\nThe rule matches another form of this path (form={form}).", form = record.form);
+                let _ = writeln!(
+                    out,
+                    "\nThe rule matches this path as some servers read it (form={form}).",
+                    form = record.form
+                );
             }
         }
         out.push_str("\nThe rules are at /robots.txt.\n");

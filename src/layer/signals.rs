@@ -99,7 +99,7 @@ impl FieldRule {
     /// the content or caches, such as `Content-Length` or `Set-Cookie`.
     pub fn new(path: &str, name: &str, value: &str) -> Result<Self, ValueError> {
         let pattern = PathPattern::parse(path)?;
-        let fault = "is not the name of a field that can be added: write one such as \"X-Robots-Tag\"";
+        let fault = "is not the name of a field that can be added to responses: write a name such as \"X-Robots-Tag\"";
         let known = HeaderName::from_bytes(name.as_bytes()).ok();
         // Some servers treat `_` as `-`.
         let is_reserved = |name: &HeaderName| {
@@ -110,7 +110,7 @@ impl FieldRule {
         let name = allowed.ok_or_else(|| ValueError::new(name, fault))?;
         let value = value.trim();
         let is_printable = !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        let fault = "is not the value of a field: write printable ASCII characters";
+        let fault = "is not a valid field value: write printable ASCII characters";
         let sent = HeaderValue::from_str(value).ok().filter(|_| is_printable);
         Ok(Self { pattern, name, value: sent.ok_or_else(|| ValueError::new(value, fault))?, crawlers: Vec::new() })
     }

@@ -38,8 +38,8 @@ impl MishapCounts {
     pub(crate) fn count_stripped_target(&self) {
         self.count_mistake(
             &self.stripped_targets,
-            "RobotsLayer::new in a nested axum router judges targets without their prefix, so rules do not match and crawlers pass: use \
-             RobotsLayer::for_axum08 there",
+            "RobotsLayer::new in a nested axum router gets paths without the prefix of that router, so rules do not \
+             match and crawlers pass: use RobotsLayer::for_axum08 in that router",
         );
     }
 
@@ -47,8 +47,8 @@ impl MishapCounts {
     pub(crate) fn count_nested_only(&self) {
         self.count_mistake(
             &self.nested_only,
-            "RobotsLayer::for_axum08 judges requests only in a nested axum router, where it gets none for /robots.txt, so crawlers cannot read the \
-             rules: put it on the outermost router, after its routes and fallback",
+            "RobotsLayer::for_axum08 is only on a nested axum router, which gets no requests for /robots.txt, so \
+             crawlers cannot read the rules: put the layer on the outermost router, after its routes and fallback",
         );
     }
 
@@ -56,8 +56,9 @@ impl MishapCounts {
     pub(crate) fn count_unchecked_claim(&self) {
         self.count_mistake(
             &self.unchecked_claims,
-            "the policy depends on the identity of crawlers, but nothing has checked the claim of a request, so impostors pass: give the \
-             layer a Verifier (RobotsLayer::verifier), or a RobotsLayer::identity_from that returns a result for every request",
+            "the policy depends on whether a request really comes from the crawler that it names, but nothing checks \
+             this, so impostors pass: give the layer a Verifier (RobotsLayer::verifier), or a \
+             RobotsLayer::identity_from that returns a result for every request",
         );
     }
 

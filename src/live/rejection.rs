@@ -161,8 +161,8 @@ impl Rejection {
         if let Some(name) = last.cut_name() {
             let name = String::from_utf8_lossy(name);
             let why = format!(
-                "line {number} ({name:?}) is only part of a field name; complete the line, and end the \
-                 file with a line break"
+                "line {number} ({name:?}) is only part of a field name: complete the line, and end the file with a \
+                 line break"
             );
             return Some(Self::because(RejectionKind::Cut, why, origin));
         }

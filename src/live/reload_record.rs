@@ -143,8 +143,8 @@ impl Restoration {
             ),
             WasLive::Unknown => (
                 format!(
-                    "this version was accepted {when}, and may be older than the version before the restart, which \
-                     the state directory does not contain"
+                    "this version was accepted {when}, and may be older than the version that was live before the \
+                     restart, because the state directory does not contain that version"
                 ),
                 true,
             ),

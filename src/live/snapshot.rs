@@ -65,7 +65,7 @@ pub enum WhenMissing {
     Relay,
 }
 
-keywords!(WhenMissing, "a rule for a missing robots.txt", {
+keywords!(WhenMissing, "a way to treat a missing robots.txt", {
     Fail = "fail",
     Unavailable = "unavailable",
     Relay = "relay",
@@ -138,8 +138,8 @@ impl Snapshot {
         });
         let unnamed = self.policy.rate_overrides_for_unnamed_engines().map(|over| {
             format!(
-                "the rate override for {over} does not limit search engines that people use: to limit one, add a \
-                 rate override with the name of the search engine, and a group with a Crawl-delay for it to \
+                "the rate override for {over} does not limit search engines that people use: to limit a search \
+                 engine, add a rate override with its name, and add a group with its name and a Crawl-delay to \
                  robots.txt"
             )
         });

@@ -183,8 +183,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
 
         disk.free();
         wait_for("written without another edit", || live.status().state_problems.is_empty());
-        site.wait_for_report("shop: the live version is saved again");
-        site.wait_for_report("shop: the history is saved again");
+        site.wait_for_report("shop: the live version is now saved in the state directory");
+        site.wait_for_report("shop: the history is now saved in the state directory");
         assert!(state.flush());
         site.write(BAD);
         site.is_killed();

@@ -270,7 +270,8 @@ fn a_misspelled_name_is_an_objection() {
     let house = format!("{OPEN}\nUser-agent: Gogglebot\nAllow: /\n");
     assert_eq!(replaced(gate("Gogglebot"), &house, &format!("{house}Disallow: /y\n")), [], "a group has the name");
     let rejection = Site::new(OPEN).builder().gate(gate("Gogglebot")).open().unwrap_err().to_string();
-    let right = "must_allow contains the name \"Gogglebot\", but no crawler and no group is called so: did you mean \"Googlebot\"?";
+    let right = "must_allow contains the name \"Gogglebot\", but no crawler and no group has this name: did you mean \
+                 \"Googlebot\"?";
     assert!(rejection.contains(right), "{rejection}");
 }
 

@@ -140,7 +140,7 @@ fn the_usual_accident_is_held_and_names_ten_pages_with_their_rules() {
     for rule in ["by line 3, \"/news/\"", "by line 4, \"/2026/\"", "by line 5, \"/*?\""] {
         assert!(texts[1..11].iter().any(|text| text.ends_with(rule)), "{rule}: {texts:#?}");
     }
-    assert_eq!(texts[11], "and 960 more of them");
+    assert_eq!(texts[11], "and 960 more of these pages");
 }
 
 #[test]

@@ -232,12 +232,12 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
         (
             "identity for an exemption",
             Policy::builder().identity_needed(IdentityNeeded::Verified).exempt_agents(["GPTBot"]).unwrap(),
-            "that need an identity do not apply",
+            "that depend on a crawler's identity do not apply",
         ),
         (
             "identity for an override",
             Policy::builder().identity_needed(IdentityNeeded::Verified).with_override(granted()),
-            "that need an identity do not apply",
+            "that depend on a crawler's identity do not apply",
         ),
     ];
     let cases = features.into_iter().flat_map(|feature| Evidence::ALL.map(|evidence| (feature.clone(), evidence)));
@@ -264,7 +264,7 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
         assert_eq!(live.status().without_address > 0, is_missing, "{feature}, {evidence:?}");
         assert_eq!(live.status().unchecked_claims, 0, "{feature}, {evidence:?}");
         let remedy = match evidence {
-            Evidence::NamelessProxy => "configure it to send X-Forwarded-For",
+            Evidence::NamelessProxy => "configure this proxy to send X-Forwarded-For",
             _ => "into_make_service_with_connect_info::<SocketAddr>()",
         };
         assert!(warned.iter().all(|text| text.contains(remedy)), "{feature}, {evidence:?}: {warned:?}");
@@ -285,7 +285,7 @@ fn a_rule_that_needs_an_identity_and_gets_none_warns() {
         let app = pages().layer(RobotsLayer::for_axum08(&live));
         let warned = warnings(|| (0..2).for_each(|_| drop(answer(&app, request("/drafts/x")))));
         assert_eq!(warned.len(), usize::from(is_warned), "{warned:?}");
-        assert!(warned.iter().all(|text| text.contains("nothing has checked the claim")), "{warned:?}");
+        assert!(warned.iter().all(|text| text.contains("but nothing checks this, so impostors pass")), "{warned:?}");
         assert_eq!(live.status().unchecked_claims, if is_warned { 2 } else { 0 });
     }
 }
@@ -297,7 +297,7 @@ fn a_missing_peer_address_behind_a_trusted_proxy_causes_a_warning() {
     let layer = RobotsLayer::new(&live).forwarded_for(["10.0.0.0/8"]).unwrap();
     let app = pages().layer(layer);
     let warned = warnings(|| assert_eq!(answer(&app, Evidence::NamedByProxy.request()).0, 403));
-    assert!(matches!(&warned[..], [text] if text.contains("give the layer RobotsLayer::address_from")), "{warned:?}");
+    assert!(matches!(&warned[..], [text] if text.contains("set RobotsLayer::address_from")), "{warned:?}");
     assert_eq!(live.status().without_address, 1);
 }
 

@@ -234,11 +234,7 @@ fn a_version_with_damaged_bytes_is_reported() {
     fs::remove_file(site.own().join("live")).unwrap();
     let live = site.open("<html>");
     let problem = live.status().state_problem(ProblemKind::Behind).unwrap().to_owned();
-    assert!(
-        problem
-            .ends_with("may be older than the version before the restart, which the state directory does not contain"),
-        "{problem}"
-    );
+    assert!(problem.ends_with("because the state directory does not contain that version"), "{problem}");
     drop(live);
     assert_eq!(site.open("<html>").status().state_problem(ProblemKind::Behind), None, "there is one now");
 }
@@ -389,7 +385,7 @@ fn an_unreadable_switch_is_in_the_history_once_with_its_reason_and_its_end() {
         fs::create_dir_all(site.own()).unwrap();
         fs::write(&path, "offf").unwrap();
         let why = format!(
-            "{}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\"",
+            "{}: the file contains neither \"on\" nor \"off\"; enforcement is treated as \"off\"",
             path.display()
         );
         let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of {of} is switched off: {why}"));
@@ -619,7 +615,7 @@ fn an_unreadable_switch_is_reported_until_it_is_set() {
     let state = site.state();
     let problem = state.switch_problem().unwrap();
     assert!(
-        problem.ends_with("the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\""),
+        problem.ends_with("the file contains neither \"on\" nor \"off\"; enforcement is treated as \"off\""),
         "{problem}"
     );
     assert_eq!((state.enforcement(), state.problems()), (Enforcement::Off, vec![problem]));

@@ -212,7 +212,7 @@ fn rate_limited_requests_without_an_address_cause_one_warning() {
         let layer = layer(RobotsLayer::new(live.clone()));
         let events = events(|| (0..2).for_each(|_| assert_eq!(status(layer.clone(), by_gptbot("/x")), StatusCode::OK)));
         assert_eq!(live.status().without_address, shared);
-        let warned = events.iter().filter(|(_, _, text)| text.contains("give the layer RobotsLayer::address_from"));
+        let warned = events.iter().filter(|(_, _, text)| text.contains("set RobotsLayer::address_from"));
         assert_eq!(warned.count(), usize::from(shared > 0), "{events:?}");
     }
 }
@@ -240,7 +240,7 @@ fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
             .collect();
         assert_eq!(said.len(), usize::from(warned > 0), "{events:?}");
         // A function that returns `None` for a request is not missing.
-        let unanswered = "nothing has checked the claim of a request, so impostors pass: ";
+        let unanswered = "but nothing checks this, so impostors pass: ";
         let answering = "or a RobotsLayer::identity_from that returns a result for every request";
         assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");
     }
@@ -372,7 +372,7 @@ fn the_first_stripped_target_causes_a_warning() {
     });
     assert_eq!(live.status().stripped_targets, 2);
     let [(_, "tower_robots::layer", message)] = &events[..] else { panic!("{events:?}") };
-    assert!(message.contains("use RobotsLayer::for_axum08 there"), "{events:?}");
+    assert!(message.contains("use RobotsLayer::for_axum08 in that router"), "{events:?}");
 }
 
 #[cfg(feature = "axum08")]
@@ -390,5 +390,5 @@ fn the_first_request_judged_only_in_a_nested_router_causes_a_warning() {
     });
     assert_eq!(live.status().nested_only, 2);
     let [(_, "tower_robots::layer", message)] = &events[..] else { panic!("{events:?}") };
-    assert!(message.contains("put it on the outermost router"), "{events:?}");
+    assert!(message.contains("put the layer on the outermost router"), "{events:?}");
 }

@@ -262,7 +262,7 @@ impl Policy {
             (self.exempts_networks(), "the exempt networks have no effect"),
             (limits, "all clients that claim to be the same crawler share one crawl delay"),
             (self.identity.impostors != Impostors::Observe, "impostors pass"),
-            (self.grants_by_evidence(), "overrides and exemptions that need an identity do not apply"),
+            (self.grants_by_evidence(), "overrides and exemptions that depend on a crawler's identity do not apply"),
         ];
         rules.into_iter().filter_map(|(is_set, rule)| is_set.then_some(rule)).collect()
     }

@@ -59,7 +59,7 @@ keyword_enum! {
     /// The action that [`Mode::Refuse`] would take on a request after all grace periods. This
     /// action does not depend on the site's present mode. Later variants are stricter.
     #[derive(PartialOrd, Ord)]
-    UnderRefuse, "an action of the mode that refuses", {
+    UnderRefuse, "an action for disallowed requests", {
         /// The request would pass unchanged, because it is allowed or exempt, or because an
         /// override lets it pass.
         Pass = "pass",
@@ -264,7 +264,7 @@ keyword_enum! {
     /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is tagged at most, and under
     /// [`Mode::Observe`] it passes and is recorded.
     #[derive(Default)]
-    Impostors, "a rule for impostors", {
+    Impostors, "a way to treat impostors", {
         /// The request passes if the file allows it. The default.
         #[default]
         Observe = "observe",

@@ -29,7 +29,7 @@ pub struct HumanSigns {
 keyword_enum! {
     /// The handling of disallowed requests with signs of a person.
     #[derive(Default)]
-    SuspectHuman, "a rule for requests with signs of a person", {
+    SuspectHuman, "a way to treat requests with signs of a person", {
         /// The signs are recorded. The default.
         #[default]
         Record = "record",

@@ -48,7 +48,7 @@ impl WildcardScope {
 keyword_enum! {
     /// Whether `*` applies to crawlers that are documented to ignore it (such as AdsBot-Google).
     #[derive(Default)]
-    WildcardExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
+    WildcardExceptions, "a way to treat crawlers that ignore the groups for \"*\"", {
         /// `*` does not apply to them; only groups that name them apply. The default.
         #[default]
         Honour = "honour",
@@ -60,7 +60,7 @@ keyword_enum! {
 keyword_enum! {
     /// Whether `*` applies to requests without a `User-Agent`, or with an empty one.
     #[derive(Default)]
-    EmptyAgent, "a rule for requests without a User-Agent", {
+    EmptyAgent, "a way to treat requests without a User-Agent", {
         /// `*` applies if the [`WildcardScope`] is [`WildcardScope::NonBrowser`] or wider. The
         /// default.
         #[default]

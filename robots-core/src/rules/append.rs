@@ -88,7 +88,8 @@ impl RobotsTxt {
     /// assert_eq!(
     ///     String::from_utf8_lossy(&file),
     ///     "User-agent: GPTBot\nAllow: /\n\n# From ai.txt\n\
-    ///     \x23 Named above, so left out here: GPTBot\nUser-agent: CCBot\nDisallow: /\n"
+    ///     \x23 These crawlers are named above, so they are left out here: GPTBot\n\
+    ///     User-agent: CCBot\nDisallow: /\n"
     /// );
     /// assert_eq!(places.of(7), Some(("ai.txt", 3)));
     /// ```
@@ -167,14 +168,17 @@ impl Writer {
         let title = fragment.title.split(char::is_control).next().unwrap_or_default();
         self.line(&[FROM, title.as_bytes()].concat());
         if !left_out.is_empty() {
-            self.line(format!("# Named above, so left out here: {}", listed(&left_out)).as_bytes());
+            self.line(
+                format!("# These crawlers are named above, so they are left out here: {}", listed(&left_out))
+                    .as_bytes(),
+            );
         }
         if robots.groups().any(|group| group.is_global()) {
-            self.line(b"# Left out: the list's group for every crawler, *");
+            self.line(b"# The list's group for every crawler (*) is left out");
         }
         if others > 0 {
-            let lines = if others == 1 { "line that is" } else { "lines that are" };
-            self.line(format!("# Left out: {others} {lines} outside groups or of an unknown kind").as_bytes());
+            let (lines, are) = if others == 1 { ("line", "is") } else { ("lines", "are") };
+            self.line(format!("# {others} {lines} outside groups or of an unknown kind {are} left out").as_bytes());
         }
         for (at, (merged, names)) in groups.iter().enumerate() {
             if at > 0 {

@@ -125,7 +125,7 @@ impl AccessRule {
         let Some(authority) = authority(host) else { return refuse("the Host field is not a valid host") };
         if !is_ours(&authority, peer.local, &terms.names) {
             return refuse(&format!(
-                "{authority} is not a host of this admin interface: use the address that it listens on, or add the \
+                "{authority} is not a host of this admin interface: use the address of the interface, or add the \
                  name to hosts in [admin]"
             ));
         }

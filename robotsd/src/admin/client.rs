@@ -75,7 +75,7 @@ pub(crate) const ROWS: &str = "/board/rows";
 pub(crate) enum AskError {
     /// No process listens at the address.
     #[error(
-        "{0}: no process listens there: robotsd does not run, its admin interface is off, or the admin interface has \
+        "{0}: no process listens there: robotsd is not running, its admin interface is off, or the admin interface has \
          another address (give that address with --admin PLACE)"
     )]
     NotRunning(AdminPlace),
@@ -143,8 +143,8 @@ fn ask_within<T: DeserializeOwned>(
         let late = || {
             let may_be_done = if of.0.is_safe() { "" } else { "; the request may still take effect" };
             broken(format!(
-                "no answer after {seconds} s: robotsd is stopped (SIGSTOP), or is waiting for a file system that \
-                 hangs{may_be_done}",
+                "robotsd did not answer within {seconds} s: it is stopped (SIGSTOP), or is waiting for a file system \
+                 that hangs{may_be_done}",
                 seconds = whole.as_secs()
             ))
         };
@@ -355,7 +355,7 @@ mod tests {
         let answer: Result<bool, AskError> =
             ask_within(patience, &place, (&Method::GET, "/status"), &|word| said.borrow_mut().push(word.to_string()));
         let error = answer.unwrap_err().to_string();
-        assert!(error.contains("no answer after 0 s: robotsd is stopped (SIGSTOP)"), "{error}");
+        assert!(error.contains("robotsd did not answer within 0 s: it is stopped (SIGSTOP)"), "{error}");
         assert_eq!(*said.borrow(), [format!("{place}: waiting up to 0 s for robotsd to answer")]);
         let cases = [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)];
         for (target, whole) in cases {

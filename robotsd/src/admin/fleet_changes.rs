@@ -89,12 +89,12 @@ pub(super) async fn enforce(
     let message = match (to, decision.writes, &*still_off) {
         (Enforcement::Off, ..) => format!("enforcement of {of} is switched off for the whole fleet"),
         (Enforcement::On, lifted, []) => {
-            format!("the fleet no longer switches enforcement of {of} off; removed off switches: {lifted}")
+            format!("enforcement of {of} is no longer switched off for the whole fleet; removed off switches: {lifted}")
         }
         (Enforcement::On, lifted, off) => {
             format!(
-                "the fleet no longer switches enforcement of {of} off; removed off switches: {lifted}; still off \
-                 because of other switches: {still_off}",
+                "enforcement of {of} is no longer switched off for the whole fleet; removed off switches: {lifted}; \
+                 still off because of other switches: {still_off}",
                 still_off = off.join(", ")
             )
         }

@@ -113,7 +113,7 @@ impl AdminReply {
     /// Returns the response to a request that failed because of a bug, such as a panic of its
     /// handler.
     pub(super) fn fault(error: &impl Display) -> Self {
-        Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("an error in robotsd: {error}"))
+        Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("robotsd failed with an internal error: {error}"))
     }
 
     /// Returns the response to a method that the path does not support.

@@ -195,7 +195,7 @@ async fn admit(
     read.map_err(late)?.map_err(|_| too_large())?;
     let Some(route) = route else {
         let known = ROUTES.iter().map(|route| route.path).collect::<Vec<_>>().join(", ");
-        return Err(AdminReply::error(StatusCode::NOT_FOUND, &format!("unknown path: use one of {known}")));
+        return Err(AdminReply::error(StatusCode::NOT_FOUND, &format!("this path is unknown: use one of {known}")));
     };
     if !route.kind.allows(&head.method) {
         return Err(AdminReply::wrong_method(route.kind.allow()));

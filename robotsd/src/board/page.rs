@@ -325,7 +325,7 @@ fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
 }
 
 fn p99(site: &SiteBoard) -> String {
-    site.traffic.and_then(|now| now.decision_p99()).unwrap_or_else(|| "none timed yet".to_owned())
+    site.traffic.and_then(|now| now.decision_p99()).unwrap_or_else(|| "not measured yet".to_owned())
 }
 
 /// Reports whether a robots.txt line belongs to the live version.

@@ -176,14 +176,14 @@ impl JudgedCounts {
     }
 
     /// Describes the counts. The description follows the words "disallowed requests", for example
-    /// `10 although the crawler had read that they are disallowed`; `None` if
+    /// `10 sent although the crawler had read the rules against them`; `None` if
     /// all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
-            (self.ignored, "although the crawler had read that they are disallowed"),
+            (self.ignored, "sent although the crawler had read the rules against them"),
             (self.not_newest, "allowed by the older version that the crawler had read"),
-            (self.unread, "without any read of robots.txt that was seen here"),
-            (self.undecided, "which cannot be judged"),
+            (self.unread, "sent although no fetch of robots.txt was seen here"),
+            (self.undecided, "that cannot be judged"),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
         let parts: Vec<_> = parts.map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
@@ -225,7 +225,7 @@ impl NeverHit {
         let certain = if self.is_certain {
             ""
         } else {
-            "; some of them may have, because hits of several lines are counted together, or were not counted"
+            "; this is not certain, because hits of several lines are counted together, or were not counted"
         };
         format!(
             "Since {since} UTC, {count} of {lines} {have} disallowed no request{certain}.",

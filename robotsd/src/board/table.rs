@@ -428,7 +428,7 @@ impl Board {
         let table = self.table.lock();
         let lost = (table.lost > 0).then(|| {
             format!(
-                "the board did not count {lost} requests of crawlers, because it had too many rows",
+                "the board did not count {lost} requests of crawlers, because the board had too many rows",
                 lost = table.lost
             )
         });

@@ -621,7 +621,7 @@ fn without_a_replica_nobody_is_accused_and_it_is_named() {
     first.answer.iter_mut().for_each(|rows| rows.heard.push("web-2".to_owned()));
     let report = join(vec![first, second(None, Some("NOT REACHED: gone"))], &BoardQuery::default(), now);
     assert_eq!(report.replicas, 3);
-    let want = "Not counted: 1 of web-1, web-2: these replicas do not answer at any address in fleet.replicas.";
+    let want = "Not counted: 1 of the replicas web-1, web-2, which do not answer at any address in fleet.replicas.";
     assert_eq!(report.notes[1..3], ["Not counted: 10.0.0.1:9145: NOT REACHED: gone.", want]);
     for (other, why) in [
         (Some(second(None, Some("NOT REACHED: gone"))), "Not counted: 10.0.0.1:9145: NOT REACHED: gone."),

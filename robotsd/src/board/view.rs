@@ -165,7 +165,7 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     } else if beside > 0 {
         let names: Vec<_> = heard.iter().map(|name| name.as_str()).collect();
         missing.push(format!(
-            "{beside} of {names}: these replicas do not answer at any address in fleet.replicas",
+            "{beside} of the replicas {names}, which do not answer at any address in fleet.replicas",
             names = names.join(", ")
         ));
     }

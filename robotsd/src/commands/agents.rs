@@ -183,7 +183,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
         complain(&format_args!(
             "{}: {}",
             unknown.fault(),
-            unknown.hint().as_deref().unwrap_or("no evidence can verify an unknown crawler")
+            unknown.hint().as_deref().unwrap_or("an unknown crawler cannot be verified")
         ));
     }
     let claim = claim::check(&agents, address, &selected.evidence, names)?;
@@ -339,8 +339,8 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
         _ => "a crawler that is not registered".to_owned(),
     };
     Some(format!(
-        "{header:?} is read as a whole User-Agent header; as a crawler's name, as in `explain --user-agent`, \
-         {header:?} means {crawler}"
+        "{header:?} is read here as a whole User-Agent header; `explain --user-agent` reads {header:?} as a name, \
+         which means {crawler}"
     ))
 }
 

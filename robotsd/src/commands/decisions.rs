@@ -171,8 +171,8 @@ pub(crate) struct AcceptArgs {
     #[command(flatten)]
     fleet: FleetArg,
 
-    /// The pending version, by the 16 hex digits of its hash in messages; without it, show the
-    /// pending version
+    /// Hash of the pending version: the 16 hex digits that messages show; without a hash, the
+    /// command shows the pending version
     hash: Option<String>,
 
     #[command(flatten)]

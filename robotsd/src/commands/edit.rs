@@ -213,7 +213,7 @@ fn write_effect(
     } else {
         let names = DiffNames::new(&format!("{name} (before)"), name);
         writeln!(out, "{}", ChangesText { names: &names, diff, unread: &[] })?;
-        list(out, "named in the file, so that their rules do not change", &edited.kept)?;
+        list(out, "these crawlers are now named in the file, so that their rules do not change", &edited.kept)?;
         let crawlers = diff.effects.iter().flat_map(|effect| &effect.crawlers);
         let engines: BTreeSet<_> =
             crawlers.filter(|crawler| crawler.is_index_engine).filter_map(|one| one.name.as_ref()).collect();
@@ -249,7 +249,14 @@ fn write_effect(
                 && !edited.shuts_out(&Agent::from(*crawler), registry)
         };
         let others: Vec<_> = registry.crawlers().filter(is_left).map(|crawler| &crawler.name).collect();
-        list(out, &format!("not selected, although other companies use their data for {category}"), &others)?;
+        list(
+            out,
+            &format!(
+                "these crawlers are not selected, although other companies use their data for \
+                            {category}"
+            ),
+            &others,
+        )?;
     }
     Ok(())
 }

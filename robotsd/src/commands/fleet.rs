@@ -87,7 +87,7 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
             Ok(report) => say_unsynced(page, report),
             Err(error) => page.title(&error.to_string()),
         }
-        page.title(&format!("{reached} reached directly, {} not", answers.len() - reached));
+        page.title(&format!("replicas reached directly: {reached}; not reached: {}", answers.len() - reached));
     };
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }

@@ -206,7 +206,7 @@ fn counts<'c>(counts: impl IntoIterator<Item = (&'c str, u64)>) -> String {
 
 fn responses(traffic: &TrafficReport) -> String {
     let classes = traffic.responses.iter().map(|class| (&*class.kind, class.count));
-    counts(classes.chain([("left before a response", traffic.unanswered)]))
+    counts(classes.chain([("not sent because the client left", traffic.unanswered)]))
 }
 
 fn kinds(requests: &RequestsReport) -> String {

@@ -187,7 +187,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
-    let message = "nginx with only auth_request, such as ingress-nginx, gets 403 without fields instead of this status";
+    let message = "if nginx uses only auth_request, as ingress-nginx does, clients get 403 without fields instead of \
+                   this status";
     let help = "the shipped files for nginx fetch the refusal separately, with its status and fields".to_owned();
     Some(statuses.next().filter(|_| is_asked)?.fault(message).help(help))
 }
@@ -519,7 +520,7 @@ fn without_state(file: &RawConfig) -> Option<Fault> {
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
     let site = file.site.iter().map(Spanned::get_ref).find(refuses).filter(|_| file.state_dir.is_none())?;
     let message = "this site refuses requests, but \"state_dir\" is not set: a restart forgets the accepted versions \
-        and the kill switch, so requests are refused again after `robotsd enforce off`";
+        and the kill switch, so robotsd then refuses requests even if `robotsd enforce off` was run before";
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 

@@ -269,7 +269,12 @@ fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
 
 fn epoch(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && text.len() <= MAX_EPOCH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let why = || format!("{value:?} is not 1 to {MAX_EPOCH} letters and digits", value = cut(text, MAX_SHOWN));
+    let why = || {
+        format!(
+            "{value:?} is not a valid epoch, which has 1 to {MAX_EPOCH} letters and digits",
+            value = cut(text, MAX_SHOWN)
+        )
+    };
     is_plain.then(|| text.to_owned()).ok_or_else(why)
 }
 

@@ -102,7 +102,7 @@ impl Heartbeat {
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
         let silent = self.silence(now);
         let (state, why) = if self.is_missing(now) {
-            (ReplicaState::Missing, Some(format!("no sign of life for {silent} s")))
+            (ReplicaState::Missing, Some(format!("nothing was heard from this replica for {silent} s")))
         } else if self.state != ReplicaState::Current {
             (self.state, self.why.clone())
         } else if document.is_some_and(|document| document.digest() != self.digest) {

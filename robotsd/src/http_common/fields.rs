@@ -48,7 +48,7 @@ pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     match (codings.next(), codings.next()) {
         (None, _) => Ok(false),
         (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(true),
-        _ => Err("unsupported transfer coding"),
+        _ => Err("the transfer coding is not supported"),
     }
 }
 

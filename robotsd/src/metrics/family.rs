@@ -116,7 +116,7 @@ families! {
          stays in use.";
     IDENTITY_LISTS = Gauge "robotsd_identity_lists",
         "Published lists of crawlers' addresses, by state: confirmed (by their servers within a day) or unconfirmed \
-         (so they refute no claims).";
+         (so they cannot be used to recognise impostors).";
     RATE_STORE_UP = Gauge "robotsd_rate_store_up",
         "Whether the rate store answers: 0 if it does not, so that each process counts the requests of crawlers for \
          itself.";

@@ -80,7 +80,7 @@ impl Descriptors {
         let wanted = configured.unwrap_or(usual);
         let bound = |connections, reason: String| ConnectionBound {
             connections,
-            reason: format!("at most {connections} connections{reason}"),
+            reason: format!("at most {connections} connections are accepted{reason}"),
             is_short: configured.is_some_and(|configured| connections < configured),
         };
         let Some(limit) = self.limit else { return Ok(bound(wanted, String::new())) };

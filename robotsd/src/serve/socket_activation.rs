@@ -67,7 +67,7 @@ impl InheritedSockets {
         for number in 0..passed.len() {
             let name = names.next().filter(|name| !name.is_empty());
             let called = name.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default();
-            let what = format!("descriptor {number} of those passed by the supervisor{called}");
+            let what = format!("the descriptor {number} that the supervisor passed{called}");
             let socket = match passed.take_tcp_listener(number) {
                 Ok(Some(socket)) => InheritedSocket::Tcp(socket),
                 Ok(None) => continue,

@@ -81,7 +81,7 @@ pub(super) enum UpgradeStep {
 
 impl UpgradeUnderWay {
     async fn next(&mut self) -> UpgradeStep {
-        let panicked = |error| format!("internal error of robotsd: {error}");
+        let panicked = |error| format!("robotsd failed with an internal error: {error}");
         match &mut self.stage {
             UpgradeStage::Preparing | UpgradeStage::Opening(_) => UpgradeStep::Successor(self.successor.next().await),
             UpgradeStage::HandingOver(handing) => {
@@ -224,7 +224,12 @@ impl UpgradeKeeper {
                 UpgradeStage::Opening(_held) => spawn_blocking(move || take_back(state)).await,
                 UpgradeStage::Preparing => return,
             };
-            if let Err(problem) = taken.unwrap_or_else(|error| Err(format!("internal error of robotsd: {error}"))) {
+            if let Err(problem) = taken.unwrap_or_else(|error| {
+                Err(format!(
+                    "robotsd failed with an internal error: \
+                {error}"
+                ))
+            }) {
                 log.say_at(LogLevel::Error, LogEvent::State, problem);
             }
         }));
@@ -289,7 +294,7 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
         }
         if let Some(state) = state {
             let handed = spawn_blocking(move || state.hand_over(HOLD_UP)).await;
-            if !handed.map_err(|error| format!("internal error of robotsd: {error}"))? {
+            if !handed.map_err(|error| format!("robotsd failed with an internal error: {error}"))? {
                 let why = "the live versions cannot be written to the state directory, so the new process would not \
                     know them: `robotsd status` shows the cause";
                 return Err(why.to_owned());

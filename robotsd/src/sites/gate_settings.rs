@@ -118,7 +118,7 @@ impl GateSettings {
                 self.pages.set_urls(&name.to_string_lossy(), pages);
                 self.pages.note(NoteAbout::Urls, None);
             }
-            Err(why) => self.pages.note(NoteAbout::Urls, Some(format!("urls not read: {why}"))),
+            Err(why) => self.pages.note(NoteAbout::Urls, Some(format!("the list of URLs cannot be read: {why}"))),
         }
     }
 

@@ -69,8 +69,8 @@ fn of_site(live: &LiveSite, flags: [CommandFlags; 2], replica: &str, notices: &m
     let (event, done, next) = match entry.cause {
         // The command has no `--fleet`, because `accept` without a hash asks a single replica for
         // its pending version.
-        Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", command(&["accept", name], &[])),
-        _ => (NotifyEvent::Accepted, "live, accepted", command(&["rollback", name], of_decision)),
+        Cause::Rollback => (NotifyEvent::RolledBack, "live again after a rollback", command(&["accept", name], &[])),
+        _ => (NotifyEvent::Accepted, "live, because it was accepted", command(&["rollback", name], of_decision)),
     };
     let by = recorded(entry).attribution();
     let message = format!("site {name:?}: version {} is {done}{by}", hash.short());

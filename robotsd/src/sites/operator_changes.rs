@@ -94,7 +94,7 @@ impl Sites {
         }
         let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
         let mut message = if before == to {
-            format!("the switch of {of} was already {to}")
+            format!("enforcement of {of} was already switched {to}")
         } else {
             format!("enforcement of {of} is switched {to}")
         };

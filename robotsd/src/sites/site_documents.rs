@@ -118,12 +118,17 @@ impl SiteDocuments {
                 }
                 (StatusCode::NOT_FOUND | StatusCode::GONE, _) => return Ok(None),
                 (status, Some(location)) if status.is_redirection() => {
-                    url = url.join(location.as_bytes()).map_err(|error| format!("{url}: its redirect: {error}"))?;
+                    url = url.join(location.as_bytes()).map_err(|error| {
+                        format!(
+                            "{url}: the redirect cannot be \
+                        followed: {error}"
+                        )
+                    })?;
                 }
                 (status, _) => return Err(format!("{url}: {status}")),
             }
         }
-        Err(format!("{url}: more than {REDIRECTS} redirects"))
+        Err(format!("{url}: there are more than {REDIRECTS} redirects"))
     }
 
     /// Returns the response of the first server that accepts the connection.
@@ -273,7 +278,10 @@ impl Sites {
             };
             // If the read panicked, the panic hook has reported it.
             if timeout(PATIENCE, spawn_blocking(refresh)).await.is_err() {
-                let why = format!("sitemaps not read: they are still being read after {} s", PATIENCE.as_secs());
+                let why = format!(
+                    "the sitemaps are not available yet: they are still being read after {} s",
+                    PATIENCE.as_secs()
+                );
                 pages.note(NoteAbout::Sitemaps, Some(why));
             }
         }
@@ -289,7 +297,7 @@ impl Sites {
         let documents = match SiteDocuments::of(&site.settings, || opener.fetcher(), runtime) {
             Ok(Some(documents)) => documents,
             Ok(None) => return,
-            Err(why) => return pages.note(NoteAbout::Sitemaps, Some(format!("sitemaps not read: {why}"))),
+            Err(why) => return pages.note(NoteAbout::Sitemaps, Some(format!("the sitemaps cannot be read: {why}"))),
         };
         let (named, usual) = sitemaps_of(site, &documents.hosts);
         let fetch = |source: &SitemapSource| match source {

@@ -276,7 +276,10 @@ fn hook_problem(hook: &PublishHookReport) -> Option<String> {
         "delivered" => {
             format!("on_publish {url}: a restart sends this request again, because {why}", url = hook.target)
         }
-        "failed" => format!("on_publish {url}: {why}; a cache may keep its copy until it expires", url = hook.target),
+        "failed" => format!(
+            "on_publish {url}: {why}; caches may keep the old robots.txt until their copy expires",
+            url = hook.target
+        ),
         _ => format!("on_publish {url}: {why}; robotsd will send the request again", url = hook.target),
     })
 }

@@ -429,12 +429,12 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
             shared.turn(shared.turn_id(key), TurnOf::Over);
             shared.update(key, |job| job.status.gave_up(&why));
             let attempts = if number == 1 { "attempt" } else { "attempts" };
-            let what = format!("{why}; given up after {number} {attempts}: {}", notice.lost());
+            let what = format!("{why}; robotsd gave up after {number} {attempts}: {}", notice.lost());
             shared.report(hook, notice, HookEventKind::GivenUp, None, &what);
             return;
         };
         shared.update(key, |job| job.status.report.problem = Some(why.clone()));
-        let what = format!("{why}; next attempt in {} s", again.as_secs());
+        let what = format!("{why}; the next attempt is in {} s", again.as_secs());
         shared.report(hook, notice, HookEventKind::Repeated, None, &what);
         if !shared.waits(of, again).await {
             return;

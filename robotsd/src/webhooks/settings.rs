@@ -232,7 +232,12 @@ impl Notice {
 
     /// Describes the consequence if the notice is not sent.
     pub(super) const fn lost(&self) -> &'static str {
-        if self.event.is_some() { "nobody was notified" } else { "a cache may keep its copy until it expires" }
+        if self.event.is_some() {
+            "nobody was notified"
+        } else {
+            "caches may keep the old robots.txt until their copy \
+                                   expires"
+        }
     }
 
     /// Describes the notice briefly, for people.

@@ -211,8 +211,8 @@ fn what_fails_is_tried_again_and_given_up() {
     let (hooks, said) = self::hooks(None, 2);
     serve(&hooks, &hook_within(Duration::from_millis(200), server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
-    says(&said, "the receiver did not answer within 0.2 s; next attempt");
-    says(&said, "the receiver did not answer within 0.2 s; given up after 2 attempts");
+    says(&said, "the receiver did not answer within 0.2 s; the next attempt is");
+    says(&said, "the receiver did not answer within 0.2 s; robotsd gave up after 2 attempts");
 
     let server = Server::new(&[Answer::Status(503)]);
     let (hooks, said) = self::hooks(None, 3);
@@ -220,7 +220,7 @@ fn what_fails_is_tried_again_and_given_up() {
     hooks.published(&version("sha256:1"));
     until("given up", || state(&hooks) == "failed");
     assert_eq!(server.requests().len(), 3);
-    says(&said, "given up after 3 attempts");
+    says(&said, "robotsd gave up after 3 attempts");
 
     let server = Server::new(&[Answer::Status(403)]);
     serve(&hooks, &hook(server.port, Vec::new()));

@@ -136,7 +136,7 @@ fn several_files_are_shown_as_lines_and_a_table() {
 fn standard_input_is_a_file_too() {
     let checked = |input: &[u8]| run_with(robotsd().args(["check", "-"]), input);
     assert_has(checked(b"User-agent: *\nDisallow: x\n").ends_with(1).out, &["--> <stdin>:2:11\n"]);
-    assert_has(checked(&b"#".repeat((8 << 20) + 1)).failed(2), &["<stdin>: larger than 8 MiB"]);
+    assert_has(checked(&b"#".repeat((8 << 20) + 1)).failed(2), &["<stdin>: the input is larger than 8 MiB"]);
 }
 
 #[test]

@@ -297,7 +297,7 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     let report = folder.run(["replay", "access.jsonl", "--robots", "robots.txt", "--format", "json"]).json();
     assert_part(&report["totals"], &json!({"crawler_requests": 2, "disallowed": 2}));
     let text = unfolded(&folder.run(["replay", "access.jsonl", "--robots", "robots.txt"]).out);
-    assert_has(&text, &["left out 1 request of a proxy for refusal pages"]);
+    assert_has(&text, &["1 request of a proxy for refusal pages is left out"]);
     assert_lacks(&text, &["with a decision request of a proxy"]);
 }
 
@@ -364,7 +364,8 @@ fn the_status_says_where_a_pending_version_is_already_served() {
     running.event("gated");
     let file = folder.at("robots.txt");
     let want = format!(
-        "while robotsd does not answer, the proxy serves its own copy of robots.txt, which is this version if the proxy reads {}",
+        "while robotsd does not answer, the proxy serves its own copy of robots.txt; if the proxy reads {}, its copy \
+         is this version",
         file.display()
     );
     for command in [&["status"][..], &["accept", "shop"]] {
@@ -392,8 +393,8 @@ fn a_file_with_another_version_than_the_pending_one_is_reported() {
         }
     };
     let (this, that) = (
-        format!("{own}, which is this version if the proxy reads {file}"),
-        format!("{own}, which is not this version if the proxy reads {file}"),
+        format!("{own}; if the proxy reads {file}, its copy is this version"),
+        format!("{own}; if the proxy reads {file}, its copy is not this version"),
     );
     running.command(&["rollback", "shop"]).succeeded();
     says(&[&this], &["not the pending version"]);

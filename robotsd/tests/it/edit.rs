@@ -26,7 +26,7 @@ fn a_category_is_blocked_and_the_second_run_reports_that() {
     assert!(after.starts_with(&SHOP.replace("User-agent: GPTBot\r\n", "")), "{after}");
     assert_eq!(after.matches("\r\n").count(), after.matches('\n').count());
     assert_has(&out, &["\nno search engine is affected\nthese tokens never occur in requests, so a server cannot"]);
-    let left = "not selected, although other companies use their data for ai-training: \"CCBot\"\n";
+    let left = "these crawlers are not selected, although other companies use their data for ai-training: \"CCBot\"\n";
     assert_has(&out, &["\"Google-Extended\"", left]);
     let again = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
     let want = "robots.txt: nothing to edit: every selected crawler is already treated as requested\n";
@@ -47,7 +47,8 @@ fn a_crawler_that_obeyed_another_group_keeps_its_rules_and_is_named() {
     let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();
     assert_has(
         &out,
-        &["named in the file, so that their rules do not change: \"Applebot\", \"Google-InspectionTool\", "],
+        &["these crawlers are now named in the file, so that their rules do not change: \"Applebot\", \
+           \"Google-InspectionTool\", "],
     );
     assert_has(folder.read("robots.txt"), &["User-agent: Applebot\n", "\n\nUser-agent: Googlebot\nDisallow: /\n"]);
 }

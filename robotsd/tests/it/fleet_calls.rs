@@ -86,7 +86,7 @@ fn every_replica_confirms_or_is_named() {
     let ended = fleet(&operator, &["enforce", "off", "--json"]).ends_with(2);
     let answers = ended.json();
     assert_eq!(answers[0]["answer"]["enforcement"], "off");
-    let parts = ["NOT REACHED: no answer after 10 s", "; the request may still take effect"];
+    let parts = ["NOT REACHED: robotsd did not answer within 10 s", "; the request may still take effect"];
     assert_has(answers[1]["error"].as_str().unwrap(), &parts);
     assert_has(answers[2]["error"].as_str().unwrap(), &["NOT REACHED: no process listens there"]);
     for (answer, replica) in answers.as_array().unwrap().iter().zip(replicas) {
@@ -268,7 +268,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     third.kill();
     let page = shown("/board?fleet=1", "Counted: 1 of 3 replicas.");
     let missing = [second.admin(), third.admin()].map(|replica| format!("Not counted: {replica}: NOT REACHED: no "));
-    assert_has(&page, &[&missing[0], &missing[1], "no answer after 2 s"]);
+    assert_has(&page, &[&missing[0], &missing[1], "robotsd did not answer within 2 s"]);
     let parts = ["Counted: 1 of 3 replicas.", &missing[0], &missing[1], "1 disallowed"];
     comes_to(|| fleet(&operator, &["board"]), 2, &parts);
     second.signal("CONT");

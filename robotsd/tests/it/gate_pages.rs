@@ -183,7 +183,7 @@ fn a_list_counts_and_an_updated_baseline_lets_a_version_go_live() {
     watches(&running, "of urls.txt", 2);
     folder.replace("urls.txt", "guide\n");
     let note = warning(&running);
-    assert_has(&note, &["urls not read", "urls.txt:1:1: \"guide\""]);
+    assert_has(&note, &["the list of URLs cannot be read", "urls.txt:1:1: \"guide\""]);
     watches(&running, "of urls.txt", 2);
 }
 
@@ -335,7 +335,14 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     ];
     assert_has(waits.error, &parts);
     let sitemap = ["--sitemap", "sitemap.xml"];
-    assert_has(check(&sitemap).error, &["lose 400 of 400 pages of the sitemaps (100 %)", "and 390 more of them"]);
+    assert_has(
+        check(&sitemap).error,
+        &[
+            "lose 400 of 400 pages of the sitemaps (100 %)",
+            "and 390 more of these \
+                                         pages",
+        ],
+    );
     assert_has(check(&["--sitemap", "/none.xml"]).failed(1), &["the sitemaps cannot be read: /none.xml"]);
     // The operator accepts the version by committing it.
     folder.write("robots.accepted.txt", ACCIDENT);

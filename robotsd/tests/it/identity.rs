@@ -203,7 +203,7 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
         config.file("crawlers.toml", &crawlers).robots(ROBOTS)
     };
     let (folder, running) = config("refuse", "rdns = false").start();
-    running.wait_for_message("identity", "nothing can refute a claim: ");
+    running.wait_for_message("identity", "impostors cannot be recognised and pass: ");
     folder.with_config(&["status", "--problems"]).succeeded();
     folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\""));
     running.wait_for_message("config", "impostors");
@@ -215,8 +215,15 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
     folder.configure(config("refuse", "rdns = false\nimpostors = \"refuse\""));
     running.wait_for_event("config-changed", |line| line["setting"] == "mode" && line["after"] == "refuse");
     let status = folder.with_config(&["status", "--problems"]).out;
-    assert_has(unfolded(&status), &["problem: nothing can refute a claim: ", "so impostors pass"]);
-    assert_eq!(status.matches("nothing can refute").count(), 1, "{status}");
+    assert_has(
+        unfolded(&status),
+        &[
+            "problem: impostors cannot be recognised and pass: ",
+            "and no host names are \
+                                     looked up",
+        ],
+    );
+    assert_eq!(status.matches("impostors cannot be recognised").count(), 1, "{status}");
 }
 
 /// The config would allow the resolver to refute claims.
@@ -228,9 +235,10 @@ fn a_resolver_that_has_never_answered_is_no_evidence() {
     let (_folder, running) = config.file("crawlers.toml", crawlers).robots(ROBOTS).start();
     let problems = || running.command(&["status", "--problems"]);
     wait_until("a problem", || problems().code == Some(1));
-    let want = "problem: nothing can refute a claim: no list was confirmed by its server within a day, and no DNS resolver has answered";
+    let want = "problem: impostors cannot be recognised and pass: no published list was confirmed by its server \
+                within a day, and no DNS resolver has answered";
     assert_has(unfolded(&problems().out), &[want]);
-    running.wait_for_message("identity", "no DNS resolver has answered within an hour, so impostors pass");
+    running.wait_for_message("identity", "and no DNS resolver has answered within an hour");
     running.command(&["status", "--ready"]).succeeded();
     assert_eq!(running.ask_admin("GET /readyz").status, 200);
     names.confirmed(REAL, "crawl-1.bot.example");

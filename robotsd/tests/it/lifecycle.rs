@@ -181,7 +181,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
     let folder = config.tables("[limits]\nconnections = 1000\nkeep_alive = \"1h\"").folder();
     let running = Running::spawn(&mut after("ulimit -n 160", &folder.at("robotsd.toml")));
     let bounded = running.event("connections-bounded")["message"].as_str().unwrap().to_owned();
-    assert_has(&bounded, &["connections, not 1000 as configured: the limit of open files is 160, and "]);
+    assert_has(&bounded, &["connections are accepted, not 1000 as configured: the limit of open files is 160, and "]);
     let places: usize = bounded.split(' ').nth(2).unwrap().parse().unwrap();
     assert!((4..48).contains(&places), "{bounded}");
     // All slots are taken. Further connections displace idle ones.
@@ -197,7 +197,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
     serves(running.address);
     // A reload must report the limit, too.
     folder.configure(folder.read("robotsd.toml").replace("connections = 1000", "connections = 2000"));
-    running.wait_for_message("connections-bounded", "connections, not 2000 as configured: ");
+    running.wait_for_message("connections-bounded", "connections are accepted, not 2000 as configured: ");
 }
 
 #[test]

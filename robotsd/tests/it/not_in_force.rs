@@ -68,9 +68,9 @@ const TABLE: &[Row] = &[
     Row {
         key: "[identity]",
         at_start: served(
-            (1, "nothing can refute a claim: "),
+            (1, "impostors cannot be recognised and pass: "),
             (CONFIRMED, "0"),
-            ("identity", "nothing can refute a claim: "),
+            ("identity", "impostors cannot be recognised and pass: "),
         ),
         // Evidence that was fetched within a day can still refute claims.
         later: served(
@@ -78,7 +78,7 @@ const TABLE: &[Row] = &[
             (CONFIRMED, "1"),
             ("identity", "1 of 1 published list cannot be fetched"),
         ),
-        mended: well((UNCONFIRMED, "1"), ("identity", "claims can be refuted again: ")),
+        mended: well((UNCONFIRMED, "1"), ("identity", "impostors can be recognised again: ")),
     },
     Row {
         key: "rate.store",
@@ -138,12 +138,12 @@ const TABLE: &[Row] = &[
         at_start: served(
             (1, "robotsd will send the request again"),
             (PENDING_HOOK, "1"),
-            ("on-publish", "; next attempt in "),
+            ("on-publish", "; the next attempt is in "),
         ),
         later: served(
             (1, "robotsd will send the request again"),
             (PENDING_HOOK, "1"),
-            ("on-publish", "; next attempt in "),
+            ("on-publish", "; the next attempt is in "),
         ),
         mended: well((PENDING_HOOK, "0"), ("on-publish", "the receiver answered with status 200")),
     },

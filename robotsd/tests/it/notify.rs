@@ -76,7 +76,7 @@ fn each_event_is_reported_once_and_signed() {
     let unsound = format!("{sound}[limits]\nconnections = 0\n");
     folder.configure(&unsound);
     let accepted = told_of(&receiver, 1, "accepted");
-    let by = format!("version {hash} is live, accepted by uid ");
+    let by = format!("version {hash} is live, because it was accepted by uid ");
     assert_has(accepted["data"]["message"].as_str().unwrap(), &[&by, ": \"the sale \\\"ends\\\"\""]);
     let switch = told_of(&receiver, 1, "enforcement");
     let says = "enforcement is OFF for every site: every request passes";
@@ -91,7 +91,7 @@ fn each_event_is_reported_once_and_signed() {
     folder.with_config(&["rollback", "shop", "--reason", "too early"]).succeeded();
     folder.with_config(&["enforce", "on"]).succeeded();
     let back = told_of(&receiver, 4, "rolled-back");
-    assert_has(back["data"]["message"].as_str().unwrap(), &["live again, rolled back by uid ", ": \"too early\""]);
+    assert_has(back["data"]["message"].as_str().unwrap(), &["live again after a rollback by uid ", ": \"too early\""]);
     let switch = told_of(&receiver, 4, "enforcement");
     assert_has(switch["data"]["message"].as_str().unwrap(), &["is on again for every site"]);
     delivered(&receiver, &running, 6, 6);

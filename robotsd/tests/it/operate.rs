@@ -170,7 +170,7 @@ fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     // The command that the status suggests must work as printed.
     type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
     assert_eq!(operated.page("blog.test"), 403);
-    assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was already on\n");
+    assert_eq!(operated.out(&["enforce", "on"]), "enforcement of every site was already switched on\n");
 }
 
 #[test]
@@ -615,7 +615,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
         "to make the change at the next start, give --config FILE: the change is then written to the state directory\n";
     assert!(output.error.ends_with(want), "{output:?}");
     let output = run(robotsd().args(["history", "shop", "--admin", &free]));
-    assert_has(output.error, &["no process listens there: robotsd does not run"]);
+    assert_has(output.error, &["no process listens there: robotsd is not running"]);
 }
 
 /// Returns the exit status and the output of `config check` for the config of a folder.
@@ -648,9 +648,10 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
     assert_eq!(code, Some(1), "{said}");
     let unreadable = "so robotsd would enforce nothing for any site";
     let parts = [
-        &format!("{of_all}: this is not a regular file; treated as \"off\", {unreadable}"),
+        &format!("{of_all}: this is not a regular file; enforcement is treated as \"off\", {unreadable}"),
         &format!(
-            "site \"shop\": {of_site}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\", so robotsd would enforce nothing for this site"
+            "site \"shop\": {of_site}: the file contains neither \"on\" nor \"off\"; enforcement is treated as \
+             \"off\", so robotsd would enforce nothing for this site"
         ),
         "state_dir = \"state\"",
         "can be served, but a kill switch cannot be read, so rules would not be enforced; listeners: ",

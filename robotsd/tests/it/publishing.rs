@@ -52,8 +52,10 @@ fn served(running: &Running) -> String {
 #[test]
 fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     let (folder, mut running) = config("[[site.robots.append]]\npath = \"ai.txt\"").file("ai.txt", LIST).start();
-    let want =
-        format!("{OWN}\n# From ai.txt\n# Named above, so left out here: CCBot\nUser-agent: GPTBot\nDisallow: /\n");
+    let want = format!(
+        "{OWN}\n# From ai.txt\n# These crawlers are named above, so they are left out here: \
+                 CCBot\nUser-agent: GPTBot\nDisallow: /\n"
+    );
     assert_eq!(served(&running), want);
     let status = |target: &str, agent: &str| running.get(target, agent).status;
     assert_eq!((status("/x", GPTBOT), status("/x", CCBOT), status("/drafts/x", CCBOT)), (403, 404, 403));
@@ -263,7 +265,7 @@ fn a_failed_announcement_is_in_the_status_and_does_not_delay_the_end() {
     let hook = format!("url = \"http://{}\"\nmethod = \"PURGE\"\ntimeout = \"1s\"", server.address);
     let (folder, mut running) = config(&format!("[[site.robots.on_publish]]\n{hook}")).start();
     let event = running.wait_for_event("on-publish", |line| line["level"] == "warn");
-    assert_has(message(&event), &["the receiver did not answer within 1 s; next attempt in"]);
+    assert_has(message(&event), &["the receiver did not answer within 1 s; the next attempt is in"]);
     assert_eq!(site_status(&folder)["on_publish"][0]["state"], "sending");
     assert!(server.requests()[0].starts_with("PURGE / HTTP/1.1\r\n"));
     // Neither an attempt in progress nor a pause between attempts may delay the end.

@@ -248,7 +248,7 @@ fn other_proxies_get_the_page_of_a_case_and_a_status_that_they_understand() {
     let noted = folder.configured(["config", "check"]).said();
     assert_has(
         &noted,
-        &["no listener forwards requests", "nginx with only auth_request, such as ingress-nginx, gets 403"],
+        &["no listener forwards requests", "if nginx uses only auth_request, as ingress-nginx does, clients get 403"],
     );
 }
 
@@ -277,11 +277,7 @@ fn errors_in_a_case_are_reported_with_their_position() {
         ("fields = { \"a b\" = \"c\" }", 1, "\"a b\" is not a valid field name"),
         ("fields = { a = \"b\\nc\" }", 1, "is not a field value: write text without line breaks"),
         ("fields = { a = \"b\", A = \"c\" }", 1, "is written twice: write both values in one field"),
-        (
-            "crawlers = [\"category:user-fetch\"]",
-            1,
-            "are covered only by name: write their names, such as \"ChatGPT-User\"",
-        ),
+        ("crawlers = [\"category:user-fetch\"]", 1, "only by name: write their names, such as \"ChatGPT-User\""),
         ("crawlers = [\"category:ai\"]", 1, "\"ai\""),
         ("crawlers = [\"GPT Bot\"]", 1, "write \"GPTBot\""),
         ("identity = [\"impostor\"]", 1, "impostor"),

@@ -38,7 +38,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     reject(&format!("no_such_key = 1\n{good}"), "no_such_key");
     let text = status(&folder).ends_with(1).out;
     let parts = ["CONFIG REJECTED since 20", "no_such_key", "robotsd.toml:1:1"];
-    assert_has(unfolded(&text), &[&parts[..], &["the config accepted 20", "robotsd config check "]].concat());
+    assert_has(unfolded(&text), &[&parts[..], &["the config that was accepted 20", "robotsd config check "]].concat());
     assert!(text.lines().all(|line| line.chars().count() <= 80 || !line.contains(' ')), "{text}");
     let first = config_of(&folder);
     assert_part(&first, &json!({ "state": "rejected", "accepted": accepted["accepted"] }));

@@ -152,7 +152,8 @@ fn a_change_that_blocks_a_search_engine_fails_and_comes_first() {
     assert_has(&html, &["<li>Googlebot: 1 request newly disallowed</li>", counts]);
     let (_, over_time) = html.split_once("The change, over time").unwrap();
     let columns: Vec<_> = over_time.lines().filter(|line| line.starts_with("<g><title>")).collect();
-    let want = "<g><title>2026-11-01 03:00 UTC: 1 newly disallowed (1 of search engines), 0 newly allowed</title><rect class=\"engine\" ";
+    let want = "<g><title>2026-11-01 03:00 UTC: 1 newly disallowed (1 from search engines), 0 newly \
+                allowed</title><rect class=\"engine\" ";
     assert!(columns[2].starts_with(want) && columns[2].matches("<rect ").count() == 1, "{columns:?}");
     assert_has(columns[4], &["9 newly disallowed (0 of search engines)", "class=\"disallowed\"", "height=\"90.00%\""]);
 }

@@ -160,14 +160,16 @@ fn impostors_have_a_section_in_text_and_page() {
         line("1.2.3.4", NOON, "/", MYBOT),
     ];
     let parts = [
-        "\nby the lists of 2026-11-20:\n           1  came from addresses that the operators of the crawlers publish (0 disallowed)\n           1  could be \
-         anyone's (0 disallowed)\n           1  came from addresses that do not belong to the operators of the crawlers (1 disallowed)\n",
+        "\nsenders of the requests, checked by the published lists of 2026-11-20:\n           1  came from addresses \
+         that the operators of the crawlers publish (0 disallowed)\n           1  could be from anyone (0 \
+         disallowed)\n           1  came from addresses that do not belong to the operators of the crawlers (1 \
+         disallowed)\n",
         "\nGooglebot           1         1           0      0 %  ",
         "\nMyBot               1         -           0      0 %  ",
         "\nimpostors of                requests  disallowed  from\n",
         "\nGooglebot                          1           1  198.51.100.0/24 (1)\n",
         "\nimpostors of Googlebot: what is disallowed, by rule and path\n           1  robots.txt:2: disallow /cart\n",
-        "\nwhy requests could be anyone's\n           1  the operators publish no complete lists of addresses",
+        "\nwhy requests could be from anyone\n           1  the operators publish no complete lists of addresses",
     ];
     assert_has(site.replay(&log, "text", &[]).out, &parts);
     let parts = [
@@ -181,7 +183,7 @@ fn impostors_have_a_section_in_text_and_page() {
     assert_has(site.replay(&log, "html", &[]).out, &parts);
     // If there is no evidence at all, the text must not mention it.
     let text = site.replay(&[line("1.2.3.4", NOON, "/", MYBOT)], "text", &[]).out;
-    assert_lacks(text, &["impostors", "by the lists"]);
+    assert_lacks(text, &["impostors", "by the published lists"]);
 }
 
 #[test]
@@ -437,5 +439,5 @@ fn an_interrupt_ends_the_look_ups_and_not_the_report() {
     assert!(signal("INT", child.id()));
     let output = Ended::from(child.wait_with_output().unwrap()).ends_with(0);
     assert_eq!(split(&output.json(), "YandexBot"), [0, 200, 0]);
-    assert_has(output.error, &[" addresses were not looked up, so their requests count as claimed"]);
+    assert_has(output.error, &[" addresses were not looked up, so their requests count as unverified"]);
 }

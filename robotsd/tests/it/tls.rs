@@ -119,7 +119,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     let said = "; the previous certificate stays in use, but a restart would fail";
     for (text, why) in [
         (other.serialize_pem(), "a.key: the key does not match the first certificate"),
-        ("no key\n".to_owned(), "a.key: no private key found"),
+        ("no key\n".to_owned(), "a.key: the file contains no private key"),
     ] {
         put(&folder.at("a.key"), &text);
         // This must be noticed without a command.

@@ -95,7 +95,10 @@ impl Objection {
         };
         Self::new(
             kind,
-            format!("{of} contains the name {name:?}, but no crawler and no group is called so: did you mean {meant}?"),
+            format!(
+                "{of} contains the name {name:?}, but no crawler and no group has this name: did you mean \
+                     {meant}?"
+            ),
         )
     }
 
@@ -184,7 +187,7 @@ pub(super) fn objections(
     objections.extend(loss.examples(LISTED).map(|lost| of_kind(lost.to_string())));
     let more = loss.lost.len().saturating_sub(LISTED);
     if more > 0 {
-        objections.push(of_kind(format!("and {more} more of them")));
+        objections.push(of_kind(format!("and {more} more of these pages")));
     }
     objections
 }

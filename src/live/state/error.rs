@@ -180,10 +180,10 @@ impl ProblemKind {
     /// Returns the message that listeners get when the problem has ended.
     const fn over(self) -> &'static str {
         match self {
-            Self::Save => "the live version is saved again",
-            Self::Switch => "the kill switch is saved again",
-            Self::History => "the history is saved again",
-            Self::Behind => "the live version is no older than the version before the restart",
+            Self::Save => "the live version is now saved in the state directory",
+            Self::Switch => "the kill switch is now saved in the state directory",
+            Self::History => "the history is now saved in the state directory",
+            Self::Behind => "the live version is no longer older than the version before the restart",
             Self::UnreadSwitch => "the file of the kill switch is valid again",
             Self::Damaged => "",
             Self::Unwritable => "the state directory can be written again",

@@ -93,12 +93,12 @@ impl Disk {
                     (
                         Enforcement::Off,
                         Some(format!(
-                            "{path}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\""
+                            "{path}: the file contains neither \"on\" nor \"off\"; enforcement is treated as \"off\""
                         )),
                     )
                 }
             },
-            Err(problem) => (Enforcement::Off, Some(format!("{problem}; treated as \"off\""))),
+            Err(problem) => (Enforcement::Off, Some(format!("{problem}; enforcement is treated as \"off\""))),
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
         assert!(
             problem
                 .expect("a problem")
-                .ends_with("the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\"")
+                .ends_with("the file contains neither \"on\" nor \"off\"; enforcement is treated as \"off\"")
         );
     }
 }

@@ -70,7 +70,7 @@ fn a_listener_is_notified_when_a_problem_begins_and_when_it_ends() {
     );
     std::fs::remove_dir(&switch).expect("removed");
     state.set_enforcement(Enforcement::On).expect("written");
-    assert_eq!(notified.recv_timeout(PATIENCE).as_deref(), Ok("the kill switch is saved again"));
+    assert_eq!(notified.recv_timeout(PATIENCE).as_deref(), Ok("the kill switch is now saved in the state directory"));
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn check_use(registry: &Registry) -> Result<(), String> {
     let recognizer = Recognizer::new(Arc::new(registry.clone()), &RobotsTxt::parse(&b""[..]));
     for browser in BROWSERS {
         if let Some(crawler) = recognizer.identify(browser.as_bytes()).registered() {
-            return Err(format!("crawler {:?} would match the browsers that send {browser:?}", &crawler.name));
+            return Err(format!("crawler {:?} would also match browsers that send {browser:?}", &crawler.name));
         }
     }
     Ok(())
@@ -251,7 +251,7 @@ fn row(crawler: &Crawler) -> Result<(), String> {
     for text in texts.chain(source).chain(examples).chain(ranges).chain(signature) {
         if text.len() > MAX_VALUE_LENGTH {
             return Err(format!(
-                "crawler {:?}: a value has {} bytes, more than {MAX_VALUE_LENGTH}",
+                "crawler {:?}: a value has {} bytes, but at most {MAX_VALUE_LENGTH} are allowed",
                 short(name),
                 text.len()
             ));

@@ -403,8 +403,8 @@ impl VerifierStatus {
     /// refuted. Also `None` until all lists were fetched, but at most for the first minute.
     pub fn ineffective_reason(&self) -> Option<String> {
         let of_lists = || {
-            let unconfirmed = "no list was confirmed by its server within a day, so lists cannot refute claims, and impostors of crawlers \
-                               without host names pass";
+            let unconfirmed = "impostors of crawlers without host names cannot be recognised and pass: no published \
+                               list was confirmed by its server within a day";
             (self.is_list_fresh == Some(false)).then(|| unconfirmed.to_owned())
         };
         self.by_cause().remove(NOTHING).or_else(of_lists)
@@ -428,7 +428,8 @@ impl VerifierStatus {
             (
                 cause.to_owned(),
                 format!(
-                    "{lists} cannot be fetched, so they cannot refute claims; for example {url}: {problem}",
+                    "{lists} cannot be fetched, so they cannot be used to recognise impostors; for example {url}: \
+                     {problem}",
                     lists = of.join(" and ")
                 ),
             )
@@ -442,10 +443,17 @@ impl VerifierStatus {
             Some(_) => "no DNS resolver has answered within an hour",
         };
         if self.can_refute == Some(false) {
-            let of_lists = "nothing can refute a claim: no list was confirmed by its server within a day";
-            causes.insert(NOTHING.to_owned(), format!("{of_lists}, and {of_names}, so impostors pass"));
+            let of_lists = "impostors cannot be recognised and pass: no published list was confirmed by its server \
+                            within a day";
+            causes.insert(NOTHING.to_owned(), format!("{of_lists}, and {of_names}"));
         } else if self.are_names_answered == Some(false) {
-            causes.insert(of_names.to_owned(), format!("{of_names}, so reverse DNS names cannot refute claims"));
+            causes.insert(
+                of_names.to_owned(),
+                format!(
+                    "{of_names}, so impostors cannot be recognised by their host \
+                                                        names"
+                ),
+            );
         }
         causes
     }

@@ -212,11 +212,12 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
                 }
                 if said.contains_key(NOTHING) && !found.contains_key(NOTHING) && !found.is_empty() {
                     let text =
-                        "claims can be refuted again: a server has confirmed its list, or a DNS resolver answers";
+                        "impostors can be recognised again: a server has confirmed its list, or a DNS resolver answers";
                     notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
                 if found.is_empty() && !said.is_empty() {
-                    let text = "the evidence is complete again: lists and key directories are loaded, and claims can be refuted";
+                    let text = "all published lists and key directories are loaded again, and impostors can be \
+                                recognised";
                     notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
                 said = found;

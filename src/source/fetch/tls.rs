@@ -87,7 +87,7 @@ pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
         roots.add(certificate).map_err(|error| format!("the file contains an invalid certificate: {error}"))?;
     }
     if roots.is_empty() {
-        return Err("contains no certificate: each begins with \"-----BEGIN CERTIFICATE-----\"".to_owned());
+        return Err("contains no certificate: a certificate begins with \"-----BEGIN CERTIFICATE-----\"".to_owned());
     }
     Ok(roots)
 }
@@ -103,7 +103,7 @@ pub fn system_roots() -> Result<RootCertStore, String> {
         return Ok(roots);
     }
     let why = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-    Err(format!("the system trusts no certificate authority{why}: install its ca-certificates"))
+    Err(format!("the system trusts no certificate authority{why}: install the package ca-certificates"))
 }
 
 /// Returns the TLS settings of an HTTP/1.1 client that trusts these authorities. The error is a
@@ -153,7 +153,10 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let names: Vec<_> = presented.iter().take(NAMES).map(name).collect();
             let (names, expected) = (names.join(", "), expected.to_str());
             let of = if names.is_empty() { "no name".to_owned() } else { names };
-            format!("the certificate is for {of} and not for {expected:?}: have the server send one for this name")
+            format!(
+                "the certificate is for {of} and not for {expected:?}: have the server send a certificate for \
+                     this name"
+            )
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "the certificate is not signed by a trusted authority, or an intermediate certificate is missing: \

@@ -245,11 +245,7 @@ fn a_possibly_outdated_version_is_reported_until_the_origin_answers() {
     let live = remembering(&StateDir::open(folder.path()).unwrap(), &server.url("/robots.txt")).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     let problem = live.status().state_problem(ProblemKind::Behind).unwrap().to_owned();
-    assert!(
-        problem
-            .ends_with("may be older than the version before the restart, which the state directory does not contain"),
-        "{problem}"
-    );
+    assert!(problem.ends_with("because the state directory does not contain that version"), "{problem}");
     server.now_says(robots("# kept"));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     assert_eq!(live.status().state_problem(ProblemKind::Behind), None);

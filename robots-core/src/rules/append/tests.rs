@@ -36,8 +36,8 @@ fn the_file_itself_wins_for_whom_it_names_and_the_list_for_whom_it_alone_names()
     assert!(!is_allowed(&served, "GPTBot", "/drafts/"));
     assert!(!is_allowed(&served, "CCBot", "/") && is_allowed(&served, "CCBot", "/open/"));
     assert!(is_allowed(&served, "OtherBot", "/") && !is_allowed(&served, "OtherBot", "/private/"));
-    let want =
-        "\n# From ai.txt\n# Named above, so left out here: GPTBot\nUser-agent: CCBot\nDisallow: /\nAllow: /open/\n";
+    let want = "\n# From ai.txt\n# These crawlers are named above, so they are left out here: GPTBot\nUser-agent: \
+         CCBot\nDisallow: /\nAllow: /open/\n";
     assert!(served.ends_with(want), "{served}");
 }
 
@@ -53,9 +53,7 @@ fn a_list_says_nothing_of_crawlers_that_it_does_not_name_or_of_the_whole_site() 
         assert_eq!((robots.sitemaps().len(), robots.host().is_some()), (0, false));
         let kept: Vec<_> = robots.extensions().map(|extension| extension.field.name.to_vec()).collect();
         assert_eq!(kept, [b"Crawl-delay".to_vec(), b"Content-Usage".to_vec()]);
-        assert!(served.contains(
-            "# Left out: the list's group for every crawler, *\n# Left out: 5 lines that are outside groups"
-        ));
+        assert!(served.contains("# The list's group for every crawler (*) is left out\n# 5 lines outside groups"));
     }
 }
 
@@ -109,7 +107,8 @@ fn lines_have_their_places() {
     let list = "# a list\n\nUser-agent: A\n\nDisallow: /x # why\nUser-agent: B\nUser-agent: D\n";
     let (appended, origins) = RobotsTxt::parse(&b"User-agent: D\rDisallow: /"[..]).append(&[fragment(list)]);
     let text = String::from_utf8(appended.to_vec()).expect("text");
-    let want = "User-agent: D\rDisallow: /\n\n# From ai.txt\n# Named above, so left out here: D\n\
+    let want = "User-agent: D\rDisallow: /\n\n# From ai.txt\n# These crawlers are named above, so they are left out \
+                here: D\n\
                 User-agent: A\nDisallow: /x\n\nUser-agent: B\nDisallow:\n";
     assert_eq!(text, want);
     let robots = RobotsTxt::parse(appended);

@@ -299,7 +299,7 @@ impl SelectedSite {
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
         let missing =
-            "the state_dir of the config contains no version of the site (readable by this user) with the hash";
+            "the state_dir of the config contains no version of the site that this user can read and that has the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
@@ -366,7 +366,11 @@ impl RobotsFile {
         };
         let document = chain.document(MAX_BYTES).map_err(unusable)?;
         if document.is_cut {
-            return Err(io::Error::other(format!("{}: larger than 8 MiB, so it cannot be a robots.txt", chain.url())));
+            return Err(io::Error::other(format!(
+                "{}: the response is larger than 8 MiB, so it cannot be a \
+                                                 robots.txt",
+                chain.url()
+            )));
         }
         Ok(Self { name: chain.url().to_string(), bytes: document.octets })
     }

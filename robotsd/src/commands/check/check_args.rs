@@ -74,10 +74,10 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(super) within: WithinArgs,
 
-    /// The lowest severity that fails the check
+    /// Lowest severity of findings that fail the check
     ///
-    /// By default, errors fail the check. With --format sarif, nothing fails it, because the
-    /// program that reads the output decides.
+    /// By default, errors fail the check. With --format sarif, no finding fails the check by
+    /// default, because the program that reads the output decides.
     #[arg(long, value_enum)]
     pub(super) deny: Option<Deny>,
 
@@ -89,8 +89,8 @@ pub(crate) struct CheckArgs {
 
 #[derive(clap::Args, Debug)]
 pub(super) struct FixArgs {
-    /// Correct the files, but only where this does not change what any crawler that reads the line
-    /// may fetch; with -, write the corrected text to standard output
+    /// Correct the files, but only with corrections that change nothing for crawlers that read the
+    /// line; with -, write the corrected text to standard output
     #[arg(long)]
     pub(super) fix: bool,
 

@@ -286,7 +286,7 @@ fn usage_line(evaluator: &Evaluator) -> Option<String> {
     let front_page = evaluator.path(b"/");
     let usage = rules.has_usage().then(|| match rules.unanimous_usage(&front_page) {
         Some(preferences) => format!("usage preferences of all crawlers for the front page: {preferences}"),
-        None => "usage preferences: crawlers differ, or none is known for the front page".to_owned(),
+        None => "usage preferences for the front page: they differ between crawlers, or there are none".to_owned(),
     });
     let licenses: BTreeSet<_> = rules.licenses().map(printable).collect();
     let licenses = (!licenses.is_empty()).then(|| format!("licences: {}", first_few(licenses.into_iter(), 3)));

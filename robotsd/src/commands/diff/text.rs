@@ -142,10 +142,10 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
         totals.push(format!("usage preferences changed for {}", whom(crawlers)));
     }
     for (what, addresses) in [
-        ("sitemaps no longer named", &diff.sitemaps_removed),
-        ("sitemaps named now", &diff.sitemaps_added),
-        ("licences no longer named", &diff.licenses_removed),
-        ("licences named now", &diff.licenses_added),
+        ("sitemaps that are no longer named", &diff.sitemaps_removed),
+        ("sitemaps that are named now", &diff.sitemaps_added),
+        ("licences that are no longer named", &diff.licenses_removed),
+        ("licences that are named now", &diff.licenses_added),
     ] {
         let list = first_few(addresses.iter().map(|address| style(address)), SHOWN);
         totals.extend((!addresses.is_empty()).then(|| format!("{what}: {list}")));

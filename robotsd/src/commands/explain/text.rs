@@ -163,7 +163,9 @@ impl ExplainedRequest<'_> {
             "the config exempts the path or the agent"
         };
         match explanation.verdict_of_file(path).rule().filter(|rule| rule.access() == Access::Disallow) {
-            Some(rule) if !rule.pattern().is_empty() => format!("{who}, though {}, disallows it", rule_line(rule)),
+            Some(rule) if !rule.pattern().is_empty() => {
+                format!("{who}, although {}, disallows this path", rule_line(rule))
+            }
             _ => who.to_owned(),
         }
     }
@@ -226,7 +228,7 @@ fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
         return String::new();
     }
     match trace.and_then(Trace::deciding) {
-        Some(deciding) => format!("; servers may read this path as {path}", path = printable(&deciding.path)),
+        Some(deciding) => format!("; some servers read this path as {path}", path = printable(&deciding.path)),
         None => String::new(),
     }
 }

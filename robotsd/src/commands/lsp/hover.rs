@@ -78,7 +78,7 @@ fn about_name(evaluator: &Evaluator, name: Name<'_>) -> String {
     let groups = deciding_groups(evaluator, agent, named_as);
     if groups.len() > 1 {
         let lines: Vec<_> = groups.iter().map(|name| name.line().to_string()).collect();
-        let _ = write!(text, "\n\nObeys the groups in lines {} as one.", lines.join(", "));
+        let _ = write!(text, "\n\nObeys the groups in lines {} as one group.", lines.join(", "));
     }
     text
 }
@@ -158,7 +158,7 @@ fn bound(rules: &RuleSet, registry: &Registry, group: Group<'_>) -> String {
     }
     let mut text = if parts.is_empty() { "no known crawler".to_owned() } else { parts.join(", and ") };
     if !deaf.is_empty() {
-        let _ = write!(text, "; not obeyed, as their operators document, by {}", names(&deaf));
+        let _ = write!(text, "; according to their operators, these crawlers do not obey it: {}", names(&deaf));
     }
     text
 }

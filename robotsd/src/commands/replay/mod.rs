@@ -120,8 +120,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 
-    /// How long after the date of a version the previous one may still be served [default: 15m with
-    /// git, 0s with dated files]
+    /// Time after the date of a version during which the previous version may still be served
+    /// [default: 15m with git, 0s with dated files]
     #[arg(long, value_name = "TIME", requires = "history", value_parser = humantime::parse_duration)]
     deployed_within: Option<Duration>,
 
@@ -160,7 +160,7 @@ pub(crate) struct ReplayArgs {
     /// This discloses the addresses of such requests to the system's resolvers, or to those of
     /// --resolver. At most 50 queries per second are sent, and the names of at most 10,000
     /// addresses are looked up, those with the most requests. Ctrl-C ends the look-ups; the
-    /// remaining requests count as claimed. The logs are read twice, so they must be files.
+    /// remaining requests count as unverified. The logs are read twice, so they must be files.
     #[arg(long)]
     rdns: bool,
 

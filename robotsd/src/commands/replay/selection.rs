@@ -96,15 +96,17 @@ impl LogSelection {
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
             let requests = counted(counts.refusal_pages, "request");
+            let are = if counts.refusal_pages == 1 { "is" } else { "are" };
             format!(
-                "left out {requests} of a proxy for refusal pages, because the refused requests have lines of their own"
+                "{requests} of a proxy for refusal pages {are} left out, because the refused requests have lines of \
+                 their own"
             )
         });
         let questions = (counts.questions > 0).then(|| {
             let questions = counted(counts.questions, "line");
             format!(
                 "{questions} with a decision request of a proxy cannot be counted, because the log does not contain \
-                 the request that it is about: use the log of the proxy"
+                 the client's request: use the log of the proxy"
             )
         });
         let questions = questions.into_iter().chain(pages);

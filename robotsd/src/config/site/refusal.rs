@@ -211,7 +211,8 @@ fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
         covered = match selector {
             Selector::Agent(name) => covered.agent(&name).map_err(|error| crawlers.fault(error.to_string()))?,
             Selector::Category(Category::UserFetch) => {
-                let message = "fetchers that act for a person are covered only by name: write their names, such as \"ChatGPT-User\"";
+                let message = "a case covers fetchers that act for a person only by name: write their names, such as \
+                               \"ChatGPT-User\"";
                 return Err(crawlers.fault(message));
             }
             Selector::Category(category) => covered.category(category),

@@ -82,13 +82,14 @@ pub(in crate::config) fn varying<'r>(
     let usage = usage.map(|usage| {
         let message = "\"by-agent\" adds \"Vary: User-Agent\" to responses, so a cache keeps a copy for each User-Agent, \
                        and most CDNs cache nothing";
-        usage.fault(message).help("\"unanimous\" needs no Vary".to_owned())
+        usage.fault(message).help("responses need no Vary field with \"unanimous\"".to_owned())
     });
     let fields = fields.iter().filter(|field| !field.get_ref().crawlers.is_empty());
     usage.chain(fields.map(|field| {
         let message = "a field for some crawlers adds \"Vary: User-Agent\" to responses for its path, so a cache keeps a \
                        copy for each User-Agent";
-        field.fault(message).help("without \"crawlers\", all clients get the field, and it needs no Vary".to_owned())
+        field.fault(message).help("without \"crawlers\", all clients get the field, and responses need no Vary \
+                                   field".to_owned())
     }))
 }
 

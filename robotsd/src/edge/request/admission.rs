@@ -18,7 +18,7 @@ use crate::http_common::{fields, plain_answer};
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
-        return Err(RequestRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
+        return Err(RequestRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed"));
     }
     if head.headers.len() > limits.fields {
         return Err(RequestRefusal::new(
@@ -48,7 +48,7 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
         return Err(RequestRefusal::bad_request("invalid target"));
     };
     if target.as_str().len() > limits.target_bytes {
-        return Err(RequestRefusal::new(StatusCode::URI_TOO_LONG, "target too long"));
+        return Err(RequestRefusal::new(StatusCode::URI_TOO_LONG, "the request target is too long"));
     }
     let path = target.path();
     let is_asterisk = path == "*" && head.method == Method::OPTIONS;

@@ -92,7 +92,8 @@ impl CertificatePair {
             Error::InvalidCertificate(fault) => unusable(PairFile::Chain, &certificate_fault(&fault)),
             _ => unusable(
                 PairFile::Key,
-                "unsupported key: use ECDSA (P-256, P-384), Ed25519 or RSA of 2048 to 8192 bits",
+                "the key has an unsupported type or size: use ECDSA (P-256, P-384), Ed25519 or RSA of 2048 to 8192 \
+                 bits",
             ),
         })?;
         Ok(Self { key: Arc::new(key), names, validity, version, exposed })
@@ -173,7 +174,11 @@ pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     let (octets, metadata) = files::read_at_most(path, MAX_FILE)?;
     if octets.len() as u64 > MAX_FILE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is not a PEM file"));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "the file is larger than 1 MiB, so it is not a PEM \
+                                                                file",
+        ));
     }
     // For a key, the group may only have the permission to read, and other users may have no
     // permission.
@@ -184,7 +189,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str
     let chain: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| "invalid PEM")?;
     if chain.is_empty() {
-        Err("no certificate found: a certificate begins with \"-----BEGIN CERTIFICATE-----\"")
+        Err("the file contains no certificate: a certificate begins with \"-----BEGIN CERTIFICATE-----\"")
     } else {
         Ok(chain)
     }
@@ -197,7 +202,7 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
             Err("the key is encrypted: store it without a passphrase, because robotsd cannot ask for one")
         }
         Err(_) if memmem::find(pem, b"PRIVATE KEY-----").is_some() => Err("invalid PEM"),
-        Err(_) => Err("no private key found: a key begins with \"-----BEGIN PRIVATE KEY-----\""),
+        Err(_) => Err("the file contains no private key: a key begins with \"-----BEGIN PRIVATE KEY-----\""),
     }
 }
 

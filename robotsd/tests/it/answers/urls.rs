@@ -59,7 +59,7 @@ fn a_response_that_is_not_a_robots_txt_is_one_clear_message() {
         ("/none", format!(": 404 Not Found; {allowed}")),
         ("/page", ":1:1: error: the file begins with ".to_owned()),
         ("/zstd", zstd.to_owned()),
-        ("/large", ": larger than 8 MiB, so it cannot be a robots.txt\n".to_owned()),
+        ("/large", ": the response is larger than 8 MiB, so it cannot be a robots.txt\n".to_owned()),
         ("ftp://example.com/robots.txt", ftp.to_owned()),
         ("https://user:secret@example.com/", "\"https://…@example.com/\" contains a user name".to_owned()),
     ] {

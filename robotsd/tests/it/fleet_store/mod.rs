@@ -259,8 +259,12 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         fleet.reach(&[0]);
         let telling = fleet.switch("off");
         fleet.all(true);
-        let parts =
-            ["every site is switched off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"];
+        let parts = [
+            "every site is switched off for the whole fleet",
+            " of 3 replicas synced",
+            "replicas reached directly: \
+              1; not reached: 0",
+        ];
         assert_has(telling, &parts);
         fleet.synced_are(3);
         fleet.replicas.push(Replica::start("web-4", &store, ""));
@@ -415,7 +419,12 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         store.signal("STOP");
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
-        let parts = ["the change is not in the store yet: ", "NOT REACHED", "2 reached directly, 1 not"];
+        let parts = [
+            "the change is not in the store yet: ",
+            "NOT REACHED",
+            "replicas reached directly: 2; not \
+                      reached: 1",
+        ];
         assert_has(unfolded(&said), &parts);
         assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
         // The state of the other replicas must be reported, too.
@@ -521,7 +530,7 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
         fleet.replicas[2].running.end();
         for to in ["on", "off"] {
             let said = fleet.enforce(to).ends_with(1).out;
-            assert_has(said, &[&gone, " of 2 replicas synced", "2 reached directly, 1 not"]);
+            assert_has(said, &[&gone, " of 2 replicas synced", "replicas reached directly: 2; not reached: 1"]);
             fleet.synced_are(2);
         }
         let waits = |replica: &Replica| {
@@ -540,7 +549,7 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.synced_are(3);
         fleet.all(true);
-        assert_has(fleet.switch("on"), &[" of 3 replicas synced", "3 reached directly, 0 not"]);
+        assert_has(fleet.switch("on"), &[" of 3 replicas synced", "replicas reached directly: 3; not reached: 0"]);
         fleet.synced_are(3);
     });
 }
@@ -721,10 +730,15 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         assert_eq!(fleet.replicas[2].running.ask_admin("GET /readyz").status, 200);
         fleet.reach(&[0, 1, 2]);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(said, &["3 reached directly, 0 not", "the change is not in the store yet"]);
+        assert_has(said, &["replicas reached directly: 3; not reached: 0", "the change is not in the store yet"]);
         fleet.stay_off();
         wait_until("a replica that is missing", || fleet.replicas[0].fleet()["replicas"][2]["state"] == "missing");
-        comes_to(|| fleet.says(&["status", "--fleet"]), 1, &["web-3: missing: no sign of life for"]);
+        comes_to(
+            || fleet.says(&["status", "--fleet"]),
+            1,
+            &["web-3: missing: nothing was heard from this replica \
+                                  for"],
+        );
         fleet.replicas[2].store.lead_to(store.address());
         fleet.synced();
         fleet.switch("on");

@@ -300,9 +300,9 @@ fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     until("all three", || (said.lock().len() >= 3).then_some(()));
     let first = said.lock().clone();
     for want in [
-        "40 of 40 published lists cannot be fetched, so they cannot refute claims; for example ",
+        "40 of 40 published lists cannot be fetched, so they cannot be used to recognise impostors; for example ",
         "has no effect, because no crawler in the registry has this URL: did you mean ",
-        "nothing can refute a claim: ",
+        "impostors cannot be recognised and pass: ",
     ] {
         assert_eq!(first.iter().filter(|line| line.contains(want)).count(), 1, "{want}: {first:?}");
     }
@@ -317,5 +317,5 @@ fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     });
     assert_eq!(verifier.status().problems().len(), 1, "the copy of no list stays: {:?}", verifier.status().problems());
     let over = until("its end", || said.lock().get(3).cloned());
-    assert!(over.starts_with("claims can be refuted again: "), "{over}");
+    assert!(over.starts_with("impostors can be recognised again: "), "{over}");
 }

@@ -31,7 +31,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let seconds = Quoted(field.value);
     sink.report(
         field.value_range.clone(),
-        format_args!("some crawlers skip a site with a delay of {seconds} seconds, and at most 30 are enforced"),
+        format_args!(
+            "some crawlers skip a site with a delay of {seconds} seconds, and servers enforce at most 30 \
+                      seconds"
+        ),
     )
     .help(help);
 }

@@ -7,13 +7,13 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "search-engine-refused",
     severity: Severity::Warning,
-    summary: "search engines are refused pages that the file disallows",
+    summary: "search engines are refused access to disallowed pages",
     why: "A search engine that obeys robots.txt requests a disallowed page only by mistake, or if its copy of the \
           file is old. If the answer is 403, it removes the page from its index. So the mode \"refuse\" alone only \
           tags the requests of search engines that people use. This lint reports rules for search engines that an \
           override in [site.modes] refuses, such as \"index\" = \"refuse\". In the examples, an override refuses \
-          bingbot. To tag these requests again, change the override to \"tag\". If it is also for other crawlers, \
-          keep it, and write \"index\" = \"tag\" below it.",
+          bingbot. To tag these requests again, change the override to \"tag\". If that override is also for other \
+          crawlers, keep it, and write \"index\" = \"tag\" below it.",
     bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),
@@ -66,10 +66,16 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         };
         sink.report(
             rule.range(),
-            format_args!("{refused} the pages that {rules}: search engines remove refused pages from their index"),
+            format_args!(
+                "{refused} access to the pages that {rules}: search engines remove refused pages from their \
+                          index"
+            ),
         )
         .of_agent(name)
-        .help("change the override in [site.modes] that refuses them to \"tag\"; if it is also for other crawlers, write \"index\" = \"tag\" below it instead");
+        .help(
+            "change the override in [site.modes] that refuses them to \"tag\"; if that override is also for other \
+               crawlers, write \"index\" = \"tag\" below it instead",
+        );
     }
 }
 
@@ -123,10 +129,12 @@ mod tests {
         assert_eq!((star.line, star.agent.as_deref()), (2, Some("Googlebot")));
         let (count, rest) = star.message.split_once(' ').expect("a count");
         assert!(count.parse::<usize>().is_ok_and(|count| count > 20), "{}", star.message);
-        let want = "search engine crawlers, including \"Googlebot\", are refused the pages that this rule and 2 more \
+        let want = "search engine crawlers, including \"Googlebot\", are refused access to the pages that this rule \
+                    and 2 more \
                     disallow: search engines remove refused pages from their index";
         assert_eq!(rest, want);
-        let want = "change the override in [site.modes] that refuses them to \"tag\"; if it is also for other crawlers, write \"index\" = \"tag\" below it instead";
+        let want = "change the override in [site.modes] that refuses them to \"tag\"; if that override is also for \
+                    other crawlers, write \"index\" = \"tag\" below it instead";
         assert_eq!(star.help.as_deref(), Some(want));
         assert_eq!(bing.line, 7);
     }

@@ -17,11 +17,12 @@ fn lints_about_names() {
     Case("cut-product-token", "the message says what is left")
         .says(
             "User-agent: GPT Bot",
-            &["\"GPT Bot\" is not a product token: crawlers that cut names at the first other character read \"GPT\""],
+            &["\"GPT Bot\" is not a product token: crawlers that cut a name at its first invalid character read \
+               \"GPT\""],
         )
         .says(
             "User-agent: 008",
-            &["\"008\" is not a product token: crawlers that cut names at the first other character read nothing"],
+            &["\"008\" is not a product token: crawlers that cut a name at its first invalid character read nothing"],
         )
         .helps("User-agent:\u{a0}*\n", &["write \"*\" without the invisible characters"])
         .helps("User-agent: GPT\u{200b}Bot\n", &["write \"GPTBot\" without the invisible characters"]);

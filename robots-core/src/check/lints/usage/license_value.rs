@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a License line that is not an absolute URL",
     why: "License, from Really Simple Licensing, contains the absolute URL of the document with the terms of use. \
-          Before the first group, it applies to the whole site. In a group, it replaces the others for the \
-          crawlers of this group. Values that are not absolute URLs are ignored.",
+          A License line before the first group applies to the whole site. A License line in a group replaces the \
+          others for the crawlers of this group. Crawlers ignore values that are not absolute URLs.",
     bad: Example::new(b"License: /license.xml\nUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"License: https://example.com/license.xml\nUser-agent: *\nDisallow: /private/\n"),
     pass: Pass::Named("license", run),

@@ -52,8 +52,9 @@ lints! {
         "A redirect without a Location, or to something other than an http or https URL, cannot be followed: the \
          file counts as missing, and everything is allowed.";
     RESTRICTED = Warning "answer-restricted": "the server answers 401 or 403",
-        "According to RFC 9309 both mean that there are no rules: everything is allowed. Older robots treat them as \
-         a closed site. Neither is likely to be intended. Often a firewall or a bot check refuses crawlers on every \
+        "According to RFC 9309, both statuses mean that there are no rules, so everything is allowed. Older robots \
+         treat the site as closed. Neither is likely to be intended. Often a firewall or a bot check refuses crawlers \
+         on every \
          path, including /robots.txt.";
     CLIENT_ERROR = Warning "answer-client-error": "another 4xx status",
         "Every 4xx means that there are no rules (RFC 9309, section 2.3.1.3). If there is no file, answer 404; other \
@@ -75,21 +76,22 @@ lints! {
          of another type, and \
          browsers offer it for download.";
     CHARSET = Warning "answer-charset": "a charset other than UTF-8",
-        "Crawlers read robots.txt as UTF-8 whatever the field says (RFC 9309, section 2.3), so non-ASCII characters \
+        "Crawlers read robots.txt as UTF-8, whatever charset the Content-Type names (RFC 9309, section 2.3), so \
+         non-ASCII characters \
          are misread, or not read at all.";
     CODING = Warning "answer-coding": "a content coding that was not accepted",
         "A crawler that does not accept this coding cannot decode the body and finds no rules in it. Compress only \
          for clients that accept it.";
-    CACHED_LONG = Note "answer-cached-long": "it may be cached for more than a day",
-        "Crawlers may keep robots.txt for 24 hours (RFC 9309, section 2.4), or longer if Cache-Control allows it: \
-         they see a change, or the correction of a mistake, that much later.";
+    CACHED_LONG = Note "answer-cached-long": "the file may be cached for more than a day",
+        "Crawlers may keep robots.txt for 24 hours (RFC 9309, section 2.4), or longer if Cache-Control allows it. \
+         Until then, they do not see a change or the correction of a mistake.";
     STALE = Note "answer-stale": "a copy that is more than a day old",
         "A cache in front of the site still serves the old file, and crawlers read that copy.";
     OTHER_RULES = Warning "host-other-rules": "the same site under another name or scheme has other rules",
         "A robots.txt applies to one scheme, host and port (RFC 9309, section 2.3). Crawlers that use another name \
          of the site follow the file found there, so all names should redirect to one, or serve the same file.";
     SITEMAP_FAILED = Warning "sitemap-failed": "a sitemap that cannot be fetched",
-        "Search engines report it to site owners, and find new pages later without it.";
+        "Search engines report such a sitemap to site owners, and find new pages later without the sitemap.";
     SITEMAP_KIND = Warning "sitemap-kind": "not a sitemap, or a broken one",
         "If another file is served instead of a sitemap, search engines ignore it, with all URLs that should be in \
          it. From a broken sitemap, they ignore everything after the error.";
@@ -100,8 +102,8 @@ lints! {
         "A sitemap covers the host that serves it, or whose robots.txt names it, including scheme and port. URLs of \
          other sites are ignored, such as http URLs on an https site, or those of a staging server.";
     SITEMAP_ELSEWHERE = Note "sitemap-elsewhere": "a sitemap on another host, or without TLS",
-        "A robots.txt may name a sitemap on another host. That host then determines which URLs are listed for this \
-         one. After a site has moved, it is often the old host.";
+        "A robots.txt may name a sitemap on another host. That host then determines which URLs of this site are \
+         listed. After a site has moved, the sitemap is often still on the old host.";
 }
 
 /// Returns all lints.

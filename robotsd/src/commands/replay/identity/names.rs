@@ -51,7 +51,7 @@ pub(crate) fn look_up(
         let more = if is_cut { "more than " } else { "" };
         complain(&format_args!(
             "the names of {more}{count} addresses would be needed, but only those of the {MAX_LOOKED_UP} addresses \
-             with the most requests are looked up; requests from the other addresses count as claimed",
+             with the most requests are looked up; requests from the other addresses count as unverified",
             count = questions.len()
         ));
         questions.truncate(MAX_LOOKED_UP);
@@ -72,7 +72,7 @@ pub(crate) fn look_up(
     if unasked > 0 {
         complain(&format_args!(
             "the look-ups were interrupted: the names of {unasked} addresses were not looked up, \
-             so their requests count as claimed"
+             so their requests count as unverified"
         ));
     }
     end_on_the_next_interrupt(runtime);

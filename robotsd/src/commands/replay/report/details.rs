@@ -36,7 +36,7 @@ fn crawler(report: &Report, row: &ReportedCrawler) -> CrawlerLine {
         ("Category", category.to_owned()),
         ("robots.txt", read),
         ("From addresses of its operator", share(&row.identity.verified)),
-        ("Could be anyone's", share(&row.identity.claimed)),
+        ("Could be from anyone", share(&row.identity.claimed)),
     ];
     line(report, (group, row.name.clone()), &row.tally, of_crawler, &row.by_rule)
 }

@@ -21,7 +21,7 @@ const NAMED: usize = 10;
 const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("ignores", "ignores robots.txt", "ignore robots.txt"),
     ("has not read the newest version", "has not read the newest version", "have not read the newest version"),
-    ("no read seen here", "is not seen reading robots.txt", "are not seen reading robots.txt"),
+    ("no read seen here", "was not seen fetching robots.txt", "were not seen fetching robots.txt"),
     ("obeys", "obeys", "obey"),
 ];
 
@@ -96,7 +96,8 @@ impl PastJudgements {
         }
         let unjudged = unjudged.into_iter().map(|(why, names)| {
             let count = counted(names.len() as u64, "name");
-            format!("{count} not judged ({why}): {}", listed(&names))
+            let are = if names.len() == 1 { "is" } else { "are" };
+            format!("{count} {are} not judged ({why}): {}", listed(&names))
         });
         verdicts.extend(unjudged);
         verdicts

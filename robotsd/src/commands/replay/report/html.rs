@@ -78,7 +78,7 @@ impl ReplayPage<'_> {
                 let engines = sum.shut_search_engines;
                 let parts = [("engine", engines), ("disallowed", sum.shut - engines), ("opened", sum.opened)];
                 let (shut, engines, opened) = (grouped(sum.shut), grouped(engines), grouped(sum.opened));
-                let text = format!("{shut} newly disallowed ({engines} of search engines), {opened} newly allowed");
+                let text = format!("{shut} newly disallowed ({engines} from search engines), {opened} newly allowed");
                 return (parts.to_vec(), text);
             }
             let engines = sum.disallowed_search_engines;

@@ -118,7 +118,7 @@ impl RuleRow {
         match self.effect {
             Effect::Disallowed => "",
             Effect::ShutOut => "newly disallowed by ",
-            Effect::LetIn => "newly allowed; was ",
+            Effect::LetIn => "no longer disallowed by ",
         }
     }
 }
@@ -236,8 +236,8 @@ impl Senders {
     /// Describes the evidence that was used to check senders. `None` if there was no evidence.
     pub(super) fn evidence(&self) -> Option<String> {
         let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
-        let lists = self.lists_of.iter().map(|day| format!("the lists of {day}"));
-        let parts: Vec<_> = lists.chain(names.map(|_| "the names of addresses".to_owned())).collect();
+        let lists = self.lists_of.iter().map(|day| format!("the published lists of {day}"));
+        let parts: Vec<_> = lists.chain(names.map(|_| "the host names of addresses".to_owned())).collect();
         (!parts.is_empty()).then(|| format!("by {}", parts.join(" and ")))
     }
 
@@ -247,9 +247,16 @@ impl Senders {
         let SenderSplit { verified, claimed, impostors, .. } = &self.split;
         let impostors = (impostors.requests > 0)
             .then_some((impostors, "came from addresses that do not belong to the operators of the crawlers"));
-        [(verified, "came from addresses that the operators of the crawlers publish"), (claimed, "could be anyone's")]
-            .into_iter()
-            .chain(impostors)
+        [
+            (verified, "came from addresses that the operators of the crawlers publish"),
+            (
+                claimed,
+                "could be from \
+                     anyone",
+            ),
+        ]
+        .into_iter()
+        .chain(impostors)
     }
 
     /// Returns the reasons why claims are neither verified nor refuted, each with its number of

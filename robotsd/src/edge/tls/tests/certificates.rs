@@ -151,15 +151,15 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     let broken = format!("-----BEGIN PRIVATE KEY-----\n{secret}\n{secret}!\n-----END PRIVATE KEY-----\n");
     for (what, chain, key, culprit) in [
         ("the key does not match the first certificate", &other.0[..], &key[..], &paths.key),
-        ("no certificate found", b"", &key, &paths.chain),
-        ("no private key found", &chain, b"", &paths.key),
-        ("no certificate found", &key, &key, &paths.chain),
-        ("no private key found", &chain, &chain, &paths.key),
+        ("the file contains no certificate", b"", &key, &paths.chain),
+        ("the file contains no private key", &chain, b"", &paths.key),
+        ("the file contains no certificate", &key, &key, &paths.chain),
+        ("the file contains no private key", &chain, &chain, &paths.key),
         ("invalid PEM", &chain[..chain.len() / 2], &key, &paths.chain),
         ("is encrypted", &chain, encrypted, &paths.key),
         ("invalid PEM", &chain, broken.as_bytes(), &paths.key),
         (
-            "unsupported key: use ECDSA",
+            "the key has an unsupported type or size: use ECDSA",
             &chain,
             b"-----BEGIN PRIVATE KEY-----\nMIH0\n-----END PRIVATE KEY-----\n",
             &paths.key,
