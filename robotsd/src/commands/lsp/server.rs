@@ -252,13 +252,9 @@ impl<'c> Server<'c> {
                 json!(fixes::actions(&self.client, document, report, range, &context))
             }
             "textDocument/formatting" => fixes::formatting(document)?,
-            "textDocument/hover" => match hover::hover(document, position, self.urls.as_mut()) {
-                Some((text, range)) => {
-                    let kind = if self.client.reads_markdown { "markdown" } else { "plaintext" };
-                    json!({ "contents": { "kind": kind, "value": text }, "range": range })
-                }
-                None => Value::Null,
-            },
+            "textDocument/hover" => {
+                json!(hover::hover(document, position, self.client.hover_kind, self.urls.as_mut()))
+            }
             "textDocument/definition" => json!(hover::definition(document, position)),
             "textDocument/completion" => json!(completion::completions(document, position)),
             "textDocument/documentSymbol" => outline::symbols(&self.client, document),
