@@ -249,7 +249,8 @@ impl<'c> Server<'c> {
             "textDocument/codeAction" if document.is_long() => json!([]),
             "textDocument/codeAction" => {
                 let report = document.report(&goes_on).map_err(interrupted)?;
-                json!(fixes::actions(&self.client, document, report, range, &context))
+                let actions = fixes::actions(&self.client, document, report, range, &context, &goes_on);
+                json!(actions.map_err(interrupted)?)
             }
             "textDocument/formatting" => fixes::formatting(document)?,
             "textDocument/hover" => {
