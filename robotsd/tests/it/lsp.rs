@@ -570,6 +570,15 @@ fn the_outline_has_groups_rules_and_sitemaps() {
 }
 
 #[test]
+fn the_outline_of_a_long_file_has_every_group() {
+    let mut editor = Editor::start(&usual(), &Value::Null);
+    editor.open(URI, &["User-agent: a\n", &"Disallow: /x\n".repeat(5_000), "User-agent: b\nDisallow: /\n"].concat());
+    let symbols = editor.ask("textDocument/documentSymbol", json!({ "textDocument": { "uri": URI } }));
+    let rules = |group: usize| symbols[group]["children"].as_array().unwrap().len();
+    assert_eq!((rules(0), rules(1)), (2_000, 0));
+}
+
+#[test]
 fn an_editor_that_asks_for_diagnostics_gets_no_others() {
     let mut editor = Editor::start(&json!({ "textDocument": { "diagnostic": {} } }), &Value::Null);
     editor.open(URI, "User-agent: *\nDisallow: b\n");

@@ -37,7 +37,7 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
     let rest = after.find([' ', '\t', '#']).unwrap_or(after.len());
     let range = document.range(cursor - value.trim_start().len()..cursor + rest);
     let star = item("*", VALUE, "every crawler that no group names", "*", range);
-    let crawlers = document.evaluator().settings.registry.crawlers();
+    let crawlers = document.registry().crawlers();
     [star].into_iter().chain(crawlers.filter_map(|crawler| of_crawler(crawler, range))).collect()
 }
 

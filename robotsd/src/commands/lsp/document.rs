@@ -10,6 +10,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use tower_robots::agent::Registry;
 use tower_robots::check::{Finding, FixedFile, Fixes, Lint, Options, Report, Safety, check};
 use tower_robots::rules::{Name, Reading, RobotsTxt, Rule};
 
@@ -113,6 +114,10 @@ impl Document {
         &self.settings.checks
     }
 
+    pub(super) fn registry(&self) -> &Registry {
+        &self.settings.registry
+    }
+
     /// Returns the findings in the text, or an error once `goes_on` returns false.
     pub(super) fn report(&self, goes_on: &dyn Fn() -> bool) -> Result<&Report, Interrupted> {
         if let Some(report) = self.computed.report.get() {
@@ -160,7 +165,7 @@ impl Document {
     /// Returns the name or the rule in the line of a position.
     pub(super) fn item_at(&self, position: Position) -> Option<Item<'_>> {
         let number = position.line as usize + 1;
-        let group = self.evaluator().robots().groups().take_while(|group| group.line() <= number).last()?;
+        let group = self.robots().groups().take_while(|group| group.line() <= number).last()?;
         let name = group.names().find(|name| name.line() == number).map(Item::Name);
         name.or_else(|| group.rules().find(|rule| rule.line() == number).map(Item::Rule))
     }

@@ -256,10 +256,10 @@ impl<'c> Server<'c> {
             "textDocument/hover" => {
                 json!(hover::hover(document, position, self.client.hover_kind, self.urls.as_mut()))
             }
-            "textDocument/definition" => json!(hover::definition(document, position)),
-            "textDocument/completion" => json!(completion::completions(document, position)),
-            "textDocument/documentSymbol" => outline::symbols(&self.client, document),
-            _ => json!(outline::folding(document)),
+            "textDocument/definition" => Value::from(hover::definition(document, position)),
+            "textDocument/completion" => Value::from(completion::completions(document, position)),
+            "textDocument/documentSymbol" => Value::from(outline::symbols(&self.client, document)),
+            _ => Value::from(outline::folding(document)),
         })
     }
 
