@@ -470,8 +470,9 @@ function startPage() {
   }
 
   // Shows the findings of a file. Their fixes apply only while the text area still has this file.
-  function showFindings({ findings, counts: [errors, warnings, notes], fixable }, file) {
-    at("findings-note").textContent = `${counted(errors, "error")}, ${counted(warnings, "warning")} and ${counted(notes, "note")}.`;
+  function showFindings({ findings, counts: [errors, warnings, notes], fixable, unread }, file) {
+    const part = unread > 0 ? ` Crawlers do not read the last ${counted(unread, "byte")}, so these are not checked, and the page fixes nothing.` : "";
+    at("findings-note").textContent = `${counted(errors, "error")}, ${counted(warnings, "warning")} and ${counted(notes, "note")}.${part}`;
     at("fix-all").parentElement.hidden = fixable === 0;
     at("fix-all").textContent = `Apply all safe fixes (${fixable})`;
     const fixed = (finding) => async () => {

@@ -94,7 +94,11 @@ pub(crate) struct Evaluator {
 
 impl Evaluator {
     pub(crate) fn new(bytes: Vec<u8>, reading: Reading, settings: &EvaluatorSettings) -> Self {
-        let rules = compile(bytes, reading, &settings.registry);
+        Self::of(&RobotsTxt::parse(bytes), reading, settings)
+    }
+
+    pub(crate) fn of(robots: &RobotsTxt, reading: Reading, settings: &EvaluatorSettings) -> Self {
+        let rules = compile(robots, reading, &settings.registry);
         Self {
             recognizer: Recognizer::new(settings.registry.clone(), rules.document()),
             rules,
@@ -268,8 +272,8 @@ impl EvaluatorSettings {
 }
 
 /// Compiles the rules of a robots.txt in the same way as `serve`.
-pub(crate) fn compile(bytes: Vec<u8>, reading: Reading, registry: &Registry) -> RuleSet {
-    RobotsTxt::parse(bytes).compile_with(reading, |name| registry.stands_for(name.value()))
+pub(crate) fn compile(robots: &RobotsTxt, reading: Reading, registry: &Registry) -> RuleSet {
+    robots.compile_with(reading, |name| registry.stands_for(name.value()))
 }
 
 impl Default for EvaluatorSettings {

@@ -18,6 +18,9 @@ use super::request::{MAX_CRAWLERS, MAX_URLS, Operation, Request};
 /// Maximum time for computing the effects of unsafe fixes. Most files take milliseconds.
 const MAX_TIME_OF_EFFECTS: Duration = Duration::from_millis(200);
 
+/// Maximum time for fixing a file. Most files take milliseconds.
+const MAX_TIME_OF_FIXES: Duration = Duration::from_secs(1);
+
 /// An answer; each variant is an object.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
@@ -45,6 +48,8 @@ struct Findings {
     counts: [usize; 3],
     /// Number of findings that safe fixes correct.
     fixable: usize,
+    /// Number of bytes at the end that crawlers do not read. They are not checked.
+    unread: usize,
     /// Effect of the change since the other version, if there is one.
     diff: Option<ShownDiff>,
 }
@@ -134,14 +139,10 @@ pub(super) fn answer_all(mut input: &[u8]) -> String {
 }
 
 fn reply(request: &Request<'_>) -> Reply {
-    let robots = RobotsTxt::parse(request.file);
     match request.operation {
-        Operation::Verdicts => Reply::Verdicts(verdicts(&robots, request)),
-        Operation::Findings => Reply::Findings(findings(&robots, request.old)),
-        Operation::Fix => {
-            let fixed = FixedFile::of_while(&robots, &Options::new(), Safety::Safe, &|| true);
-            Reply::Fixed(FixedBytes { file: fixed.robots.bytes().to_vec(), corrected: fixed.applied.len() })
-        }
+        Operation::Verdicts => Reply::Verdicts(verdicts(&RobotsTxt::parse(request.file), request)),
+        Operation::Findings => Reply::Findings(findings(&RobotsTxt::parse_beginning(request.file), request.old)),
+        Operation::Fix => Reply::Fixed(fixed(request.file)),
     }
 }
 
@@ -159,13 +160,25 @@ fn verdicts(robots: &RobotsTxt, request: &Request<'_>) -> Verdicts {
 
 fn findings(robots: &RobotsTxt, old: Option<&[u8]>) -> Findings {
     let options = Options::new();
-    let report = check(robots, &options).with_fixes(robots, &options);
+    let report = check(robots, &options);
+    // A fix that makes a file shorter would let crawlers read more lines.
+    let report = if robots.unread() == 0 { report.with_fixes(robots, &options) } else { report };
     Findings {
         findings: shown_findings(robots, &report),
         counts: Severity::ALL.map(|severity| report.count(severity)),
         fixable: report.fixes.count(Safety::Safe),
-        diff: old.map(|old| ShownDiff::of(&compare(&RobotsTxt::parse(old), robots))),
+        unread: robots.unread(),
+        diff: old.map(|old| ShownDiff::of(&compare(&RobotsTxt::parse_beginning(old), robots))),
     }
+}
+
+/// Applies the safe fixes, or none if crawlers do not read the whole file.
+fn fixed(file: &[u8]) -> FixedBytes {
+    let (robots, start) = (RobotsTxt::parse_beginning(file), Instant::now());
+    let goes_on = || robots.unread() == 0 && start.elapsed() < MAX_TIME_OF_FIXES;
+    let fixed = FixedFile::of_while(&robots, &Options::new(), Safety::Safe, &goes_on);
+    let rest = &file[robots.bytes().len()..];
+    FixedBytes { file: [&fixed.robots.bytes()[..], rest].concat(), corrected: fixed.applied.len() }
 }
 
 /// The tokens whose groups each agent of a column obeys.

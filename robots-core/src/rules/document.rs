@@ -1,5 +1,5 @@
 //! The document: the content of a robots.txt, with line numbers. It is the same for every
-//! [`Reading`](super::Reading).
+//! [`Reading`].
 //!
 //! **`Group`, `Rule` and `Name` are small `Copy` views** of the document. So a verdict is `Copy`,
 //! too, and a file of 30,000 rules does not need 30,000 allocations.
@@ -9,11 +9,11 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::Access;
 use super::line::{Directive, Field, Line, LineKind, Lines, MAX_LINE, bom_length};
 use super::text::{Note, NoteKind};
 use super::token::is_star;
 use super::value::{Host, delay};
+use super::{Access, Reading};
 
 /// A parsed robots.txt. Cloning is cheap.
 ///
@@ -32,6 +32,8 @@ struct Document {
     usage: Vec<UsageRecord>,
     notes: Vec<Note>,
     has_host: bool,
+    /// Number of bytes of the file that follow `bytes` and were not parsed.
+    unread: usize,
     /// Paths of the documents that the file names, sorted. They are computed on first use.
     referred: OnceLock<Vec<Vec<u8>>>,
 }
@@ -131,6 +133,25 @@ impl RobotsTxt {
     /// Parses a robots.txt, given as text or bytes. Never fails.
     pub fn parse(file: impl AsRef<[u8]>) -> Self {
         Self::from(Arc::from(file.as_ref()))
+    }
+
+    /// Parses only the beginning that crawlers read: the lines that end within the first
+    /// [`Reading::STANDARD_LIMIT`] bytes. So the work on a file of any size is bounded.
+    #[doc(hidden)]
+    pub fn parse_beginning(file: impl AsRef<[u8]>) -> Self {
+        let file = file.as_ref();
+        let within = file.get(..=Reading::STANDARD_LIMIT);
+        let end = within.map_or(file.len(), |within| memchr::memrchr2(b'\n', b'\r', within).map_or(0, |at| at + 1));
+        let (beginning, rest) = file.split_at(end);
+        let unread = if rest.trim_ascii().is_empty() { 0 } else { rest.len() };
+        Document { bytes: Arc::from(beginning), unread, ..Document::default() }.parse()
+    }
+
+    /// Returns the number of bytes after [`RobotsTxt::bytes`] that were not parsed; 0 if they are
+    /// blank.
+    #[doc(hidden)]
+    pub fn unread(&self) -> usize {
+        self.0.unread
     }
 
     /// Returns the bytes of the file as they were parsed.

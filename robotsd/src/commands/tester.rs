@@ -10,8 +10,9 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
@@ -27,8 +28,11 @@ const PAGE: Option<&[u8]> = None;
 /// Maximum size of a request's head, in bytes.
 const MAX_HEAD: usize = 16 << 10;
 
-/// Maximum time for reading a request, and for each part of the answer.
+/// Maximum time for reading a request, and for writing its answer.
 const MAX_TIME: Duration = Duration::from_secs(30);
+
+/// Maximum number of connections. Further connections are closed.
+const MAX_CONNECTIONS: usize = 64;
 
 /// Open the tester: a page that shows what a robots.txt means for crawlers
 #[derive(Args, Debug)]
@@ -65,12 +69,19 @@ pub(crate) fn run(args: &TesterArgs) -> io::Result<ExitCode> {
 
 /// Answers every connection with the page, each in a thread of its own.
 fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
+    let open = Arc::new(());
     loop {
         let answered = listener.accept().and_then(|(stream, _)| {
-            thread::Builder::new().spawn(move || {
+            if Arc::strong_count(&open) > MAX_CONNECTIONS {
+                return Ok(());
+            }
+            let open = open.clone();
+            let answered = move || {
                 // The browser may close the connection at any time, which is not a problem.
-                let _ = answer(stream, page);
-            })
+                let _ = answer(&mut Limited { stream, end: Instant::now() + MAX_TIME }, page);
+                drop(open);
+            };
+            thread::Builder::new().spawn(answered).map(drop)
         });
         if let Err(error) = answered {
             complain(&format_args!("a connection failed: {error}"));
@@ -79,11 +90,40 @@ fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
     }
 }
 
-/// Answers one request, and closes the connection.
-fn answer(mut stream: TcpStream, page: &[u8]) -> io::Result<()> {
-    stream.set_read_timeout(Some(MAX_TIME))?;
-    stream.set_write_timeout(Some(MAX_TIME))?;
-    let head = read_head(&mut stream)?;
+/// A connection that can be used until a time.
+struct Limited {
+    stream: TcpStream,
+    end: Instant,
+}
+
+impl Limited {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Limited {
+    fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(part)
+    }
+}
+
+impl Write for Limited {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(part)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Answers one request.
+fn answer(stream: &mut (impl Read + Write), page: &[u8]) -> io::Result<()> {
+    let head = read_head(stream)?;
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -144,5 +184,36 @@ mod tests {
             let (head, found) = answer.split_once("\r\n\r\n").expect("a head");
             assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")) && found == body, "{line}: {answer}");
         }
+    }
+
+    #[test]
+    fn further_connections_are_closed_until_one_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || serve(&listener, b"<p>a page"));
+        let mut idle: Vec<_> = (0..MAX_CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let mut further = TcpStream::connect(address).unwrap();
+        assert!(matches!(further.read(&mut [0]), Ok(0) | Err(_)));
+        idle.pop();
+        let is_answered = || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let mut text = String::new();
+            let _ = stream.write_all(b"GET / HTTP/1.1\r\n\r\n").and_then(|()| stream.read_to_string(&mut text));
+            text.ends_with("<p>a page")
+        };
+        let begun = Instant::now();
+        while !is_answered() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no connection was accepted");
+        }
+    }
+
+    #[test]
+    fn the_time_limit_is_for_the_whole_request() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let mut limited = Limited { stream: listener.accept().unwrap().0, end: Instant::now() };
+        assert_eq!(answer(&mut limited, b"a page").unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(limited.write(b"a page").unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

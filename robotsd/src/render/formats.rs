@@ -135,9 +135,14 @@ pub(crate) fn markdown_text(message: &str) -> String {
 /// longer fences.
 const MAX_BACKTICKS: usize = 16;
 
-/// Formats text as code in a table cell. Nothing in code is treated as markup, as a mention or as a
-/// link, and the text can be copied unchanged.
+/// Formats text as code in a table cell.
 pub(crate) fn markdown_code(text: &str) -> String {
+    code_span(text).replace('|', "\\|")
+}
+
+/// Formats text as code. Nothing in code is treated as markup, as a mention or as a link, and the
+/// text can be copied unchanged.
+pub(crate) fn code_span(text: &str) -> String {
     let (mut shown, mut run, mut longest) = (String::with_capacity(text.len()), 0, 0);
     for char in text.chars() {
         run = if char == '`' { run + 1 } else { 0 };
@@ -145,7 +150,6 @@ pub(crate) fn markdown_code(text: &str) -> String {
         match char {
             '`' if run == MAX_BACKTICKS + 1 => shown.push('…'),
             '`' if run > MAX_BACKTICKS => {}
-            '|' => shown.push_str("\\|"),
             _ => shown.push(char),
         }
     }

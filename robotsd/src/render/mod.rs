@@ -16,7 +16,7 @@ mod text;
 use std::io::{self, Write};
 
 pub(crate) use self::checked::Checked;
-pub(crate) use self::formats::{csv_row, found, markdown_code, markdown_text};
+pub(crate) use self::formats::{code_span, csv_row, found, markdown_code, markdown_text};
 pub(crate) use self::found_problem::{AnswerLint, FoundProblem, ProblemFormat, complain_at, write_problems};
 pub(crate) use self::printable::{
     Printable, complain, cut, is_shown_whole, json_text, plural, printable, printable_path, shell_line, shell_word,

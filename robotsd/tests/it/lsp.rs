@@ -14,7 +14,7 @@ use crate::harness::*;
 use crate::programs;
 
 /// Codes of the lints about bytes, which only a file on disk can have.
-const OF_BYTES: [&str; 4] = ["byte-order-mark", "utf-16", "invalid-utf-8", "over-500-kib"];
+const OF_BYTES: [&str; 3] = ["byte-order-mark", "utf-16", "invalid-utf-8"];
 
 /// An editor that has started the server.
 struct Editor {
@@ -125,6 +125,7 @@ fn usual() -> Value {
     json!({ "textDocument": {
         "codeAction": { "codeActionLiteralSupport": { "codeActionKind": { "valueSet": ["quickfix"] } } },
         "documentSymbol": { "hierarchicalDocumentSymbolSupport": true },
+        "hover": { "contentFormat": ["markdown", "plaintext"] },
     } })
 }
 
@@ -417,6 +418,50 @@ fn the_settings_of_the_folder_apply() {
 }
 
 #[test]
+fn only_the_beginning_that_crawlers_read_is_checked() {
+    let line = "Disallow: /directory/page\n";
+    let text = ["User-agent: *\nDissallow: /x\n", &line.repeat(512_000 / line.len()), "Dissallow: /y\n"].concat();
+    let mut editor = Editor::start(&usual(), &Value::Null);
+    editor.open(URI, &text);
+    let found = |diagnostics: Vec<Value>, code: &str| -> Vec<u64> {
+        let is_of = |diagnostic: &&Value| diagnostic["code"] == code;
+        diagnostics.iter().filter(is_of).map(|one| one["range"]["start"]["line"].as_u64().unwrap()).collect()
+    };
+    let diagnostics = editor.diagnostics(URI, 1);
+    assert_eq!(found(diagnostics.clone(), "misspelled-directive"), [1]);
+    let unread = text[..512_000].matches('\n').count() as u64;
+    assert_eq!(found(diagnostics, "over-500-kib"), [unread]);
+    assert_eq!(editor.actions(URI), Vec::<Value>::new());
+    // Without the repeated lines, crawlers read the last line.
+    let removed = json!({ "start": { "line": 2, "character": 0 }, "end": { "line": unread, "character": 0 } });
+    editor.change(URI, 2, json!({ "range": removed, "text": "" }));
+    let diagnostics = editor.diagnostics(URI, 2);
+    assert_eq!(found(diagnostics.clone(), "over-500-kib"), Vec::<u64>::new());
+    assert_eq!(found(diagnostics, "misspelled-directive").len(), 2);
+    assert!(!editor.actions(URI).is_empty());
+}
+
+#[test]
+fn hover_is_in_the_form_that_the_editor_prefers() {
+    for (formats, kind, name, star) in [
+        (json!(["markdown", "plaintext"]), "markdown", "**GPTBot** (OpenAI)", "Obeys `*`: yes"),
+        (json!(["plaintext", "markdown"]), "plaintext", "GPTBot (OpenAI)", "Obeys *: yes"),
+        (json!(["plaintext"]), "plaintext", "GPTBot (OpenAI)", "Documentation of the operator: https://"),
+        (json!(null), "plaintext", "GPTBot (OpenAI)", "Obeys *: yes"),
+    ] {
+        let capabilities = json!({ "textDocument": { "hover": { "contentFormat": formats } } });
+        let mut editor = Editor::start(&capabilities, &Value::Null);
+        editor.open(URI, "User-agent: GPTBot\nDisallow: /a|b\n");
+        let hover = editor.about("textDocument/hover", URI, 0, 13);
+        let text = hover["contents"]["value"].as_str().unwrap();
+        assert_eq!(hover["contents"]["kind"], kind, "{formats}");
+        assert!(text.starts_with(name) && text.contains(star), "{formats}: {text}");
+        let pattern = editor.about("textDocument/hover", URI, 1, 13)["contents"]["value"].clone();
+        assert_has(pattern.as_str().unwrap(), &["/a|b"]);
+    }
+}
+
+#[test]
 fn hover_shows_who_obeys_and_which_urls_match() {
     let folder = folder(&[("urls.txt", "/\n/private/a\n/private/b\n/public\n")]);
     let mut editor = Editor::start(&usual(), &json!({ "urls": folder.at("urls.txt") }));
@@ -475,6 +520,26 @@ fn directives_and_names_are_completed() {
 }
 
 #[test]
+fn a_completion_replaces_the_whole_word() {
+    let mut editor = Editor::start(&usual(), &Value::Null);
+    for (before, after, label, want) in [
+        ("User-agent: Apple", "bot-Ext # why", "Applebot-Extended", "User-agent: Applebot-Extended # why"),
+        ("User-agent: ", "GPTBot", "GPTBot", "User-agent: GPTBot"),
+        ("Dis", "allow: /a", "Disallow", "Disallow: /a"),
+        (" Dis", "allow:/a", "Disallow", " Disallow: /a"),
+        ("Dis", " /a", "Disallow", "Disallow:  /a"),
+        ("", "Allow", "Disallow", "Disallow: "),
+    ] {
+        editor.open(URI, &format!("{before}{after}\n"));
+        let character = u32::try_from(before.len()).unwrap();
+        let items = editor.about("textDocument/completion", URI, 0, character);
+        let item = items.as_array().unwrap().iter().find(|item| item["label"] == label).unwrap();
+        let text = edited(&format!("{before}{after}\n"), std::slice::from_ref(&item["textEdit"]));
+        assert_eq!(text, format!("{want}\n"));
+    }
+}
+
+#[test]
 fn the_outline_has_groups_rules_and_sitemaps() {
     let text = "# one\n# two\nUser-agent: a\nUser-agent: b\nDisallow: /x\n\nSitemap: https://a.test/s\n";
     let mut editor = Editor::start(&usual(), &Value::Null);
@@ -505,6 +570,15 @@ fn the_outline_has_groups_rules_and_sitemaps() {
 }
 
 #[test]
+fn the_outline_of_a_long_file_has_every_group() {
+    let mut editor = Editor::start(&usual(), &Value::Null);
+    editor.open(URI, &["User-agent: a\n", &"Disallow: /x\n".repeat(5_000), "User-agent: b\nDisallow: /\n"].concat());
+    let symbols = editor.ask("textDocument/documentSymbol", json!({ "textDocument": { "uri": URI } }));
+    let rules = |group: usize| symbols[group]["children"].as_array().unwrap().len();
+    assert_eq!((rules(0), rules(1)), (2_000, 0));
+}
+
+#[test]
 fn an_editor_that_asks_for_diagnostics_gets_no_others() {
     let mut editor = Editor::start(&json!({ "textDocument": { "diagnostic": {} } }), &Value::Null);
     editor.open(URI, "User-agent: *\nDisallow: b\n");
@@ -529,10 +603,20 @@ fn the_server_ends_with_its_editor() {
     editor.input = None;
     editor.ends_with(1);
 
-    let mut gone = Command::new("true").spawn().unwrap();
-    gone.wait().unwrap();
+    let mut process = Command::new("sleep").arg("3600").spawn().unwrap();
+    let initialize = json!({ "processId": process.id(), "capabilities": {} });
     let mut editor = Editor::spawn();
-    editor.ask("initialize", json!({ "processId": gone.id(), "capabilities": {} }));
+    editor.ask("initialize", initialize.clone());
+    process.kill().unwrap();
+    process.wait().unwrap();
+    editor.ends_with(1);
+
+    // A process that is not visible may be in another namespace.
+    let mut editor = Editor::spawn();
+    editor.ask("initialize", initialize);
+    editor.open(URI, "User-agent: *\nDisallow: b\n");
+    assert_eq!(editor.diagnostics(URI, 1).len(), 1);
+    editor.input = None;
     editor.ends_with(1);
 }
 

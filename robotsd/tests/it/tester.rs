@@ -229,6 +229,26 @@ fn fixes_have_their_edits_and_unsafe_ones_their_effect() {
 }
 
 #[test]
+fn only_the_beginning_that_crawlers_read_is_checked() {
+    let line = "Disallow: /directory/page\n";
+    let file = ["User-agent: *\nDissallow: /x\n", &line.repeat(512_000 / line.len()), "Dissallow: /y\n"].concat();
+    let found = answer("findings", &file, Some("User-agent: *\n"), "", "");
+    let of = |code: &str| -> Vec<_> {
+        let findings = found["findings"].as_array().unwrap().iter().filter(|finding| finding["code"] == code);
+        findings.map(|finding| (finding["line"].as_u64().unwrap(), finding["fix"].is_null())).collect()
+    };
+    assert_eq!(of("misspelled-directive"), [(2, true)]);
+    let read = file[..512_000].matches('\n').count() as u64;
+    assert_eq!(of("over-500-kib"), [(read + 1, true)]);
+    let rest = file.split('\n').skip(usize::try_from(read).unwrap()).collect::<Vec<_>>().join("\n");
+    assert_eq!((&found["fixable"], &found["unread"]), (&json!(0), &json!(rest.len())));
+    let answer = native::answers(&request("fix", "standard", [Some(file.as_bytes()), None, Some(b""), Some(b"")]));
+    let fixed: Value = serde_json::from_str(&answer).unwrap();
+    let text: Vec<u8> = serde_json::from_value(fixed["file"].clone()).unwrap();
+    assert!(fixed["corrected"] == 0 && text == file.as_bytes(), "{} findings", fixed["corrected"]);
+}
+
+#[test]
 fn a_request_that_is_not_valid_is_an_error_in_words() {
     for (request, want) in [
         ("verdicts standard 1 - 0 0", "the first line has no end"),

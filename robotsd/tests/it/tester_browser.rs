@@ -75,6 +75,16 @@ fn the_page_answers_and_requests_nothing() {
 }
 
 #[test]
+fn the_page_tells_that_it_checks_only_what_crawlers_read() {
+    let Some((browser, url)) = browser_and_page() else { return };
+    browser.open_until(&url, ANSWERED);
+    let line = "Disallow: /x\n";
+    write_into(&browser, "file", &["User-agent: *\n", &line.repeat(512_000 / line.len() + 2)].concat());
+    assert_has(text_of(&browser, "findings-note"), &["Crawlers do not read the last ", ", so these are not checked"]);
+    assert_eq!(browser.run("return document.getElementById('fix-all').parentElement.hidden"), json!(true));
+}
+
+#[test]
 fn the_page_can_send_nothing() {
     let Some((browser, url)) = browser_and_page() else { return };
     let server = Origin::answering(|_| response("200 OK", &[], "secret"));

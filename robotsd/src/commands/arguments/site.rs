@@ -317,7 +317,8 @@ impl SelectedSite {
         }
         evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
         if kept.live() == Some(VersionHash::of(evaluator.robots().bytes())) {
-            let rules = |bytes: &[u8]| compile(bytes.to_vec(), evaluator.reading, &self.settings.registry).into();
+            let rules =
+                |bytes: &[u8]| compile(&RobotsTxt::parse(bytes), evaluator.reading, &self.settings.registry).into();
             evaluator.grace = kept.grace(configured.site.grace, rules);
         }
     }

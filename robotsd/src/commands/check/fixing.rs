@@ -142,7 +142,7 @@ fn write_effect(
     fixed: &FixedFile,
     settings: &EvaluatorSettings,
 ) -> io::Result<bool> {
-    let evaluator = |robots: &RobotsTxt| Evaluator::new(robots.bytes().to_vec(), Reading::Standard, settings);
+    let evaluator = |robots: &RobotsTxt| Evaluator::of(robots, Reading::Standard, settings);
     let diff = evaluator(before).diff(&evaluator(&fixed.robots), []);
     writeln!(out, "what the fixes in {file} change for crawlers:", file = printable(name))?;
     let names = DiffNames::new(name, &format!("{name} (fixed)"));

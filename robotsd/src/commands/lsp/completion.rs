@@ -13,18 +13,18 @@ const KEYWORD: u8 = 14;
 const VALUE: u8 = 12;
 
 /// Returns the completions at a position: names after `User-agent:`, directives at the start of a
-/// line, and otherwise nothing.
+/// line, and otherwise nothing. A completion replaces the whole word, also after the cursor.
 pub(super) fn completions(document: &Document, position: Position) -> Vec<Value> {
     let text = document.buffer.text();
     let cursor = document.buffer.offset(position);
     let line = document.buffer.line(position.line as usize);
-    let before = &text[line.start.min(cursor)..cursor];
+    let (before, after) = (&text[line.start.min(cursor)..cursor], &text[cursor..line.end.max(cursor)]);
     let typed = before.trim_start();
     if typed.contains('#') {
         return Vec::new();
     }
     let Some((name, value)) = typed.split_once(':') else {
-        let range = document.range(cursor - typed.len()..cursor);
+        let range = document.range(cursor - typed.len()..cursor + rest_of_directive(after));
         return Directive::SPELLINGS
             .iter()
             .map(|(spelling, directive)| of_directive(spelling, *directive, range))
@@ -34,10 +34,18 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
         return Vec::new();
     }
     // The range is explicit, because editors end a word at a hyphen.
-    let range = document.range(cursor - value.trim_start().len()..cursor);
+    let rest = after.find([' ', '\t', '#']).unwrap_or(after.len());
+    let range = document.range(cursor - value.trim_start().len()..cursor + rest);
     let star = item("*", VALUE, "every crawler that no group names", "*", range);
-    let crawlers = document.evaluator().settings.registry.crawlers();
+    let crawlers = document.registry().crawlers();
     [star].into_iter().chain(crawlers.filter_map(|crawler| of_crawler(crawler, range))).collect()
+}
+
+/// Returns the length of the rest of a directive, with its colon and the space after the colon.
+fn rest_of_directive(after: &str) -> usize {
+    let word = after.find([' ', '\t', '#', ':']).unwrap_or(after.len());
+    let value = after[word..].strip_prefix(':').map(|value| value.strip_prefix(' ').unwrap_or(value));
+    value.map_or(word, |value| after.len() - value.len())
 }
 
 fn is_user_agent(name: &str) -> bool {

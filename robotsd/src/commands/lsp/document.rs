@@ -2,23 +2,27 @@
 //!
 //! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark. So
 //! lints about bytes run on the file on disk, and only when the document is opened or saved.
+//!
+//! **Only the beginning that crawlers read is parsed.** So answers about a text of any size are
+//! fast. A finding shows where the part begins that crawlers do not read.
 
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use tower_robots::check::{Finding, Fixes, Lint, Options, Report, check};
+use tower_robots::agent::Registry;
+use tower_robots::check::{Finding, FixedFile, Fixes, Lint, Options, Report, Safety, check};
 use tower_robots::rules::{Name, Reading, RobotsTxt, Rule};
 
 use super::protocol::{self, ContentChange, DocumentItem, Position, PositionEncoding};
 use super::text::TextBuffer;
 use crate::commands::arguments::WithinArgs;
 use crate::commands::check::CheckFile;
-use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::evaluator::{Evaluator, EvaluatorSettings, TimeBudget};
 use crate::input::InputSource;
 
 /// Codes of the lints about bytes, which the text in an editor does not show.
-const OF_BYTES: [&str; 4] = ["byte-order-mark", "utf-16", "invalid-utf-8", "over-500-kib"];
+const OF_BYTES: [&str; 3] = ["byte-order-mark", "utf-16", "invalid-utf-8"];
 
 /// A document that the editor has opened.
 #[derive(Debug)]
@@ -43,6 +47,7 @@ struct Computed {
     robots: OnceCell<RobotsTxt>,
     report: OnceCell<Report>,
     fixes: OnceCell<Fixes>,
+    fixed: OnceCell<FixedFile>,
     evaluator: OnceCell<Evaluator>,
 }
 
@@ -93,7 +98,8 @@ impl Document {
         };
         let is_of_bytes = |lint: &Lint| OF_BYTES.contains(&lint.code);
         let octets = source.and_then(|source| source.read().ok());
-        let report = octets.map(|octets| check(&RobotsTxt::parse(octets), &without(&|lint| !is_of_bytes(lint))));
+        let report =
+            octets.map(|octets| check(&RobotsTxt::parse_beginning(octets), &without(&|lint| !is_of_bytes(lint))));
         self.on_disk = report.map_or_else(Vec::new, |report| report.findings);
         self.settings = EvaluatorSettings { checks: without(&is_of_bytes), ..settings };
         self.forget();
@@ -101,11 +107,15 @@ impl Document {
     }
 
     pub(super) fn robots(&self) -> &RobotsTxt {
-        self.computed.robots.get_or_init(|| RobotsTxt::parse(self.buffer.text()))
+        self.computed.robots.get_or_init(|| RobotsTxt::parse_beginning(self.buffer.text()))
     }
 
     pub(super) const fn checks(&self) -> &Options {
         &self.settings.checks
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.settings.registry
     }
 
     /// Returns the findings in the text, or an error once `goes_on` returns false.
@@ -113,7 +123,7 @@ impl Document {
         if let Some(report) = self.computed.report.get() {
             return Ok(report);
         }
-        // Parsing a large text cannot be ended.
+        // Parsing cannot be ended.
         if !goes_on() {
             return Err(Interrupted);
         }
@@ -126,29 +136,36 @@ impl Document {
         self.computed.fixes.get_or_init(|| Fixes::of(self.robots(), report, self.checks()))
     }
 
-    /// Reports whether the document is longer than crawlers read. Such a document is not fixed,
-    /// because proving the fixes could take seconds.
+    /// Returns the document with all safe fixes that can be applied within a second, or an error
+    /// once `goes_on` returns false.
+    pub(super) fn fixed(&self, goes_on: &dyn Fn() -> bool) -> Result<&FixedFile, Interrupted> {
+        if let Some(fixed) = self.computed.fixed.get() {
+            return Ok(fixed);
+        }
+        let time = TimeBudget::start();
+        let continues = || time.is_left() && goes_on();
+        let fixed = FixedFile::of_while(self.robots(), self.checks(), Safety::Safe, &continues);
+        if fixed.is_cut && !goes_on() {
+            return Err(Interrupted);
+        }
+        Ok(self.computed.fixed.get_or_init(|| fixed))
+    }
+
+    /// Reports whether the document is longer than crawlers read. Such a document is not fixed: a
+    /// fix that makes it shorter would let crawlers read more lines.
     pub(super) fn is_long(&self) -> bool {
         self.buffer.text().len() > Reading::STANDARD_LIMIT
     }
 
-    /// Returns the part of the file that crawlers read, with its rules compiled. This bounds the
-    /// time of answers about a very long document.
+    /// Returns the document with its rules compiled.
     pub(super) fn evaluator(&self) -> &Evaluator {
-        self.computed.evaluator.get_or_init(|| {
-            let text = self.buffer.text().as_bytes();
-            let part = &text[..text.len().min(Reading::STANDARD_LIMIT)];
-            // A line that the limit cuts is not read.
-            let end =
-                if part.len() < text.len() { memchr::memrchr2(b'\n', b'\r', part).unwrap_or(0) } else { part.len() };
-            Evaluator::new(part[..end].to_vec(), Reading::Standard, &self.settings)
-        })
+        self.computed.evaluator.get_or_init(|| Evaluator::of(self.robots(), Reading::Standard, &self.settings))
     }
 
     /// Returns the name or the rule in the line of a position.
     pub(super) fn item_at(&self, position: Position) -> Option<Item<'_>> {
         let number = position.line as usize + 1;
-        let group = self.evaluator().robots().groups().take_while(|group| group.line() <= number).last()?;
+        let group = self.robots().groups().take_while(|group| group.line() <= number).last()?;
         let name = group.names().find(|name| name.line() == number).map(Item::Name);
         name.or_else(|| group.rules().find(|rule| rule.line() == number).map(Item::Rule))
     }
@@ -169,4 +186,23 @@ impl Document {
 pub(super) enum Item<'r> {
     Name(Name<'r>),
     Rule(Rule<'r>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn safe_fixes_are_kept_until_the_text_changes() {
+        let item =
+            DocumentItem { uri: "untitled:robots.txt".to_owned(), version: 1, text: "Dissallow: /\n".to_owned() };
+        let mut document = Document::open(item, PositionEncoding::Utf8);
+        let is_kept = |document: &Document| document.fixed(&|| false).is_ok();
+        assert!(!is_kept(&document));
+        let fixed = document.fixed(&|| true).expect("safe fixes");
+        assert_eq!(&**fixed.robots.bytes(), b"Disallow: /\n");
+        assert!(is_kept(&document));
+        document.change(Some(2), Vec::new());
+        assert!(!is_kept(&document));
+    }
 }

@@ -9,7 +9,7 @@ use tower_robots::check::{Diff, DiffOptions, Edit, Finding, Fix, FixedFile, Repo
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::diagnostics;
-use super::document::Document;
+use super::document::{Document, Interrupted};
 use super::protocol::{ActionContext, Client, Range, error};
 use crate::evaluator::TimeBudget;
 
@@ -29,9 +29,10 @@ pub(super) fn actions(
     report: &Report,
     range: Range,
     context: &ActionContext,
-) -> Vec<Value> {
-    if document.is_long() || !client.has_code_actions {
-        return Vec::new();
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Vec<Value>, Interrupted> {
+    if !client.has_code_actions {
+        return Ok(Vec::new());
     }
     let mut actions = Vec::new();
     if context.wants(QUICK_FIX) {
@@ -44,12 +45,12 @@ pub(super) fn actions(
         );
     }
     if context.wants(FIX_ALL)
-        && let Some(edit) = safe_fixes(document)
+        && let Some(edit) = safe_fixes(document, document.fixed(goes_on)?)
     {
         let title = "Apply all safe fixes (no verdict changes)";
         actions.push(json!({ "title": title, "kind": FIX_ALL, "edit": workspace_edit(client, document, vec![edit]) }));
     }
-    actions
+    Ok(actions)
 }
 
 fn quick_fix(client: &Client, document: &Document, finding: &Finding, fix: &Fix, time: &TimeBudget) -> Option<Value> {
@@ -94,9 +95,7 @@ fn text_edit(document: &Document, edit: &Edit) -> Option<Value> {
 }
 
 /// Returns one edit that applies all safe fixes; `None` if there are none.
-fn safe_fixes(document: &Document) -> Option<Value> {
-    let time = TimeBudget::start();
-    let fixed = FixedFile::of_while(document.robots(), document.checks(), Safety::Safe, &|| time.is_left());
+fn safe_fixes(document: &Document, fixed: &FixedFile) -> Option<Value> {
     let before = document.buffer.text();
     let after = std::str::from_utf8(fixed.robots.bytes()).ok()?;
     let start = common_start(before, after);
@@ -124,5 +123,6 @@ pub(super) fn formatting(document: &Document) -> Result<Value, ResponseError> {
         let fault = "the document is longer than 512,000 bytes: run \"robotsd check --fix\" on the file";
         return Err(error(ErrorCode::RequestFailed, fault));
     }
-    Ok(json!(safe_fixes(document).into_iter().collect::<Vec<_>>()))
+    let fixed = document.fixed(&|| true).ok();
+    Ok(json!(fixed.and_then(|fixed| safe_fixes(document, fixed)).into_iter().collect::<Vec<_>>()))
 }

@@ -14,13 +14,13 @@ use tower_robots::rules::{
 };
 
 use super::document::{Document, Item};
-use super::protocol::Position;
+use super::protocol::{MarkupKind, Position};
 use crate::commands::agents::AgentSummary;
 use crate::evaluator::Evaluator;
 use crate::input;
 use crate::names::crawler_hint;
 use crate::pages::read_urls;
-use crate::render::{markdown_code, plural, printable, printable_path};
+use crate::render::{plural, printable, printable_path};
 
 /// Maximum number of crawlers that a text lists by name.
 const SHOWN: usize = 8;
@@ -48,32 +48,36 @@ impl UrlList {
     }
 }
 
-/// Returns the text about the name or rule at a position, in Markdown, with the range of the name
-/// or pattern.
-pub(super) fn hover(document: &Document, position: Position, urls: Option<&mut UrlList>) -> Option<(String, Value)> {
+/// Returns the hover over the name or rule at a position.
+pub(super) fn hover(
+    document: &Document,
+    position: Position,
+    kind: MarkupKind,
+    urls: Option<&mut UrlList>,
+) -> Option<Value> {
     let (text, span) = match document.item_at(position)? {
-        Item::Name(name) => (about_name(document.evaluator(), name), name.range()),
-        Item::Rule(rule) => (about_rule(document.evaluator(), rule, urls), rule.range()),
+        Item::Name(name) => (about_name(document.evaluator(), name, kind), name.range()),
+        Item::Rule(rule) => (about_rule(document.evaluator(), rule, kind, urls), rule.range()),
     };
-    Some((text, json!(document.range(span))))
+    Some(json!({ "contents": { "kind": kind.name(), "value": text }, "range": document.range(span) }))
 }
 
-fn about_name(evaluator: &Evaluator, name: Name<'_>) -> String {
+fn about_name(evaluator: &Evaluator, name: Name<'_>, kind: MarkupKind) -> String {
     let value = String::from_utf8_lossy(name.value());
     let (named_as, agents) = evaluator.resolve(&value);
     let agent = agents.first();
     let mut text = match (named_as, agent.registered()) {
         (NamedAs::Star, _) => "Every crawler that no group names.".to_owned(),
-        (_, Some(crawler)) => about_crawler(crawler),
+        (_, Some(crawler)) => about_crawler(crawler, kind),
         _ => {
             let hint = crawler_hint(value.trim(), &evaluator.settings.registry, std::iter::empty());
             let hint = hint.map_or_else(|| ".".to_owned(), |hint| format!(": {hint}"));
-            format!("{} is not in the registry{hint}", markdown_code(&printable(&*value)))
+            format!("{} is not in the registry{hint}", kind.code(&printable(&*value)))
         }
     };
     if named_as != NamedAs::Star {
         let summary = AgentSummary::new(agent, agent.fallback() == Fallback::Star).to_string();
-        let _ = write!(text, "\n\n{}", markdown_code(&summary));
+        let _ = write!(text, "\n\n{}", kind.code(&summary));
     }
     let groups = deciding_groups(evaluator, agent, named_as);
     if groups.len() > 1 {
@@ -89,13 +93,14 @@ pub(super) fn operator_of(crawler: &Crawler) -> &str {
 }
 
 /// Returns the facts that the registry has about a crawler.
-fn about_crawler(crawler: &Crawler) -> String {
+fn about_crawler(crawler: &Crawler, kind: MarkupKind) -> String {
     let Crawler { name, category, obeys_robots, obeys_star, obeys_crawl_delay, .. } = crawler;
     let operator = operator_of(crawler);
-    let mut text = format!("**{name}** ({operator}): {category}\n\n");
+    let (name, star) = (kind.strong(name), kind.code("*"));
+    let mut text = format!("{name} ({operator}): {category}\n\n");
     let _ = write!(
         text,
-        "Obeys robots.txt: {obeys_robots}. Obeys `*`: {obeys_star}. Obeys Crawl-delay: {obeys_crawl_delay}."
+        "Obeys robots.txt: {obeys_robots}. Obeys {star}: {obeys_star}. Obeys Crawl-delay: {obeys_crawl_delay}."
     );
     if crawler.is_control {
         text.push_str("\n\nA control token: it is never sent in a request.");
@@ -104,7 +109,7 @@ fn about_crawler(crawler: &Crawler) -> String {
         text.push_str("\n\nIts pages are in a search engine that people use.");
     }
     if let Some(source) = &crawler.source {
-        let _ = write!(text, "\n\n[Documentation of the operator]({source})");
+        let _ = write!(text, "\n\n{}", kind.link("Documentation of the operator", source));
         if let Some(day) = &crawler.checked_on {
             let _ = write!(text, ", checked on {day}");
         }
@@ -112,7 +117,7 @@ fn about_crawler(crawler: &Crawler) -> String {
     text
 }
 
-fn about_rule(evaluator: &Evaluator, rule: Rule<'_>, urls: Option<&mut UrlList>) -> String {
+fn about_rule(evaluator: &Evaluator, rule: Rule<'_>, kind: MarkupKind, urls: Option<&mut UrlList>) -> String {
     let (group, rules) = (rule.group(), &evaluator.rules);
     let verb = match rule.access() {
         Access::Allow => "Allows",
@@ -121,14 +126,14 @@ fn about_rule(evaluator: &Evaluator, rule: Rule<'_>, urls: Option<&mut UrlList>)
     };
     let pattern = match rule.pattern() {
         b"" => String::new(),
-        pattern => format!(" {}", markdown_code(&printable(pattern))),
+        pattern => format!(" {}", kind.code(&printable(pattern))),
     };
-    let mut text = format!("{verb}{pattern} for {}.", bound(rules, &evaluator.settings.registry, group));
+    let mut text = format!("{verb}{pattern} for {}.", bound(rules, &evaluator.settings.registry, group, kind));
     if let Some(urls) = urls {
-        let name = printable_path(&urls.path);
+        let name = kind.code(&printable_path(&urls.path));
         let matched = match urls.pages() {
             Ok(pages) => matched(rules, rule, pages, &name),
-            Err(error) => format!("The list of URLs could not be read: {}", markdown_code(&printable(error))),
+            Err(error) => format!("The list of URLs could not be read: {}", kind.code(&printable(error))),
         };
         let _ = write!(text, "\n\n{matched}");
     }
@@ -136,7 +141,7 @@ fn about_rule(evaluator: &Evaluator, rule: Rule<'_>, urls: Option<&mut UrlList>)
 }
 
 /// Lists the crawlers that obey a group.
-fn bound(rules: &RuleSet, registry: &Registry, group: Group<'_>) -> String {
+fn bound(rules: &RuleSet, registry: &Registry, group: Group<'_>, kind: MarkupKind) -> String {
     let obeys = |crawler: &&Crawler| {
         let fallback = if crawler.obeys_star == Obeys::No { Fallback::Nothing } else { Fallback::Star };
         has_group(rules.select(&crawler.tokens, fallback), group)
@@ -145,7 +150,7 @@ fn bound(rules: &RuleSet, registry: &Registry, group: Group<'_>) -> String {
     let (deaf, bound): (Vec<_>, Vec<_>) = crawlers.iter().partition(|crawler| crawler.obeys_robots == Obeys::No);
     let names = |crawlers: &[&&Crawler]| first_few(crawlers.iter().map(|crawler| &crawler.name), SHOWN);
     let unregistered = group.names().filter(|name| !name.is_star() && !is_registered(registry, *name));
-    let unregistered: Vec<_> = unregistered.map(|name| markdown_code(&printable(name.value()))).collect();
+    let unregistered: Vec<_> = unregistered.map(|name| kind.code(&printable(name.value()))).collect();
     let mut parts = Vec::new();
     if group.is_global() {
         parts.push("every crawler that no group names".to_owned());
@@ -183,7 +188,6 @@ fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> Strin
         matches += usize::from(pattern.matches(path.as_bytes()));
         decides += usize::from(selection.verdict(&path).line() == Some(rule.line()));
     }
-    let list = markdown_code(list);
     format!("Matches {matches} of {} in {list}, and decides about {decides}.", plural(pages.len(), "URL"))
 }
 

@@ -66,10 +66,16 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
             let _ = ended.send(exit());
         }
     });
+    let is_running = |process| test_kill_process(process) != Err(Errno::SRCH);
     let watch = |editor: Pid| {
+        // The ID may be that of another namespace, if the server is in a container. Such an editor
+        // ends the server by closing standard input.
+        if !is_running(editor) {
+            return;
+        }
         let ended = received.clone();
         thread::spawn(move || {
-            while test_kill_process(editor) != Err(Errno::SRCH) {
+            while is_running(editor) {
                 thread::sleep(PROCESS_TESTS);
             }
             let _ = ended.send(exit());

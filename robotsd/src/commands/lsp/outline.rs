@@ -1,5 +1,4 @@
-//! The outline of a document: symbols and folding ranges. The outline contains only the part of a
-//! file that crawlers read, which bounds the size of the answer.
+//! The outline of a document: symbols and folding ranges, of the part that crawlers read.
 
 use serde_json::{Value, json};
 use tower_robots::rules::{Access, Group, LineKind};
@@ -13,25 +12,34 @@ const CLASS: u8 = 5;
 const FIELD: u8 = 8;
 const CONSTANT: u8 = 14;
 
+/// Maximum number of groups, of rules and of sitemaps among the symbols. More would take too long.
+const MAX_OF_KIND: usize = 2000;
+
 /// Returns the groups with their rules, and the sitemaps.
-pub(super) fn symbols(client: &Client, document: &Document) -> Value {
-    let robots = document.evaluator().robots();
-    let groups = robots.groups().map(|group| group_symbol(document, group));
-    let sitemaps = robots.sitemaps().map(|sitemap| {
+pub(super) fn symbols(client: &Client, document: &Document) -> Vec<Value> {
+    let robots = document.robots();
+    let mut left = MAX_OF_KIND;
+    let groups = robots.groups().take(MAX_OF_KIND).map(|group| {
+        let shown = group.rules().len().min(left);
+        left -= shown;
+        group_symbol(document, group, shown)
+    });
+    let sitemaps = robots.sitemaps().take(MAX_OF_KIND).map(|sitemap| {
         let name = format!("Sitemap: {}", printable(sitemap.value));
         symbol(&name, CONSTANT, document.line_range(sitemap.line), document.range(sitemap.range))
     });
     let mut symbols: Vec<Value> = groups.chain(sitemaps).collect();
     symbols.sort_by_key(|symbol| symbol["range"]["start"]["line"].as_u64());
-    if client.nests_symbols { json!(symbols) } else { json!(flat(document, symbols)) }
+    if client.nests_symbols { symbols } else { flat(document, symbols) }
 }
 
-fn group_symbol(document: &Document, group: Group<'_>) -> Value {
+/// Returns the symbol of a group with its first rules.
+fn group_symbol(document: &Document, group: Group<'_>, rules: usize) -> Value {
     let names: Vec<_> = group.names().map(|name| printable(name.value())).collect();
     let first = group.names().next().map_or(0..0, |name| name.range());
     let mut symbol =
         symbol(&format!("User-agent: {}", names.join(", ")), CLASS, extent(document, group), document.range(first));
-    let rules = group.rules().map(|rule| {
+    let rules = group.rules().take(rules).map(|rule| {
         let field = match rule.access() {
             Access::Allow => "Allow",
             Access::Disallow => "Disallow",
@@ -71,7 +79,7 @@ fn extent(document: &Document, group: Group<'_>) -> Range {
 
 /// Returns the folding ranges: groups, and comments of several lines.
 pub(super) fn folding(document: &Document) -> Vec<Value> {
-    let robots = document.evaluator().robots();
+    let robots = document.robots();
     let mut ranges: Vec<Value> = Vec::new();
     for group in robots.groups() {
         let Range { start, end } = extent(document, group);

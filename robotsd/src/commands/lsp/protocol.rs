@@ -10,6 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::render::code_span;
+
 /// A place in a document. Lines are counted from 0, and characters in the units of the
 /// [`PositionEncoding`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,6 +61,46 @@ impl PositionEncoding {
     }
 }
 
+/// Form of a text for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum MarkupKind {
+    /// Every editor can show this form.
+    #[default]
+    PlainText,
+    Markdown,
+}
+
+impl MarkupKind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::PlainText => "plaintext",
+            Self::Markdown => "markdown",
+        }
+    }
+
+    /// Formats text that is copied from a file.
+    pub(super) fn code(self, text: &str) -> String {
+        match self {
+            Self::PlainText => text.to_owned(),
+            Self::Markdown => code_span(text),
+        }
+    }
+
+    pub(super) fn strong(self, text: &str) -> String {
+        match self {
+            Self::PlainText => text.to_owned(),
+            Self::Markdown => format!("**{text}**"),
+        }
+    }
+
+    pub(super) fn link(self, text: &str, address: &str) -> String {
+        match self {
+            Self::PlainText => format!("{text}: {address}"),
+            Self::Markdown => format!("[{text}]({address})"),
+        }
+    }
+}
+
 /// What the editor supports, and its settings for this server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Client {
@@ -73,7 +115,7 @@ pub(super) struct Client {
     pub(super) versions_edits: bool,
     /// Whether code actions may be objects. If not, the editor knows only commands.
     pub(super) has_code_actions: bool,
-    pub(super) reads_markdown: bool,
+    pub(super) hover_kind: MarkupKind,
     /// Process of the editor. The server ends when this process ends.
     pub(super) process: Option<Pid>,
     /// File with a list of URLs, the initialization option `urls`.
@@ -88,7 +130,8 @@ impl Client {
         let document = &capabilities["textDocument"];
         let lists = |list: &Value, word: &str| list.as_array().is_some_and(|list| list.iter().any(|item| item == word));
         let is_utf8 = lists(&capabilities["general"]["positionEncodings"], "utf-8");
-        let formats = &document["hover"]["contentFormat"];
+        // The editor lists the form first that it prefers.
+        let prefers_markdown = document["hover"]["contentFormat"][0] == MarkupKind::Markdown.name();
         Self {
             encoding: if is_utf8 { PositionEncoding::Utf8 } else { PositionEncoding::Utf16 },
             pulls_diagnostics: document["diagnostic"].is_object(),
@@ -96,7 +139,7 @@ impl Client {
             nests_symbols: document["documentSymbol"]["hierarchicalDocumentSymbolSupport"] == true,
             versions_edits: capabilities["workspace"]["workspaceEdit"]["documentChanges"] == true,
             has_code_actions: document["codeAction"]["codeActionLiteralSupport"].is_object(),
-            reads_markdown: !formats.is_array() || lists(formats, "markdown"),
+            hover_kind: if prefers_markdown { MarkupKind::Markdown } else { MarkupKind::PlainText },
             process: params["processId"].as_i64().and_then(|id| Pid::from_raw(id.try_into().ok()?)),
             urls: params["initializationOptions"]["urls"].as_str().map(PathBuf::from),
         }

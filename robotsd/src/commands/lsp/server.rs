@@ -249,20 +249,17 @@ impl<'c> Server<'c> {
             "textDocument/codeAction" if document.is_long() => json!([]),
             "textDocument/codeAction" => {
                 let report = document.report(&goes_on).map_err(interrupted)?;
-                json!(fixes::actions(&self.client, document, report, range, &context))
+                let actions = fixes::actions(&self.client, document, report, range, &context, &goes_on);
+                json!(actions.map_err(interrupted)?)
             }
             "textDocument/formatting" => fixes::formatting(document)?,
-            "textDocument/hover" => match hover::hover(document, position, self.urls.as_mut()) {
-                Some((text, range)) => {
-                    let kind = if self.client.reads_markdown { "markdown" } else { "plaintext" };
-                    json!({ "contents": { "kind": kind, "value": text }, "range": range })
-                }
-                None => Value::Null,
-            },
-            "textDocument/definition" => json!(hover::definition(document, position)),
-            "textDocument/completion" => json!(completion::completions(document, position)),
-            "textDocument/documentSymbol" => outline::symbols(&self.client, document),
-            _ => json!(outline::folding(document)),
+            "textDocument/hover" => {
+                json!(hover::hover(document, position, self.client.hover_kind, self.urls.as_mut()))
+            }
+            "textDocument/definition" => Value::from(hover::definition(document, position)),
+            "textDocument/completion" => Value::from(completion::completions(document, position)),
+            "textDocument/documentSymbol" => Value::from(outline::symbols(&self.client, document)),
+            _ => Value::from(outline::folding(document)),
         })
     }
 

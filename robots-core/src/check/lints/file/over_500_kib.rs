@@ -17,14 +17,19 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    let length = file.bytes().len();
+    let (read, unread) = (file.bytes().len(), file.robots.unread());
+    let length = read + unread;
     if length <= STANDARD_LIMIT {
         return;
     }
-    let lost = |line: &Line<'_>| line.range.end > STANDARD_LIMIT && line.kind() != LineKind::Blank;
-    if let Some(line) = file.robots.lines().find(lost) {
+    let is_lost = |line: &Line<'_>| line.range.end > STANDARD_LIMIT && line.kind() != LineKind::Blank;
+    let lost = match unread {
+        0 => file.robots.lines().find(is_lost).map(|line| line.range),
+        _ => Some(read..read),
+    };
+    if let Some(lost) = lost {
         sink.report(
-            line.range,
+            lost,
             format_args!(
                 "the file is {length} bytes long: crawlers need not read more than {STANDARD_LIMIT} bytes, so they \
                  may ignore the lines from this line on"
@@ -38,6 +43,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 mod tests {
     use super::STANDARD_LIMIT;
     use crate::check::lints::tests::found;
+    use crate::check::{Options, check};
+    use crate::rules::RobotsTxt;
 
     #[test]
     fn the_first_line_that_is_lost_is_found() {
@@ -47,5 +54,37 @@ mod tests {
         assert_eq!(found("over-500-kib", &file(b"#...\n\n\n")), [""; 0]);
         assert_eq!(found("over-500-kib", &file(b"#....")), ["2:1"]);
         assert_eq!(found("over-500-kib", &file(b"#...\n\n# x\n# y")), ["4:1"]);
+    }
+
+    #[test]
+    fn the_beginning_ends_with_the_last_complete_line() {
+        let filler = [&b"User-agent: *\n#"[..], &vec![b'.'; STANDARD_LIMIT - 21]].concat();
+        let found = |tail: &[u8]| {
+            let file = [&filler[..], tail].concat();
+            let beginning = RobotsTxt::parse_beginning(&file);
+            assert!(file.starts_with(beginning.bytes()));
+            let report = check(&beginning, &Options::new());
+            let lost = report.findings.iter().filter(|finding| finding.code == "over-500-kib");
+            let lost: Vec<_> = lost.map(|finding| (finding.line, finding.message.clone())).collect();
+            assert_eq!(lost.is_empty(), beginning.unread() == 0);
+            (
+                beginning.bytes().len(),
+                lost.first().map(|(line, message)| (*line, message.contains(&file.len().to_string()))),
+            )
+        };
+        let limit = STANDARD_LIMIT;
+        for (tail, want) in [
+            (&b"\nab: c"[..], (limit, None)),
+            (b"\nab: c\n", (limit + 1, None)),
+            (b"\nab: c\r\n", (limit + 1, None)),
+            (b"\nab: c\n\n\n", (limit + 1, None)),
+            (b"\nab: c\nd", (limit + 1, Some((4, true)))),
+            (b"\nab: cd", (limit - 5, Some((3, true)))),
+            (b"\rab: cde\nf", (limit - 5, Some((3, true)))),
+        ] {
+            assert_eq!(found(tail), want, "{:?}", String::from_utf8_lossy(tail));
+        }
+        let long = RobotsTxt::parse_beginning(vec![b'a'; limit + 1]);
+        assert_eq!((long.bytes().len(), long.unread()), (0, limit + 1));
     }
 }
