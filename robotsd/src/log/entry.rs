@@ -1,7 +1,7 @@
 //! An event of the log, and its formats as one line of text or JSON.
 
 use std::cell::RefCell;
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::event::{LogEvent, LogLevel};
@@ -11,8 +11,8 @@ use crate::render;
 /// Initial capacity for a line, in bytes. It is enough for nearly every line.
 const LINE: usize = 640;
 
-/// Declares an entry with its optional fields, in their order in JSON. `plain` marks values that
-/// robotsd itself creates, which need no escaping.
+/// Declares an entry with its optional fields, in their order in both formats. `plain` marks values
+/// that robotsd itself creates, which need no escaping.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
         /// One event. Fields without a value are not written.
@@ -32,28 +32,26 @@ macro_rules! fields {
                 Self { at, level: event.level(), event, $($field: None,)* }
             }
 
-            fn push_fields(&self, out: &mut String) {
-                // The text between two values is concatenated at compile time, so that one call
-                // writes it.
-                $(fields!(@push $($kind)?)(out, concat!(",\"", stringify!($field), "\":"), self.$field.as_ref());)*
-            }
-
-            /// Calls `write` with the name and value of every field that has a value.
-            fn each_field(&self, mut write: impl FnMut(&'static str, &dyn Display)) {
-                $(if let Some(value) = &self.$field {
-                    write(stringify!($field), value);
-                })*
+            fn push_fields(&self, line: &mut Line) {
+                // The text before a value is concatenated at compile time.
+                $(fields!(@push $($kind)?)(
+                    line,
+                    &FieldName {
+                        json: concat!(",\"", stringify!($field), "\":"),
+                        text: concat!(" ", stringify!($field), "="),
+                    },
+                    self.$field.as_ref(),
+                );)*
             }
         }
     };
     (@push) => { push_text };
     (@push plain) => { push_plain };
     (@push number) => { push_number };
+    (@push message) => { push_message };
 }
 
 fields! {
-    request_id: &'a str,
-    trace_id: &'a str,
     site: &'a str,
     host: &'a str,
     agent: &'a str,
@@ -84,17 +82,16 @@ fields! {
     line: usize [number],
     /// The form of the path that matched, if it differs from the path that was sent.
     form: &'a str,
-    robots_hash: String [plain],
     suspect_human: String,
     method: &'a str,
     path: String,
     address: String [plain],
-    message: String,
+    // People read the other fields first, and use these only to find related lines.
+    request_id: &'a str,
+    trace_id: &'a str,
+    robots_hash: String [plain],
+    message: String [message],
 }
-
-/// Fields that are written after the others in the text format, because readers use them only to
-/// find related lines. Only the message follows them.
-const LAST_IN_TEXT: [&str; 3] = ["request_id", "trace_id", "robots_hash"];
 
 thread_local! {
     /// The time of the last line, to the second, as a number and as text. For other lines within
@@ -104,45 +101,33 @@ thread_local! {
 
 impl LogEntry<'_> {
     /// Returns the line with its line feed. `fields` are written in addition to the entry's own.
+    ///
+    /// A serializer would be slower, and every refused request has a line.
     pub(super) fn to_line(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
-        let mut line = String::with_capacity(LINE);
+        let mut line = Line { out: String::with_capacity(LINE), format };
+        self.push_start(&mut line);
+        for (name, value) in fields {
+            let (json, text) = (&*format!(",\"{name}\":"), &*format!(" {name}="));
+            push_text(&mut line, &FieldName { json, text }, value.as_ref());
+        }
+        self.push_fields(&mut line);
+        line.out.push_str(if format == LogFormat::Json { "}\n" } else { "\n" });
+        line.out
+    }
+
+    /// Writes the time, the level and the event.
+    fn push_start(&self, Line { out, format }: &mut Line) {
+        let (level, event) = (self.level.as_str(), self.event.as_str());
         match format {
-            LogFormat::Json => self.write_json(&mut line, fields),
-            LogFormat::Text => self.write_text(&mut line, fields),
-        }
-        line.push('\n');
-        line
-    }
-
-    /// Writes the line as JSON. A serializer would be slower, and every refused request has a line.
-    fn write_json(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
-        out.push_str("{\"ts\":\"");
-        self.write_time(out);
-        out.push('"');
-        push_plain(out, ",\"level\":", Some(self.level.as_str()));
-        push_plain(out, ",\"event\":", Some(self.event.as_str()));
-        for (name, value) in fields {
-            push_text(out, &format!(",\"{name}\":"), value.as_ref());
-        }
-        self.push_fields(out);
-        out.push('}');
-    }
-
-    fn write_text(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
-        self.write_time(out);
-        let _ = write!(out, " {:<5} {}", self.level.as_str(), self.event.as_str());
-        for (name, value) in fields {
-            let _ = value.map(|value| write!(out, " {name}={}", quoted(value.to_owned())));
-        }
-        for are_last in [false, true] {
-            self.each_field(|name, value| {
-                if name != "message" && LAST_IN_TEXT.contains(&name) == are_last {
-                    let _ = write!(out, " {name}={}", quoted(value.to_string()));
-                }
-            });
-        }
-        if let Some(message) = &self.message {
-            let _ = write!(out, ": {}", render::printable(message));
+            LogFormat::Json => {
+                out.push_str("{\"ts\":\"");
+                self.write_time(out);
+                out.extend(["\",\"level\":\"", level, "\",\"event\":\"", event, "\""]);
+            }
+            LogFormat::Text => {
+                self.write_time(out);
+                let _ = write!(out, " {level:<5} {event}");
+            }
         }
     }
 
@@ -165,40 +150,57 @@ impl LogEntry<'_> {
     }
 }
 
+/// A line that is being written.
+struct Line {
+    out: String,
+    format: LogFormat,
+}
+
+/// The text before the value of a field, in both formats.
+struct FieldName<'n> {
+    json: &'n str,
+    text: &'n str,
+}
+
+impl Line {
+    /// Writes a value that needs no escaping in JSON.
+    fn push_unescaped(&mut self, name: &FieldName<'_>, quote: &str, value: &str) {
+        match self.format {
+            LogFormat::Json => self.out.extend([name.json, quote, value, quote]),
+            LogFormat::Text => {
+                self.out.push_str(name.text);
+                push_word(&mut self.out, value);
+            }
+        }
+    }
+}
+
 /// Writes a field if it has a value. This function is not inlined, because it is called for each
 /// field, and most calls have no value to write.
 #[inline(never)]
-fn push_text(out: &mut String, key: &str, value: Option<&impl AsRef<str>>) {
-    if let Some(value) = value {
-        out.push_str(key);
-        push_json(out, value.as_ref());
-    }
-}
-
-#[inline(never)]
-fn push_number(out: &mut String, key: &str, value: Option<&(impl itoa::Integer + Copy)>) {
-    if let Some(value) = value {
-        out.push_str(key);
-        out.push_str(itoa::Buffer::new().format(*value));
-    }
-}
-
-/// Writes a field whose value needs no escaping, if it has a value.
-#[inline(never)]
-fn push_plain(out: &mut String, key: &str, value: Option<impl AsRef<str>>) {
-    if let Some(value) = value {
-        let value = value.as_ref();
-        debug_assert!(is_plain_ascii(value.as_bytes()), "{key}{value:?}");
-        out.extend([key, "\"", value, "\""]);
-    }
-}
-
-/// Writes a JSON string.
-fn push_json(out: &mut String, text: &str) {
-    if is_plain_ascii(text.as_bytes()) {
-        out.extend(["\"", text, "\""]);
+fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
+    let Some(value) = value.map(AsRef::as_ref) else { return };
+    if line.format == LogFormat::Text || is_plain_ascii(value.as_bytes()) {
+        line.push_unescaped(name, "\"", value);
     } else {
-        out.push_str(&render::json_text(text));
+        line.out.push_str(name.json);
+        line.out.push_str(&render::json_text(value));
+    }
+}
+
+#[inline(never)]
+fn push_number(line: &mut Line, name: &FieldName<'_>, value: Option<&(impl itoa::Integer + Copy)>) {
+    if let Some(value) = value {
+        line.push_unescaped(name, "", itoa::Buffer::new().format(*value));
+    }
+}
+
+/// Writes a field whose value needs no escaping in JSON, if it has a value.
+#[inline(never)]
+fn push_plain(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
+    if let Some(value) = value.map(AsRef::as_ref) {
+        debug_assert!(is_plain_ascii(value.as_bytes()), "{name}{value:?}", name = name.json);
+        line.push_unescaped(name, "\"", value);
     }
 }
 
@@ -222,11 +224,23 @@ fn is_plain_ascii(text: &[u8]) -> bool {
     words.iter().chain([&last]).all(|word| is_plain(u64::from_ne_bytes(*word)))
 }
 
-/// Returns a value unchanged if it is a plain word. Otherwise puts it in quotes and escapes
-/// non-printing characters.
-fn quoted(value: String) -> String {
-    let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '=');
-    if !value.is_empty() && value.chars().all(plain) { value } else { format!("{value:?}") }
+/// Writes the message. In the text format, it has no name.
+fn push_message(line: &mut Line, name: &FieldName<'_>, message: Option<&String>) {
+    match (line.format, message) {
+        (LogFormat::Text, Some(message)) => line.out.extend([": ", &render::printable(message)]),
+        _ => push_text(line, name, message),
+    }
+}
+
+/// Writes a value of the text format. A value that is not a plain word is put in quotes, with
+/// escapes for characters that do not print.
+fn push_word(out: &mut String, value: &str) {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'=');
+    if !value.is_empty() && value.bytes().all(is_plain) {
+        out.push_str(value);
+    } else {
+        let _ = write!(out, "{value:?}");
+    }
 }
 
 #[cfg(test)]
