@@ -78,6 +78,8 @@ pub mod internals {
     #[cfg(feature = "layer")]
     pub use crate::layer::grpc::GrpcCode;
     #[cfg(feature = "layer")]
+    pub use crate::layer::plain_ascii::is_plain_ascii;
+    #[cfg(feature = "layer")]
     pub use crate::layer::record::text;
     #[cfg(feature = "layer")]
     pub use crate::layer::service::{AnyBody, BodyKind, ResponseFuture, SameBody};

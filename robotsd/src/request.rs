@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use http::Method;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::parts::{Answer, OriginalRequest, RateLimitedRequest, VerifyLayer};
+use tower_robots::parts::{Answer, OriginalRequest, Outcome, RateLimitedRequest, VerifyLayer};
 use tower_robots::policy::{RateLimit, RateMode};
 
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
@@ -63,7 +63,8 @@ impl SiteJudge {
             _ => None,
         };
         let answer = judgement.respond(wait);
-        if let Some(services) = &self.services {
+        // The site's own pages are counted, and not a refusal or the robots.txt.
+        if let (Some(services), Outcome::Pass | Outcome::Tag) = (&self.services, &answer.outcome) {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {
                 counted.read_by(record);

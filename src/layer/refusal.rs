@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::event::Event;
 use super::grpc::GrpcCode;
+use super::plain_ascii::is_plain_ascii;
 use crate::agent::{Identity, IdentityMethod};
 use crate::policy::Reason;
 use crate::rules::PathForm;
@@ -102,9 +103,11 @@ impl<'a> Event<'a> {
     /// Returns the request's `X-Request-Id`, if it consists of at most 128 ASCII letters, digits,
     /// `-`, `_` and `.`.
     pub fn request_id(&self) -> Option<&'a str> {
-        let id = self.request.headers.get(X_REQUEST_ID)?.to_str().ok()?;
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        (!id.is_empty() && id.len() <= 128 && id.bytes().all(plain)).then_some(id)
+        let id = self.request.headers.get(X_REQUEST_ID)?.as_bytes();
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'_' | b'.');
+        // The loop has no early exit, so that the compiler can vectorise it.
+        let are_plain = id.iter().fold(true, |all, byte| all & is_plain(byte));
+        if id.is_empty() || id.len() > 128 || !are_plain { None } else { std::str::from_utf8(id).ok() }
     }
 
     /// Returns the default refusal: 403 with problem details (RFC 9457) if the client explicitly
@@ -450,8 +453,7 @@ fn push_number(out: &mut String, number: usize) {
 /// Appends a string, and replaces control characters, which could forge lines of the response or
 /// control a terminal.
 fn push_printable(out: &mut String, text: &str) {
-    // The loop has no early exit, so that the compiler can vectorise it.
-    if text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~')) {
+    if is_plain_ascii(text.as_bytes()) {
         out.push_str(text);
     } else {
         out.extend(text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }));

@@ -33,7 +33,13 @@ pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Optio
     let fields = content.derived(|| FileFields::of(content, snapshot.max_age))?;
     Some(match *request.method {
         Method::GET => file(content, fields, request.headers, content.body().clone()),
-        Method::HEAD => file(content, fields, request.headers, Bytes::new()),
+        Method::HEAD => {
+            let mut response = file(content, fields, request.headers, Bytes::new());
+            if response.status() == StatusCode::OK {
+                response.headers_mut().insert(CONTENT_LENGTH, content.body().len().into());
+            }
+            response
+        }
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, (ALLOW, HeaderValue::from_static("GET, HEAD"))),
     })
 }
@@ -63,7 +69,6 @@ impl FileFields {
         not_modified.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         let mut found = not_modified.clone();
         found.insert(CONTENT_TYPE, TEXT);
-        found.insert(CONTENT_LENGTH, content.body().len().into());
         Self { etag, found, not_modified }
     }
 }

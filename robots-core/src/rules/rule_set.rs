@@ -439,6 +439,7 @@ mod tests {
         assert!(!selection.applies() && !selection.is_star());
     }
 
+    #[cfg(feature = "check")]
     fn lines(file: &str, token: &str, path: &str) -> Vec<(PathForm, Vec<usize>)> {
         let rules = RobotsTxt::parse(file.as_bytes()).compile(Reading::Standard);
         let path = RequestPath::new(path.as_bytes());
@@ -452,6 +453,7 @@ mod tests {
         trace.forms.iter().map(|form| (form.form, form.rules.iter().map(|rule| rule.line()).collect())).collect()
     }
 
+    #[cfg(feature = "check")]
     #[test]
     fn rules_stand_in_the_order_they_win_in() {
         let file = "User-agent: a\nDisallow: /\nAllow: /x\nDisallow: /x\nDisallow: /x/*\nAllow:\nDisallow: /y\n\n\
@@ -462,6 +464,7 @@ mod tests {
         assert_eq!(lines(file, "b", "/q"), [(PathForm::Standard, vec![])]);
     }
 
+    #[cfg(feature = "check")]
     #[test]
     fn every_form_is_traced() {
         let file = "User-agent: *\nDisallow: /private/\nAllow: /open/\n";

@@ -40,6 +40,7 @@ GRPC = {"Content-Type": "application/grpc", "TE": "trailers"}
 SCENES = {
     "page": ("http", "/1k", BROWSER, 200),
     "refused": ("http", "/private/x", CRAWLER, 403),
+    "refused, log as text": ("http", "/private/x", CRAWLER, 403),
     "/robots.txt": ("http", "/robots.txt", CRAWLER, 200),
     "304": ("http", "/robots.txt", CRAWLER, 304),
     "429": ("http", "/1k", SLOW_CRAWLER, 429),
@@ -51,6 +52,8 @@ SCENES = {
 # Number of concurrent requests per connection, for scenes with more than one.
 STREAMS = {"HTTP/2 over TLS, 10 streams": 10}
 HTTP2 = {scene for scene in SCENES if scene.startswith("HTTP/2 over TLS")}
+# Scenes of a second robotsd with other settings.
+SETTINGS = {"refused, log as text": '[log]\nformat = "text"\n'}
 # The scenes of each peer. HAProxy has no scene with a conditional request, because it ignores the condition for a file that it serves
 # itself.
 PEERS = {
@@ -265,7 +268,11 @@ def measure(options, folder, names, robots, behind):
     (folder / "question").write_bytes(envoys_question())
 
     scenes = options.only or list(SCENES)
-    all_rounds = {"robotsd": rounds(counted_robotsd(folder, "robotsd", options.robotsd, behind, robots), scenes, options.rounds, folder)}
+    usual = counted_robotsd(folder, "robotsd", options.robotsd, behind, robots)
+    all_rounds = {"robotsd": rounds(usual, [scene for scene in scenes if scene not in SETTINGS], options.rounds, folder)}
+    for number, scene in enumerate(SETTINGS.keys() & scenes):
+        other = counted_robotsd(folder, f"robotsd{number}", options.robotsd, behind, robots, SETTINGS[scene])
+        all_rounds["robotsd"] |= rounds(other, [scene], options.rounds, folder)
     if options.peers:
         for peer in PEERS:
             if peer == "haproxy":

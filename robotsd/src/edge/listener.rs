@@ -391,7 +391,7 @@ impl NewConnection {
         }
         let Some((socket, info)) = self.secure(socket, *announced).await? else { return Ok(()) };
         let (settings, state, context) = (Arc::clone(&self.settings), Arc::clone(&self.state), &self.context);
-        let service = RequestService::new(service, Arc::clone(&settings), state, info, self.number);
+        let service = RequestService::new(service, Arc::clone(&settings), state, info, self.number).into();
         let (clock, stop) = (Arc::clone(&context.clock), context.stopped.clone());
         connection::serve(socket, service, settings, clock, stop, context.settings.messages).await
     }

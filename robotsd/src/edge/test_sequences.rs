@@ -85,7 +85,7 @@ impl Server {
         let peer = Peer::at(SocketAddr::from(([127, 0, 0, 1], 1)), None);
         let info = ConnectionInfo { forwarded: ForwardedFields::new(peer, "http", Arc::default()), secured: None };
         let state = Arc::new(ConnectionState::new(&settings.limits));
-        let service = RequestService::new(service, Arc::clone(&settings), state, info, 0);
+        let service = RequestService::new(service, Arc::clone(&settings), state, info, 0).into();
         let _ = match self {
             Self::Edge => connection::serve(socket, service, settings, Arc::default(), stopped, None).await,
             Self::Hyper => {

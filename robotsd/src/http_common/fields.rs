@@ -28,9 +28,16 @@ pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item
 /// Parses the value of a `Content-Length`. Returns `None` if the value is not a number, or is too
 /// large for any body.
 pub(crate) fn length(value: &[u8]) -> Option<u64> {
-    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    let number = is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten();
-    number.filter(|number| i64::try_from(*number).is_ok())
+    if value.is_empty() {
+        return None;
+    }
+    // The parser of the standard library needs UTF-8, accepts a sign, and takes four times as long.
+    let mut number: u64 = 0;
+    for byte in value {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number = number.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some(number).filter(|number| i64::try_from(*number).is_ok())
 }
 
 /// Returns the length of a body as declared in the head. Returns `None` if the head declares no

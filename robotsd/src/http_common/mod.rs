@@ -44,7 +44,7 @@ pub(crate) use self::tunnel::Tunnel;
 
 /// The service that answers every request that the edge has accepted. Requests are boxed, because a
 /// request would otherwise be moved again for each future that contains it.
-pub(crate) trait EdgeService: Clone + Send + 'static {
+pub(crate) trait EdgeService: Clone + Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;

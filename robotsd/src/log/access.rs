@@ -219,8 +219,9 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
     let _ = write!(out, "{address} - - [{}] \"{} ", time(record), record.method);
     escape(target.as_bytes(), out);
     let _ = write!(out, " {:?}\" {} {}", record.version, status(record), record.sent);
-    let referer = record.referer.as_ref().map(|value| privacy.target(&String::from_utf8_lossy(value.as_bytes())));
-    quote(referer.as_ref().map(String::as_bytes), out);
+    let referer = record.referer.as_ref().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let referer = referer.as_deref().map(|referer| privacy.target(referer));
+    quote(referer.as_deref().map(str::as_bytes), out);
     quote(record.user_agent.as_ref().map(|value| value.as_bytes()), out);
     let note = |wanted: &str| {
         let (_, value) = record.notes.iter().find(|(name, value)| *name == wanted && value.is_string())?;

@@ -1,8 +1,11 @@
 //! An event of the log, and its formats as one line of text or JSON.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tower_robots::internals::is_plain_ascii;
 
 use super::event::{LogEvent, LogLevel};
 use crate::config::LogFormat;
@@ -11,8 +14,8 @@ use crate::render;
 /// Initial capacity for a line, in bytes. It is enough for nearly every line.
 const LINE: usize = 640;
 
-/// Declares an entry with its optional fields, in their order in JSON. `plain` marks values that
-/// robotsd itself creates, which need no escaping.
+/// Declares an entry with its optional fields, in their order in both formats. `plain` marks values
+/// that robotsd itself creates, which need no escaping.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
         /// One event. Fields without a value are not written.
@@ -32,28 +35,26 @@ macro_rules! fields {
                 Self { at, level: event.level(), event, $($field: None,)* }
             }
 
-            fn push_fields(&self, out: &mut String) {
-                // The text between two values is concatenated at compile time, so that one call
-                // writes it.
-                $(fields!(@push $($kind)?)(out, concat!(",\"", stringify!($field), "\":"), self.$field.as_ref());)*
-            }
-
-            /// Calls `write` with the name and value of every field that has a value.
-            fn each_field(&self, mut write: impl FnMut(&'static str, &dyn Display)) {
-                $(if let Some(value) = &self.$field {
-                    write(stringify!($field), value);
-                })*
+            fn push_fields(&self, line: &mut Line) {
+                // The text before a value is concatenated at compile time.
+                $(fields!(@push $($kind)?)(
+                    line,
+                    &FieldName {
+                        json: concat!(",\"", stringify!($field), "\":"),
+                        text: concat!(" ", stringify!($field), "="),
+                    },
+                    self.$field.as_ref(),
+                );)*
             }
         }
     };
     (@push) => { push_text };
     (@push plain) => { push_plain };
     (@push number) => { push_number };
+    (@push message) => { push_message };
 }
 
 fields! {
-    request_id: &'a str,
-    trace_id: &'a str,
     site: &'a str,
     host: &'a str,
     agent: &'a str,
@@ -84,17 +85,16 @@ fields! {
     line: usize [number],
     /// The form of the path that matched, if it differs from the path that was sent.
     form: &'a str,
-    robots_hash: String [plain],
     suspect_human: String,
     method: &'a str,
-    path: String,
+    path: Cow<'a, str>,
     address: String [plain],
-    message: String,
+    // People read the other fields first, and use these only to find related lines.
+    request_id: &'a str,
+    trace_id: &'a str,
+    robots_hash: String [plain],
+    message: String [message],
 }
-
-/// Fields that are written after the others in the text format, because readers use them only to
-/// find related lines. Only the message follows them.
-const LAST_IN_TEXT: [&str; 3] = ["request_id", "trace_id", "robots_hash"];
 
 thread_local! {
     /// The time of the last line, to the second, as a number and as text. For other lines within
@@ -104,45 +104,33 @@ thread_local! {
 
 impl LogEntry<'_> {
     /// Returns the line with its line feed. `fields` are written in addition to the entry's own.
+    ///
+    /// A serializer would be slower, and every refused request has a line.
     pub(super) fn to_line(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
-        let mut line = String::with_capacity(LINE);
+        let mut line = Line { out: String::with_capacity(LINE), format };
+        self.push_start(&mut line);
+        for (name, value) in fields {
+            let (json, text) = (&*format!(",\"{name}\":"), &*format!(" {name}="));
+            push_text(&mut line, &FieldName { json, text }, value.as_ref());
+        }
+        self.push_fields(&mut line);
+        line.out.push_str(if format == LogFormat::Json { "}\n" } else { "\n" });
+        line.out
+    }
+
+    /// Writes the time, the level and the event.
+    fn push_start(&self, Line { out, format }: &mut Line) {
+        let (level, event) = (self.level.as_str(), self.event.as_str());
         match format {
-            LogFormat::Json => self.write_json(&mut line, fields),
-            LogFormat::Text => self.write_text(&mut line, fields),
-        }
-        line.push('\n');
-        line
-    }
-
-    /// Writes the line as JSON. A serializer would be slower, and every refused request has a line.
-    fn write_json(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
-        out.push_str("{\"ts\":\"");
-        self.write_time(out);
-        out.push('"');
-        push_plain(out, ",\"level\":", Some(self.level.as_str()));
-        push_plain(out, ",\"event\":", Some(self.event.as_str()));
-        for (name, value) in fields {
-            push_text(out, &format!(",\"{name}\":"), value.as_ref());
-        }
-        self.push_fields(out);
-        out.push('}');
-    }
-
-    fn write_text(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
-        self.write_time(out);
-        let _ = write!(out, " {:<5} {}", self.level.as_str(), self.event.as_str());
-        for (name, value) in fields {
-            let _ = value.map(|value| write!(out, " {name}={}", quoted(value.to_owned())));
-        }
-        for are_last in [false, true] {
-            self.each_field(|name, value| {
-                if name != "message" && LAST_IN_TEXT.contains(&name) == are_last {
-                    let _ = write!(out, " {name}={}", quoted(value.to_string()));
-                }
-            });
-        }
-        if let Some(message) = &self.message {
-            let _ = write!(out, ": {}", render::printable(message));
+            LogFormat::Json => {
+                out.push_str("{\"ts\":\"");
+                self.write_time(out);
+                out.extend(["\",\"level\":\"", level, "\",\"event\":\"", event, "\""]);
+            }
+            LogFormat::Text => {
+                self.write_time(out);
+                let _ = write!(out, " {level:<5} {event}");
+            }
         }
     }
 
@@ -165,68 +153,80 @@ impl LogEntry<'_> {
     }
 }
 
+/// A line that is being written.
+struct Line {
+    out: String,
+    format: LogFormat,
+}
+
+/// The text before the value of a field, in both formats.
+struct FieldName<'n> {
+    json: &'n str,
+    text: &'n str,
+}
+
 /// Writes a field if it has a value. This function is not inlined, because it is called for each
 /// field, and most calls have no value to write.
 #[inline(never)]
-fn push_text(out: &mut String, key: &str, value: Option<&impl AsRef<str>>) {
-    if let Some(value) = value {
-        out.push_str(key);
-        push_json(out, value.as_ref());
+fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
+    let Some(value) = value.map(AsRef::as_ref) else { return };
+    if line.format == LogFormat::Json && !is_plain_ascii(value.as_bytes()) {
+        line.out.push_str(name.json);
+        line.out.push_str(&render::json_text(value));
+    } else {
+        push_unescaped(line, name, value);
+    }
+}
+
+/// Writes a field whose value needs no escaping in JSON, if it has a value.
+#[inline(never)]
+fn push_plain(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
+    if let Some(value) = value.map(AsRef::as_ref) {
+        debug_assert!(is_plain_ascii(value.as_bytes()), "{name}{value:?}", name = name.json);
+        push_unescaped(line, name, value);
+    }
+}
+
+fn push_unescaped(Line { out, format }: &mut Line, name: &FieldName<'_>, value: &str) {
+    match format {
+        LogFormat::Json => {
+            out.push_str(name.json);
+            out.push('"');
+            out.push_str(value);
+            out.push('"');
+        }
+        LogFormat::Text => {
+            out.push_str(name.text);
+            push_word(out, value);
+        }
     }
 }
 
 #[inline(never)]
-fn push_number(out: &mut String, key: &str, value: Option<&(impl itoa::Integer + Copy)>) {
+fn push_number(Line { out, format }: &mut Line, name: &FieldName<'_>, value: Option<&(impl itoa::Integer + Copy)>) {
     if let Some(value) = value {
-        out.push_str(key);
+        out.push_str(if *format == LogFormat::Json { name.json } else { name.text });
         out.push_str(itoa::Buffer::new().format(*value));
     }
 }
 
-/// Writes a field whose value needs no escaping, if it has a value.
-#[inline(never)]
-fn push_plain(out: &mut String, key: &str, value: Option<impl AsRef<str>>) {
-    if let Some(value) = value {
-        let value = value.as_ref();
-        debug_assert!(is_plain_ascii(value.as_bytes()), "{key}{value:?}");
-        out.extend([key, "\"", value, "\""]);
+/// Writes the message. In the text format, it has no name.
+fn push_message(line: &mut Line, name: &FieldName<'_>, message: Option<&String>) {
+    match (line.format, message) {
+        (LogFormat::Text, Some(message)) => line.out.extend([": ", &render::printable(message)]),
+        _ => push_text(line, name, message),
     }
 }
 
-/// Writes a JSON string.
-fn push_json(out: &mut String, text: &str) {
-    if is_plain_ascii(text.as_bytes()) {
-        out.extend(["\"", text, "\""]);
+/// Writes a value of the text format. A value that is not a plain word is put in quotes, with
+/// escapes for characters that do not print.
+fn push_word(out: &mut String, value: &str) {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'=');
+    if !value.is_empty() && value.bytes().all(is_plain) {
+        out.push_str(value);
     } else {
-        out.push_str(&render::json_text(text));
+        let _ = write!(out, "{value:?}");
     }
-}
-
-/// Reports whether every byte is printable ASCII other than quote and backslash, so that `text`
-/// needs no escapes in JSON. Checks eight bytes at a time without a branch per byte, because a line
-/// contains many short strings.
-fn is_plain_ascii(text: &[u8]) -> bool {
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    let each = |octet| u64::from_ne_bytes([octet; 8]);
-    // If all bytes are below 0x80, this sets the high bit of each byte that is zero. Bytes from
-    // 0x80 on are not plain ASCII anyway.
-    let zero = |word: u64| word.wrapping_sub(each(1)) & !word;
-    let is_plain = |word: u64| {
-        let special = zero(word ^ each(b'"')) | zero(word ^ each(b'\\')) | zero(word ^ each(0x7F));
-        let control = word.wrapping_sub(each(b' '));
-        (word | control | special) & HIGH == 0
-    };
-    let (words, rest) = text.as_chunks();
-    let mut last = [b' '; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    words.iter().chain([&last]).all(|word| is_plain(u64::from_ne_bytes(*word)))
-}
-
-/// Returns a value unchanged if it is a plain word. Otherwise puts it in quotes and escapes
-/// non-printing characters.
-fn quoted(value: String) -> String {
-    let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '=');
-    if !value.is_empty() && value.chars().all(plain) { value } else { format!("{value:?}") }
 }
 
 #[cfg(test)]
@@ -237,7 +237,7 @@ mod tests {
     fn one_event_is_one_line_whatever_a_client_sends() {
         let entry = LogEntry {
             agent: Some("Evil\nBot \x1b[31m\""),
-            path: Some("/a\r\nb\u{9b}31m\u{202e}".to_owned()),
+            path: Some("/a\r\nb\u{9b}31m\u{202e}".into()),
             message: Some("x\ny".to_owned()),
             ..LogEntry::now(LogEvent::Refused)
         };
@@ -249,30 +249,13 @@ mod tests {
     }
 
     #[test]
-    fn plain_is_what_prints_and_is_neither_quote_nor_backslash() {
-        for octet in 0..=u8::MAX {
-            let plain = matches!(octet, b' '..=b'~') && octet != b'"' && octet != b'\\';
-            for length in 1..=17 {
-                for at in 0..length {
-                    for filler in [b' ', b'~', b'!', b'#', b'[', b']'] {
-                        let mut text = vec![filler; length];
-                        text[at] = octet;
-                        assert_eq!(is_plain_ascii(&text), plain, "{text:?}");
-                    }
-                }
-            }
-        }
-        assert!(is_plain_ascii(b""));
-    }
-
-    #[test]
     fn json_escapes_what_it_writes() {
         let every: String = ('\0'..='\u{300}').chain('\u{2000}'..='\u{2100}').chain(['\u{1f916}']).collect();
         let entry = LogEntry {
             site: Some(&every),
             status: Some(403),
             line: Some(7),
-            path: Some("/plain".to_owned()),
+            path: Some("/plain".into()),
             ..LogEntry::now(LogEvent::Refused)
         };
         let line = entry.to_line(LogFormat::Json, &[]);

@@ -11,6 +11,7 @@ mod access;
 mod entry;
 mod event;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -283,11 +284,11 @@ impl LogPrivacy {
     }
 
     /// Returns a target or URL, with its query reduced to the parts that may be logged.
-    pub(crate) fn target(self, target: &str) -> String {
-        let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
+    pub(crate) fn target(self, target: &str) -> Cow<'_, str> {
+        let Some((path, query)) = target.split_once('?') else { return target.into() };
         match self.query {
-            QueryLogging::Drop => path.to_owned(),
-            QueryLogging::Keep => target.to_owned(),
+            QueryLogging::Drop => path.into(),
+            QueryLogging::Keep => target.into(),
             QueryLogging::Redact => {
                 let redacted = query.split('&').map(|pair| match pair.split_once('=') {
                     Some((name, value)) if !value.is_empty() => format!("{name}=…"),
@@ -295,7 +296,7 @@ impl LogPrivacy {
                     // in `?dG9rZW4=`.
                     _ => "…".to_owned(),
                 });
-                format!("{path}?{}", redacted.collect::<Vec<_>>().join("&"))
+                format!("{path}?{}", redacted.collect::<Vec<_>>().join("&")).into()
             }
         }
     }

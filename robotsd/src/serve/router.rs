@@ -97,7 +97,7 @@ impl RouteTable<SiteBackend> {
     }
 }
 
-impl<B: EdgeService + Sync> EdgeService for Router<B> {
+impl<B: EdgeService> EdgeService for Router<B> {
     type Body = Either<BackendBody<B::Body>, Full<Bytes>>;
 
     async fn answer(self, mut request: Box<Request<RequestBody>>) -> Response<Self::Body> {

@@ -1,9 +1,10 @@
 //! Writes a site's log lines about disallowed requests, reloads, upstreams and files. Also suggests
 //! next steps to operators.
 
+use std::borrow::Cow;
 use std::path::{Path, absolute};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tower_robots::agent::{Category, Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
@@ -52,7 +53,9 @@ pub(super) fn request(
             _ => LogEvent::Passed,
         };
         let (identity, rule) = (record.identity.unwrap_or_default(), record.rule.as_deref().map(str::as_bytes));
-        let over = policy.override_for(&record.agent, identity, rule, record.reason, SystemTime::now());
+        let entry = of_request(done, &site, event, privacy);
+        let now = UNIX_EPOCH + entry.at;
+        let over = policy.override_for(&record.agent, identity, rule, record.reason, now);
         note(event, Some(if outcome == RequestOutcome::Observed { "observed" } else { done.as_str() }));
         log.write(&LogEntry {
             suspect_human: Some(record.signs.names().collect::<Vec<_>>().join(", ")).filter(|signs| !signs.is_empty()),
@@ -66,7 +69,7 @@ pub(super) fn request(
             rule: record.rule.as_deref().filter(|_| limit.is_none()),
             line: limit.map(|limit| limit.line).or(record.line),
             form: shown_form(record),
-            ..of_request(done, &site, event, privacy)
+            ..entry
         });
     }
 }
@@ -152,7 +155,10 @@ fn of_request<'e>(
         identity_method: identity.and_then(Identity::method).map(IdentityMethod::as_str),
         identity_reason: identity.and_then(Identity::reason),
         method: Some(request.method.as_str()),
-        path: Some(privacy.target(&text(request.target()))),
+        path: Some(match text(request.target()) {
+            Cow::Borrowed(target) => privacy.target(target),
+            Cow::Owned(target) => privacy.target(&target).into_owned().into(),
+        }),
         address: ClientRequest::peer_of(request.extensions).and_then(|peer| privacy.address(peer.address.ip())),
         ..LogEntry::now(event)
     }

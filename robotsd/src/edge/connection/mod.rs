@@ -40,7 +40,7 @@ use crate::socket::Socket;
 /// Serves a connection until it ends. After the signal `stop`, the connection is drained.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
-    service: RequestService<S>,
+    service: Arc<RequestService<S>>,
     settings: Arc<ConnectionSettings>,
     clock: Arc<DateClock>,
     stop: watch::Receiver<bool>,

@@ -33,7 +33,6 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::Method;
 use tokio::sync::watch;
 
 pub(crate) use self::socket::{DateClock, FastSocket, Next};
@@ -42,9 +41,9 @@ use self::response::AfterResponse;
 use self::socket::{RequestWait, StopSignal};
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
-use crate::edge::request::service::{RequestService, ResponseWriter};
+use crate::edge::request::service::RequestService;
 use crate::edge::tls::SettledProtocol;
-use crate::http_common::{EdgeService, RequestBody};
+use crate::http_common::EdgeService;
 use crate::socket::Socket;
 
 /// A connection that the fast path hands over to hyper, HTTP/2 or SPOP.
@@ -54,14 +53,14 @@ pub(crate) struct Handover<S> {
     pub(crate) octets: Bytes,
     /// The protocol. `None` if it must be detected from the first bytes.
     pub(crate) protocol: Option<SettledProtocol>,
-    pub(crate) service: RequestService<S>,
+    pub(crate) service: Arc<RequestService<S>>,
 }
 
 /// Answers requests until the connection ends. Returns the connection if a request arrives that the
 /// fast path cannot handle.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
-    service: RequestService<S>,
+    service: Arc<RequestService<S>>,
     settings: &ConnectionSettings,
     clock: Arc<DateClock>,
     stop: &watch::Receiver<bool>,
@@ -106,10 +105,8 @@ pub(crate) async fn serve<S: EdgeService>(
                 return Ok(Some(Handover { socket, octets, protocol, service }));
             }
         };
-        let is_head = request.method() == Method::HEAD;
-        let (id, answering) = service.answer(request.map(|()| RequestBody::empty()), ResponseWriter::Fast);
         let response = response.get_or_insert_with(|| Box::pin(None));
-        response.set(Some(response::write(client, answering, is_head, id)));
+        response.set(Some(response::answer(client, Arc::clone(&service), request)));
         let (back, after) = poll_fn(|cx| match response.as_mut().as_pin_mut() {
             Some(writing) => writing.poll(cx),
             None => Poll::Pending,

@@ -1,6 +1,6 @@
 //! Writes responses as HTTP/1.1 on the fast path (RFC 9112).
 
-use std::future::{Future, poll_fn};
+use std::future::{Future as _, poll_fn};
 use std::io::Write as _;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -8,15 +8,16 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, DATE};
-use http::{Response, response};
+use http::{Method, Request, response};
 use http_body::Body;
 use tower::BoxError;
 
 use super::socket::{DateClock, FastSocket};
 use crate::edge::request::request_id::RequestId;
 use crate::edge::request::response_body::Framing;
+use crate::edge::request::service::{RequestService, ResponseWriter};
 use crate::edge::request::trusted::X_REQUEST_ID;
-use crate::http_common::{Transfer, fields, yield_before_write};
+use crate::http_common::{EdgeService, RequestBody, Transfer, fields, yield_before_write};
 
 /// Maximum size of a body that is copied into the buffer of its head, in bytes. Head and body are
 /// then written together. For small bodies, this is cheaper than a vectored write.
@@ -35,13 +36,16 @@ pub(crate) enum AfterResponse {
     Broken(BoxError),
 }
 
-/// Waits for the service's response and writes it.
-pub(crate) async fn write<B: Body<Data = Bytes, Error: Into<BoxError>>>(
+/// Answers a request and writes the response.
+///
+/// The service is called in this future, because moving its future costs more than this function.
+pub(crate) async fn answer<S: EdgeService>(
     mut client: Box<FastSocket>,
-    answering: impl Future<Output = Response<B>>,
-    is_head: bool,
-    id: RequestId,
+    service: Arc<RequestService<S>>,
+    request: Request<()>,
 ) -> (Box<FastSocket>, AfterResponse) {
+    let is_head = request.method() == Method::HEAD;
+    let (id, answering) = service.answer(request.map(|()| RequestBody::empty()), ResponseWriter::Fast);
     let mut answering = pin!(answering);
     let answered = poll_fn(|cx| match answering.as_mut().poll(cx) {
         Poll::Ready(response) => Poll::Ready(Ok(Some(response))),

@@ -41,7 +41,7 @@ const RESETS: usize = 1024;
 pub(crate) struct Http2ServerConnection<S> {
     part: Part,
     socket: BatchedSocket<Socket>,
-    service: RequestService<S>,
+    service: Arc<RequestService<S>>,
     settings: Arc<ConnectionSettings>,
     /// Clock for the `Date` of responses. `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
@@ -62,7 +62,7 @@ enum Part {
 impl<S> Http2ServerConnection<S> {
     pub(crate) fn new(
         socket: WatchedSocket<Socket>,
-        service: RequestService<S>,
+        service: Arc<RequestService<S>>,
         settings: Arc<ConnectionSettings>,
         clock: Arc<DateClock>,
     ) -> Self {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::CONTENT_LENGTH;
 use http::{StatusCode, response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -202,15 +202,14 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
-    /// Chooses the framing for a head and a body. Removes fields that contradict the framing from
-    /// the head.
+    /// Chooses the framing for a head and a body. Removes a length that contradicts the framing from
+    /// the head. The caller must have removed the hop-by-hop fields, such as `Transfer-Encoding`.
     pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
         // With these statuses, there is no body (RFC 9110, section 6.4.1).
         let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if head.status == StatusCode::NO_CONTENT {
             head.headers.remove(CONTENT_LENGTH);
         }
-        head.headers.remove(TRANSFER_ENCODING);
         if has_none {
             return Self::Absent { length: None };
         }

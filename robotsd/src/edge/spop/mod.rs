@@ -125,7 +125,7 @@ struct Session<S> {
     /// Whether no more frames are read because of a shutdown. Otherwise, a connection with a
     /// constant flow of questions would never end.
     takes_no_more: bool,
-    service: RequestService<S>,
+    service: Arc<RequestService<S>>,
     messages: SpopMessages,
     /// The result of the handshake; `None` before the handshake.
     agreement: Option<Agreement>,
