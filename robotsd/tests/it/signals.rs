@@ -109,11 +109,13 @@ fn the_config_is_checked_and_commands_show_the_fields() {
     folder.write("new.txt", ROBOTS.replace("train-ai=y", "train-ai=n").replace("l.xml", "new.xml"));
     let changed = folder.run(["diff", "robots.txt", "new.txt"]).said();
     assert_has(changed, &["use of /: train-ai=n; was train-ai=y", "licences named now: https://a.test/new.xml"]);
-    for (name, problem) in [
-        ("Set-Cookie", "is not the name of a field that can be added"),
-        ("Content-Length", "is not the name of a field that can be added"),
+    for (old, new, problem) in [
+        ("X-Robots-Tag", "Set-Cookie", "is not the name of a field that can be added"),
+        ("X-Robots-Tag", "Content_Length", "is not the name of a field that can be added"),
+        ("GPTBot", "NeverHeardOfBot", "no crawler is called \"NeverHeardOfBot\""),
+        ("GPTBot", "operator:Nobody", "no crawler of the registry has the operator \"Nobody\""),
     ] {
-        folder.configure(Config::refusing().site("shop", site.replace("X-Robots-Tag", name)));
+        folder.configure(Config::refusing().site("shop", site.replace(old, new)));
         assert_has(folder.configured(["config", "check"]).said(), &[problem]);
     }
 }
