@@ -74,13 +74,17 @@ pub mod internals {
     #[cfg(feature = "layer")]
     pub use crate::layer::event::Provisional;
     #[cfg(feature = "layer")]
+    pub use crate::layer::fields::{
+        HOP_BY_HOP, is_of_caches, is_of_connection, is_of_content, plain_name, vary_by_agent,
+    };
+    #[cfg(feature = "layer")]
     pub use crate::layer::forwarded::ForwardedWay;
     #[cfg(feature = "layer")]
     pub use crate::layer::grpc::GrpcCode;
     #[cfg(feature = "layer")]
     pub use crate::layer::plain_ascii::is_plain_ascii;
     #[cfg(feature = "layer")]
-    pub use crate::layer::record::text;
+    pub use crate::layer::record::{mark, text};
     #[cfg(feature = "layer")]
     pub use crate::layer::service::{AnyBody, BodyKind, ResponseFuture, SameBody};
     #[cfg(all(feature = "layer", feature = "verify"))]

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use rustix::time::{ClockId, clock_gettime};
 use tower_robots::agent::{Agent, Agents, Identity, NamedAs, Recognizer, Registry};
 use tower_robots::check::{self, Diff, DiffOptions, FileKind, Finding, Guard, Page, PageLoss, Report};
-use tower_robots::internals::Grace;
+use tower_robots::internals::{Grace, RefusedRequest};
 use tower_robots::policy::{Action, Decision, Policy, Reason, RequestFacts};
 use tower_robots::rules::{Line, Reading, RequestPath, RobotsTxt, RuleSet};
 
@@ -178,11 +178,16 @@ impl Evaluator {
     }
 
     /// Returns the answer that a request of this agent would get if it were refused.
-    pub(crate) fn refusal(&self, agent: &Agent, sender: KnownSender, path: &RequestPath<'_>) -> ExpectedRefusal {
-        let EvaluatorSettings { refusals, checks_senders, .. } = &self.settings;
-        let identity = if *checks_senders { Some(sender.identity) } else { None };
-        let usual = ExpectedRefusal::USUAL;
-        refusals.as_ref().map_or(usual, |refusals| refusals.expected(agent, identity, path, self.robots()))
+    pub(crate) fn refusal(
+        &self,
+        agent: &Agent,
+        sender: KnownSender,
+        method: &str,
+        path: &RequestPath<'_>,
+    ) -> ExpectedRefusal {
+        let Some(refusals) = &self.settings.refusals else { return ExpectedRefusal::USUAL };
+        let identity = if self.settings.checks_senders { Some(sender.identity) } else { None };
+        refusals.expected(&RefusedRequest { agent, identity, path, robots: self.robots() }, method)
     }
 
     pub(crate) fn check(&self) -> &Report {

@@ -12,9 +12,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use http::header::{
-    CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, HeaderName, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS,
-};
+use http::header::{CONTENT_LANGUAGE, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use tower_robots::layer::Event;
 
@@ -34,13 +32,6 @@ pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
     StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
     StatusCode::UNAUTHORIZED,
 ];
-
-/// Reports whether a field is `Cache-Control` or a variant of it for some caches, such as
-/// `CDN-Cache-Control`. Some servers treat `_` in a name as `-`.
-pub(crate) fn is_cache_control(name: &HeaderName) -> bool {
-    let name = name.as_str().replace('_', "-");
-    name == CACHE_CONTROL.as_str() || name.ends_with("-cache-control")
-}
 
 /// The settings of a site's response to refused requests.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,8 @@
 use std::str::FromStr;
 
 use tower_robots::agent::{Category, Crawler, Registry};
+use tower_robots::policy::Crawlers;
+use tower_robots::rules::ValueError;
 
 use crate::names::did_you_mean;
 
@@ -54,6 +56,16 @@ impl Selector {
         }
         let crawlers = word.parse::<Self>()?.of(registry)?;
         Ok(crawlers.into_iter().map(|crawler| &*crawler.name).collect())
+    }
+
+    /// Returns the selected crawlers as the policy compares them with agents.
+    pub(crate) fn crawlers(&self) -> Result<Crawlers, ValueError> {
+        Ok(match self {
+            Self::Agent(name) => Crawlers::agent(name)?,
+            Self::Category(category) => Crawlers::Category(*category),
+            Self::Operator(operator) => Crawlers::Operator(operator.as_str().into()),
+            Self::Index => Crawlers::IndexEngines,
+        })
     }
 
     /// Reports whether a crawler is selected.

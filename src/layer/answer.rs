@@ -92,12 +92,7 @@ impl Answer {
                     record::strip(request.headers_mut());
                 }
             }
-            Outcome::Tag => {
-                record::strip(request.headers_mut());
-                if let Some(record) = &record {
-                    record::mark(request.headers_mut(), record);
-                }
-            }
+            Outcome::Tag => record::mark(request.headers_mut(), record.as_deref()),
             Outcome::Respond(mut response) => {
                 if let Some(record) = record {
                     response.extensions_mut().insert(*record);

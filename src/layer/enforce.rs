@@ -152,7 +152,8 @@ impl Enforcer {
         }
         let Some(content) = content else { return Ok(Answer::pass()) };
         let outside = self.mark_of(live, request);
-        if outside.is_some_and(|mark| self.is_done_by(mark, request)) {
+        let is_done = outside.is_some_and(|mark| self.is_done_by(mark, request));
+        if is_done && self.signals.is_none() {
             return Ok(Answer::pass());
         }
         self.with_agents(content, request, self.agent_lookups.as_deref(), |agents| {
@@ -160,6 +161,9 @@ impl Enforcer {
                 .signals
                 .as_ref()
                 .and_then(|signals| signals.response_fields(live, (content, &snapshot.policy), request, agents));
+            if is_done {
+                return Ok(Answer::pass().with_fields(fields));
+            }
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
             // Requests of browsers return here, without a record and without a check of their
@@ -499,7 +503,7 @@ impl Enforcer {
     }
 
     /// Reports whether `mark` shows that an outer layer has already done for this site all that
-    /// this layer would do.
+    /// this layer would do, except for the fields of the response.
     fn is_done_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();

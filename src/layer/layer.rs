@@ -18,7 +18,7 @@ use super::original::OriginalRequest;
 use super::rate_limit::RateLimitedRequest;
 use super::refusal::IntoRefusal;
 use super::service::{Robots, RobotsTxtService, SameBody};
-use super::signals::{Signals, shared};
+use super::signals::Signals;
 use crate::agent::{Identity, IntoNetwork};
 use crate::live::AgentLookups;
 use crate::rules::ValueError;
@@ -369,7 +369,7 @@ impl RobotsLayer {
     /// # }
     /// ```
     pub fn signals(self, signals: Signals) -> Self {
-        self.with(|enforcer| enforcer.signals = shared(signals))
+        self.with(|enforcer| enforcer.signals = signals.shared())
     }
 
     /// Returns the response if the layer answers the request itself. Otherwise prepares the request

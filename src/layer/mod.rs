@@ -142,6 +142,7 @@ mod sender_check;
 // What happens to a request, and its record.
 pub(crate) mod answer;
 pub(crate) mod event;
+pub(crate) mod fields;
 pub(crate) mod plain_ascii;
 pub(crate) mod rate_limit;
 pub(crate) mod record;

@@ -305,9 +305,12 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds the verdict field. Also removes the name of this field from the client's `Connection`
-/// fields; otherwise, a proxy behind this one would remove the verdict.
-pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
+/// Replaces the verdict fields that a client sent by the field of this record. Also removes the name
+/// of this field from the client's `Connection` fields; otherwise, a proxy behind this one would
+/// remove the verdict.
+pub fn mark(headers: &mut HeaderMap, record: Option<&Record>) {
+    strip(headers);
+    let Some(record) = record else { return };
     headers.insert(Record::FIELD, record.to_field());
     let is_ours = |option: &&[u8]| option.eq_ignore_ascii_case(b"robots-verdict");
     if headers.get_all(CONNECTION).into_iter().any(|value| options(value).any(|option| is_ours(&option))) {

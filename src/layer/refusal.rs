@@ -14,6 +14,7 @@ use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::event::Event;
+use super::fields::vary_by_agent;
 use super::grpc::GrpcCode;
 use super::plain_ascii::is_plain_ascii;
 use crate::agent::{Identity, IdentityMethod};
@@ -424,13 +425,7 @@ pub(super) fn complete(response: &mut Response<Bytes>) {
     // A cache would send the refusal to other clients, including people.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
-    let varies = |value: &HeaderValue| {
-        let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        *value == VARIES || names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"user-agent"))
-    };
-    if !headers.get_all(VARY).into_iter().any(varies) {
-        headers.append(VARY, HeaderValue::from_static("User-Agent"));
-    }
+    vary_by_agent(headers);
 }
 
 /// Removes the response's body if the method is `HEAD`.

@@ -16,68 +16,37 @@ use std::sync::atomic::Ordering;
 
 use http::header::{Entry, HeaderMap, HeaderName, HeaderValue, LINK, VARY};
 use http::{Method, StatusCode};
-use robots_core::keywords;
+use robots_core::keyword_enum;
 
+use super::fields::{USER_AGENT_NAME, is_of_caches, is_of_connection, is_of_content, plain_name, vary_by_agent};
 use super::original::OriginalRequest;
-use crate::agent::{Agent, Category};
+use crate::agent::Agent;
 use crate::live::{Content, LiveRobots};
-use crate::policy::{Override, Policy};
+use crate::policy::{Crawlers, Policy};
 use crate::rules::{PathPattern, RequestPath, RuleSet, Selection, ValueError};
 
 const CONTENT_USAGE: HeaderName = HeaderName::from_static("content-usage");
-const USER_AGENT_NAME: HeaderValue = HeaderValue::from_static("User-Agent");
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// Fields that cannot be added to a response: fields of the connection (RFC 9110, section 7.6.1),
-/// framing, content coding, caches and cookies, and fields that the layer computes.
-const RESERVED: [&str; 26] = [
-    "age",
-    "cache-control",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-range",
-    "content-type",
-    "content-usage",
-    "date",
-    "etag",
-    "expires",
-    "keep-alive",
-    "last-modified",
-    "location",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "robots-verdict",
-    "set-cookie",
-    "surrogate-control",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "vary",
-    "www-authenticate",
-];
+/// Further fields that cannot be added to a response: fields that the layer computes, and fields
+/// that describe one version of a page.
+const RESERVED: [&str; 6] =
+    ["content-usage", "etag", "last-modified", "location", "robots-verdict", "www-authenticate"];
 
-/// Which responses repeat the usage preferences of the robots.txt in a `Content-Usage` field.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum UsageField {
-    /// None. This is the default.
-    #[default]
-    Off,
-    /// Responses for a path, if all groups that may fetch the path have the same preferences.
-    Unanimous,
-    /// All responses, each with the preferences for its client. They get `Vary: User-Agent`, so a
-    /// cache stores a copy for each `User-Agent`.
-    ByAgent,
+keyword_enum! {
+    /// Which responses repeat the usage preferences of the robots.txt in a `Content-Usage` field.
+    #[derive(Default)]
+    UsageField, "a mode of Content-Usage", {
+        /// None. This is the default.
+        #[default]
+        Off = "off",
+        /// Responses for a path, if all groups that may fetch the path have the same preferences.
+        Unanimous = "unanimous",
+        /// All responses, each with the preferences for its client. They get `Vary: User-Agent`, so
+        /// a cache stores a copy for each `User-Agent`.
+        ByAgent = "by-agent",
+    }
 }
-
-keywords!(UsageField, "a mode of Content-Usage", {
-    Off = "off",
-    Unanimous = "unanimous",
-    ByAgent = "by-agent",
-});
 
 /// A field that is added to the responses for some paths, optionally only for some crawlers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +56,7 @@ pub struct FieldRule {
     name: HeaderName,
     value: HeaderValue,
     /// The crawlers that get the field; empty for all clients.
-    crawlers: Vec<Override<()>>,
+    crawlers: Vec<Crawlers>,
 }
 
 impl FieldRule {
@@ -99,65 +68,29 @@ impl FieldRule {
     /// the content or caches, such as `Content-Length` or `Set-Cookie`.
     pub fn new(path: &str, name: &str, value: &str) -> Result<Self, ValueError> {
         let pattern = PathPattern::parse(path)?;
+        let known = HeaderName::from_bytes(name.as_bytes()).ok().filter(can_be_added);
         let fault = "is not the name of a field that can be added to responses: write a name such as \"X-Robots-Tag\"";
-        let known = HeaderName::from_bytes(name.as_bytes()).ok();
-        // Some servers treat `_` as `-`.
-        let is_reserved = |name: &HeaderName| {
-            let name = name.as_str().replace('_', "-");
-            RESERVED.contains(&&*name) || name.ends_with("-cache-control")
-        };
-        let allowed = known.filter(|name| !is_reserved(name));
-        let name = allowed.ok_or_else(|| ValueError::new(name, fault))?;
+        let name = known.ok_or_else(|| ValueError::new(name, fault))?;
         let value = value.trim();
-        let is_printable = !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let sent = HeaderValue::from_str(value).ok().filter(|sent| !sent.is_empty());
         let fault = "is not a valid field value: write printable ASCII characters";
-        let sent = HeaderValue::from_str(value).ok().filter(|_| is_printable);
         Ok(Self { pattern, name, value: sent.ok_or_else(|| ValueError::new(value, fault))?, crawlers: Vec::new() })
     }
 
-    /// Restricts the rule to this crawler, and to others that are added.
-    ///
-    /// # Errors
-    ///
-    /// The same as for [`Override::agent`].
-    pub fn for_agent(self, name: &str) -> Result<Self, ValueError> {
-        Ok(self.with(Override::agent(name, ())?))
-    }
-
-    /// Restricts the rule to the registered crawlers of this category, and to others that are
-    /// added.
-    pub fn for_category(self, category: Category) -> Self {
-        self.with(Override::category(category, ()))
-    }
-
-    /// Restricts the rule to the crawlers of search engines that people use, and to others that are
-    /// added.
-    pub fn for_index_engines(self) -> Self {
-        self.with(Override::index_engines(()))
-    }
-
-    fn with(mut self, crawlers: Override<()>) -> Self {
-        self.crawlers.push(crawlers);
+    /// Restricts the rule to these crawlers, and to others that are added.
+    pub fn for_crawlers(mut self, crawlers: impl IntoIterator<Item = Crawlers>) -> Self {
+        self.crawlers.extend(crawlers);
         self
     }
 
-    /// Returns the path pattern.
-    #[doc(hidden)]
-    pub const fn pattern(&self) -> &PathPattern {
-        &self.pattern
+    fn is_for(&self, agents: &[Agent]) -> bool {
+        self.crawlers.is_empty() || agents.iter().any(|agent| self.crawlers.iter().any(|one| one.contains(agent)))
     }
+}
 
-    /// Returns the name and the value of the field.
-    #[doc(hidden)]
-    pub const fn field(&self) -> (&HeaderName, &HeaderValue) {
-        (&self.name, &self.value)
-    }
-
-    /// Reports whether one of these agents gets the field.
-    #[doc(hidden)]
-    pub fn is_for(&self, agents: &[Agent]) -> bool {
-        self.crawlers.is_empty() || agents.iter().any(|agent| self.crawlers.iter().any(|one| one.fits(agent, None)))
-    }
+fn can_be_added(name: &HeaderName) -> bool {
+    let name = plain_name(name);
+    !is_of_connection(&name) && !is_of_content(&name) && !is_of_caches(&name) && !RESERVED.contains(&&*name)
 }
 
 /// The settings of a layer for the fields of responses.
@@ -165,15 +98,8 @@ impl FieldRule {
 #[must_use]
 pub struct Signals {
     usage: UsageField,
-    links: LicenseLinks,
+    has_links: bool,
     fields: Vec<FieldRule>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum LicenseLinks {
-    #[default]
-    Omit,
-    Add,
 }
 
 impl Signals {
@@ -185,7 +111,7 @@ impl Signals {
 
     /// Adds a `Link` to each licence that the robots.txt names for the client. Default: no link.
     pub const fn license_links(mut self) -> Self {
-        self.links = LicenseLinks::Add;
+        self.has_links = true;
         self
     }
 
@@ -195,9 +121,10 @@ impl Signals {
         self
     }
 
-    /// Reports whether no response gets any field.
-    pub fn is_off(&self) -> bool {
-        *self == Self::default()
+    /// Returns shared settings; `None` if no response gets any field, so that requests do not look
+    /// at the settings.
+    pub(super) fn shared(self) -> Option<Arc<Self>> {
+        (self != Self::default()).then(|| Arc::new(self))
     }
 
     /// Returns the fields of the response to a request; `None` if the response gets none. `agents`
@@ -224,27 +151,28 @@ impl Signals {
         method: &Method,
         agents: &[Agent],
     ) -> Option<ResponseFields> {
-        let has_representation = *method == Method::GET || *method == Method::HEAD;
         let mut found = ResponseFields::default();
         let select = |agent: &Agent| policy.selection_for_use(rules, agent);
-        if has_representation && self.usage != UsageField::Off && rules.has_usage() {
-            found.varies = self.usage == UsageField::ByAgent;
-            let preferences = match self.usage {
-                UsageField::ByAgent => common(agents, |agent| Some(select(agent).usage(path)?.preferences)),
-                _ => rules.unanimous_usage(path),
-            };
-            found.usage = preferences.and_then(|preferences| HeaderValue::from_str(preferences.as_str()).ok());
-        }
-        if has_representation {
+        if *method == Method::GET || *method == Method::HEAD {
+            if self.usage != UsageField::Off && rules.has_usage() {
+                let preferences = match self.usage {
+                    UsageField::ByAgent => {
+                        found.content_varies = true;
+                        common(agents, |agent| Some(select(agent).usage(path)?.preferences))
+                    }
+                    _ => rules.unanimous_usage(path),
+                };
+                found.usage = preferences.and_then(|preferences| HeaderValue::from_str(preferences.as_str()).ok());
+            }
             self.add_fields(path, agents, &mut found);
         }
-        if self.links == LicenseLinks::Add && rules.has_licenses() {
-            found.varies |= rules.has_group_licenses();
+        if self.has_links {
+            found.links_vary = rules.licenses_differ();
             let licenses = agents.first().map(select).map_or(&[][..], Selection::licenses);
-            found.links = licenses.iter().filter_map(|url| link(url)).collect();
+            found.links = licenses.iter().filter_map(|url| Some((LINK, link(url)?))).collect();
         }
-        let is_empty = found.usage.is_none() && found.links.is_empty() && found.fields.is_empty() && !found.varies;
-        (!is_empty).then_some(found)
+        let has_fields = found.usage.is_some() || !found.links.is_empty() || !found.fields.is_empty();
+        (has_fields || found.content_varies || found.links_vary).then_some(found)
     }
 
     /// Adds the fields whose path matches in any form: every `X-Robots-Tag`, and of any other field only the
@@ -253,7 +181,7 @@ impl Signals {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
         for rule in self.fields.iter().filter(matches) {
-            found.varies |= !rule.crawlers.is_empty();
+            found.content_varies |= !rule.crawlers.is_empty();
             if !rule.is_for(agents) {
                 continue;
             }
@@ -285,91 +213,70 @@ pub struct ResponseFields {
     /// The site that counts responses which have a field of their own.
     live: Option<LiveRobots>,
     usage: Option<HeaderValue>,
-    links: Vec<HeaderValue>,
+    /// Links to licences, for every response.
+    links: Vec<(HeaderName, HeaderValue)>,
     fields: Vec<(HeaderName, HeaderValue)>,
-    /// Whether the fields depend on the client, so that caches must distinguish clients.
-    varies: bool,
+    /// Whether another client would get other usage preferences or fields for this path, so that
+    /// caches must distinguish clients.
+    content_varies: bool,
+    /// Whether another client would get other links.
+    links_vary: bool,
 }
 
 impl ResponseFields {
     /// Adds the fields to the response of the inner service or the upstream. Fields that the
     /// response has already are left alone and counted
     /// ([`Status::kept_fields`](crate::live::Status::kept_fields)).
-    pub fn add_to(self, status: StatusCode, headers: &mut HeaderMap) {
+    pub fn add_to(mut self, status: StatusCode, headers: &mut HeaderMap) {
         if status.is_informational() {
             return;
         }
-        let has_representation = matches!(status.as_u16(), 200 | 203 | 206 | 304);
-        if self.varies && (has_representation || !self.links.is_empty()) {
+        if !matches!(status.as_u16(), 200 | 203 | 206 | 304) {
+            (self.usage, self.fields, self.content_varies) = (None, Vec::new(), false);
+        }
+        if self.content_varies || self.links_vary {
             vary_by_agent(headers);
         }
-        let Self { live, usage, links, fields, .. } = self;
-        add_links(links, headers);
-        if !has_representation {
-            return;
-        }
-        for (name, value) in usage.map(|value| (CONTENT_USAGE, value)).into_iter().chain(fields) {
-            let is_additive = name == X_ROBOTS_TAG || name == LINK;
-            // Errors mean that the response has too many fields.
-            match headers.try_entry(name) {
-                Ok(Entry::Vacant(place)) => drop(place.try_insert(value)),
-                // An inner layer has added the same field. It is not counted.
-                Ok(Entry::Occupied(known)) if known.iter().any(|known| *known == value) => {}
-                Ok(Entry::Occupied(mut known)) if is_additive => known.append(value),
-                Ok(Entry::Occupied(_)) => {
-                    if let Some(live) = &live {
-                        live.site.counts.kept_fields.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-                Err(_) => {}
+        let live = self.live.take();
+        for field in self.into_fields() {
+            if let (false, Some(live)) = (add(headers, field), &live) {
+                live.site.counts.kept_fields.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
 
     /// Adds the links to the layer's own refusal.
     pub(super) fn add_to_refusal(self, headers: &mut HeaderMap) {
-        add_links(self.links, headers);
+        for link in self.links {
+            add(headers, link);
+        }
     }
 
     /// Returns the fields for the answer to a proxy that asks about a request and adds the fields
     /// itself.
     #[doc(hidden)]
     pub fn for_proxy(self) -> Vec<(HeaderName, HeaderValue)> {
-        let Self { usage, links, fields, varies, .. } = self;
-        let usage = usage.map(|value| (CONTENT_USAGE, value));
-        let links = links.into_iter().map(|link| (LINK, link));
-        let vary = varies.then_some((VARY, USER_AGENT_NAME));
-        usage.into_iter().chain(links).chain(fields).chain(vary).collect()
+        let vary = (self.content_varies || self.links_vary).then_some((VARY, USER_AGENT_NAME));
+        self.into_fields().chain(vary).collect()
+    }
+
+    fn into_fields(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let usage = self.usage.map(|value| (CONTENT_USAGE, value));
+        usage.into_iter().chain(self.links).chain(self.fields)
     }
 }
 
-fn add_links(links: Vec<HeaderValue>, headers: &mut HeaderMap) {
-    for link in links {
-        if !headers.get_all(LINK).iter().any(|known| *known == link) {
-            let _ = headers.try_append(LINK, link);
-        }
+/// Adds a field. Returns `false` if the response has the field already, with another value.
+fn add(headers: &mut HeaderMap, (name, value): (HeaderName, HeaderValue)) -> bool {
+    let is_additive = name == X_ROBOTS_TAG || name == LINK;
+    // Errors mean that the response has too many fields.
+    match headers.try_entry(name) {
+        Ok(Entry::Vacant(place)) => drop(place.try_insert(value)),
+        // An inner layer has added the same field.
+        Ok(Entry::Occupied(known)) if known.iter().any(|known| *known == value) => {}
+        Ok(Entry::Occupied(mut known)) if is_additive => known.append(value),
+        Ok(Entry::Occupied(_)) => return false,
+        Err(_) => {}
     }
-}
-
-/// Adds `User-Agent` to the `Vary` field. The names stay in one line, because some caches read only
-/// one.
-fn vary_by_agent(headers: &mut HeaderMap) {
-    let varies = |value: &HeaderValue| {
-        let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"user-agent"))
-    };
-    if headers.get_all(VARY).iter().any(varies) {
-        return;
-    }
-    let lines: Vec<_> =
-        headers.get_all(VARY).iter().map(HeaderValue::as_bytes).filter(|line| !line.is_empty()).collect();
-    let joined = lines.into_iter().chain([&b"User-Agent"[..]]).collect::<Vec<_>>().join(&b", "[..]);
-    if let Ok(value) = HeaderValue::from_bytes(&joined) {
-        headers.insert(VARY, value);
-    }
-}
-
-/// Shared settings; `None` if all are off, so that requests do not look at them.
-pub(super) fn shared(signals: Signals) -> Option<Arc<Signals>> {
-    (!signals.is_off()).then(|| Arc::new(signals))
+    true
 }

@@ -107,7 +107,7 @@ fn field(usage: UsageField, rules: &RuleSet, path: &RequestPath<'_>, agent: &Age
     let policy = Policy::builder().build();
     let signals = Signals::default().usage(usage);
     let fields = signals.fields_of((rules, &policy), path, &Method::GET, std::slice::from_ref(agent))?;
-    let fields = Box::new(fields).for_proxy();
+    let fields = fields.for_proxy();
     let value = fields.iter().find(|(name, _)| name == "content-usage").map(|(_, value)| value);
     value.map(|value| value.to_str().expect("ASCII").to_owned())
 }

@@ -374,7 +374,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         kept.map(|rule| self.text(rule.line() - 1)).collect()
     }
 
-    /// Returns the lines of a group that are not rules: delays and preferences.
+    /// Returns the lines of a group that are not rules: delays, preferences and licences.
     fn others(&self, group: Group<'_>) -> Vec<Vec<u8>> {
         let rules: HashSet<usize> = group.rules().map(|rule| rule.line()).collect();
         let lines = self.lines[self.place_of(group)].iter().filter(|line| !rules.contains(&line.number));

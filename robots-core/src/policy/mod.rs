@@ -21,7 +21,7 @@ pub use self::decide::Policy;
 pub use self::decision::{Action, Decision, IdentityNeeded, Impostors, Reason, UnderRefuse};
 pub use self::facts::RequestFacts;
 pub use self::human_evidence::{HumanEvidence, HumanSigns, SuspectHuman};
-pub use self::overrides::{Mode, Override};
+pub use self::overrides::{Crawlers, Mode, Override};
 pub use self::rate::{RateLimit, RateMode};
 pub use self::scope::{EmptyAgent, WildcardExceptions, WildcardScope};
 #[doc(no_inline)]

@@ -30,10 +30,50 @@ pub struct Override<M = Mode> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OverrideFor {
-    Agent(ProductToken),
-    Category(Category),
-    IndexEngines,
+    Crawlers(Crawlers),
     Pattern(Box<[u8]>, PathPattern),
+}
+
+/// The crawlers that a setting is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Crawlers {
+    /// One crawler ([`Crawlers::agent`]).
+    Agent(ProductToken),
+    /// The registered crawlers of a category.
+    Category(Category),
+    /// The registered crawlers of an operator.
+    Operator(Box<str>),
+    /// The crawlers of search engines that people use ([`Agent::is_index_engine`]).
+    IndexEngines,
+}
+
+impl Crawlers {
+    /// Returns one crawler. `name` is the crawler's name in the registry, the crawler's own product
+    /// token, or a name that the crawler sends. Case is ignored, and the name may include a
+    /// version.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no agent can have this name: a whole `User-Agent` field, `*`, or the
+    /// name of a registered crawler with added spaces (`GPT Bot`). The error suggests the right
+    /// name if it is known.
+    pub fn agent(name: &str) -> Result<Self, ValueError> {
+        called(name).map(Self::Agent)
+    }
+
+    /// Reports whether an agent is one of these crawlers. Other tokens that the agent obeys are
+    /// ignored: Googlebot does not include Applebot.
+    pub fn contains(&self, agent: &Agent) -> bool {
+        match self {
+            Self::Agent(name) => is_called(agent, name),
+            Self::Category(category) => agent.category() == Some(*category),
+            Self::Operator(operator) => {
+                agent.registered().is_some_and(|crawler| crawler.operator.eq_ignore_ascii_case(operator))
+            }
+            Self::IndexEngines => agent.is_index_engine(),
+        }
+    }
 }
 
 impl Override {
@@ -58,30 +98,31 @@ impl Override {
 }
 
 impl<M: Copy> Override<M> {
-    /// Creates an override for one crawler. `name` is the crawler's name in the registry, the
-    /// crawler's own product token, or a name that the crawler sends. Case is ignored, and the name
-    /// may include a version.
+    /// Creates an override for one crawler.
     ///
     /// # Errors
     ///
-    /// Returns an error if no agent can have this name: a whole `User-Agent` field, `*`, or the
-    /// name of a registered crawler with added spaces (`GPT Bot`). The error suggests the right
-    /// name if it is known.
+    /// Returns the same errors as [`Crawlers::agent`].
     pub fn agent(name: &str, mode: M) -> Result<Self, ValueError> {
-        Ok(Self { covers: OverrideFor::Agent(called(name)?), mode, until: None })
+        Ok(Self::crawlers(Crawlers::agent(name)?, mode))
+    }
+
+    /// Creates an override for these crawlers.
+    pub const fn crawlers(crawlers: Crawlers, mode: M) -> Self {
+        Self { covers: OverrideFor::Crawlers(crawlers), mode, until: None }
     }
 
     /// Returns the crawler that the override is for; `None` if it is not for one crawler.
     pub(super) const fn agent_name(&self) -> Option<&ProductToken> {
         match &self.covers {
-            OverrideFor::Agent(name) => Some(name),
+            OverrideFor::Crawlers(Crawlers::Agent(name)) => Some(name),
             _ => None,
         }
     }
 
     /// Creates an override for the registered crawlers of a category.
     pub const fn category(category: Category, mode: M) -> Self {
-        Self { covers: OverrideFor::Category(category), mode, until: None }
+        Self::crawlers(Crawlers::Category(category), mode)
     }
 
     /// Creates an override for the crawlers of search engines that people use
@@ -89,7 +130,7 @@ impl<M: Copy> Override<M> {
     /// disallowed requests. A rate override for them has no effect, because a search engine is only
     /// limited by name ([`agent`](Self::agent)).
     pub const fn index_engines(mode: M) -> Self {
-        Self { covers: OverrideFor::IndexEngines, mode, until: None }
+        Self::crawlers(Crawlers::IndexEngines, mode)
     }
 
     /// Sets the end of the override. From then on, the override does not apply to any request.
@@ -102,7 +143,7 @@ impl<M: Copy> Override<M> {
     /// Reports whether the override is for search engines in general, not for a named search
     /// engine.
     pub(super) const fn is_for_unnamed_engines(&self) -> bool {
-        matches!(self.covers, OverrideFor::IndexEngines | OverrideFor::Category(Category::Search))
+        matches!(self.covers, OverrideFor::Crawlers(Crawlers::IndexEngines | Crawlers::Category(Category::Search)))
     }
 
     /// Returns the pattern of the rule that the override is for; `None` if it is not for a rule.
@@ -125,9 +166,7 @@ impl<M: Copy> Override<M> {
     #[doc(hidden)]
     pub fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
         match &self.covers {
-            OverrideFor::Agent(name) => is_called(agent, name),
-            OverrideFor::Category(category) => agent.category() == Some(*category),
-            OverrideFor::IndexEngines => agent.is_index_engine(),
+            OverrideFor::Crawlers(crawlers) => crawlers.contains(agent),
             OverrideFor::Pattern(..) => rule.is_some_and(|rule| self.is_for_rule(rule)),
         }
     }
@@ -145,9 +184,10 @@ impl<M: Copy> Override<M> {
 impl<M> fmt::Display for Override<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.covers {
-            OverrideFor::Agent(name) => write!(f, "agent \"{}\"", name.as_bytes().escape_ascii()),
-            OverrideFor::Category(category) => write!(f, "category \"{}\"", category.as_str()),
-            OverrideFor::IndexEngines => f.write_str("index engines"),
+            OverrideFor::Crawlers(Crawlers::Agent(name)) => write!(f, "agent \"{}\"", name.as_bytes().escape_ascii()),
+            OverrideFor::Crawlers(Crawlers::Category(category)) => write!(f, "category \"{}\"", category.as_str()),
+            OverrideFor::Crawlers(Crawlers::Operator(operator)) => write!(f, "operator {operator:?}"),
+            OverrideFor::Crawlers(Crawlers::IndexEngines) => f.write_str("index engines"),
             OverrideFor::Pattern(pattern, _) => write!(f, "pattern \"{}\"", pattern.escape_ascii()),
         }
     }

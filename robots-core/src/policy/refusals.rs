@@ -9,25 +9,20 @@
 //! **People never get a special answer**, unless a [`RefusalCase`] names their fetcher: a browser,
 //! an app, or a fetcher that acts for a person.
 
-use super::overrides::{called, is_called};
+use super::overrides::Crawlers;
 use crate::agent::{Agent, Category, Class, Identity};
-use crate::rules::{PathPattern, ProductToken, RequestPath, RobotsTxt, ValueError};
+use crate::rules::{PathPattern, RequestPath, RobotsTxt};
 
-/// Selects some of the refused requests. If no crawler is added, the case covers every crawler; the
-/// same is true for identities and paths.
+/// Selects some of the refused requests. Without crawlers, the case covers every crawler; the same
+/// is true for identities and paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalCase {
-    crawlers: Vec<Crawlers>,
-    identities: Vec<&'static str>,
-    paths: Vec<PathPattern>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Crawlers {
-    Agent(ProductToken),
-    Category(Category),
-    Operator(Box<str>),
-    IndexEngines,
+    /// The covered crawlers.
+    pub crawlers: Vec<Crawlers>,
+    /// The covered identities: outcomes ([`Identity::outcome`]), or [`RefusalCase::UNCHECKED`].
+    pub identities: Vec<&'static str>,
+    /// The patterns of the covered paths.
+    pub paths: Vec<PathPattern>,
 }
 
 /// A list of [`RefusalCase`]s with their answers. The first case that covers a request decides.
@@ -51,50 +46,6 @@ impl RefusalCase {
     /// Word for the identity of a sender that nobody has checked.
     pub const UNCHECKED: &'static str = "claimed";
 
-    /// Adds a crawler by its name.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no agent can have this name.
-    pub fn agent(mut self, name: &str) -> Result<Self, ValueError> {
-        self.crawlers.push(Crawlers::Agent(called(name)?));
-        Ok(self)
-    }
-
-    /// Adds the registered crawlers of a category.
-    pub fn category(mut self, category: Category) -> Self {
-        self.crawlers.push(Crawlers::Category(category));
-        self
-    }
-
-    /// Adds the registered crawlers of an operator.
-    pub fn operator(mut self, operator: &str) -> Self {
-        self.crawlers.push(Crawlers::Operator(operator.into()));
-        self
-    }
-
-    /// Adds the crawlers of search engines that people use.
-    pub fn index_engines(mut self) -> Self {
-        self.crawlers.push(Crawlers::IndexEngines);
-        self
-    }
-
-    /// Adds an identity: an outcome ([`Identity::outcome`]), or [`RefusalCase::UNCHECKED`].
-    pub fn identity(mut self, outcome: &'static str) -> Self {
-        self.identities.push(outcome);
-        self
-    }
-
-    /// Adds the paths that a pattern matches.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the pattern begins with neither `/` nor `*`.
-    pub fn path(mut self, pattern: &str) -> Result<Self, ValueError> {
-        self.paths.push(PathPattern::parse(pattern)?);
-        Ok(self)
-    }
-
     fn covers(&self, request: &RefusedRequest<'_>) -> bool {
         let outcome = request.identity.map_or(Self::UNCHECKED, Identity::outcome);
         self.has_agent(request.agent)
@@ -107,14 +58,8 @@ impl RefusalCase {
     fn has_agent(&self, agent: &Agent) -> bool {
         let is_for_person =
             matches!(agent.class(), Class::Browser | Class::App) || agent.category() == Some(Category::UserFetch);
-        let selects = |crawlers: &Crawlers| match crawlers {
-            Crawlers::Agent(name) => is_called(agent, name),
-            _ if is_for_person => false,
-            Crawlers::Category(category) => agent.category() == Some(*category),
-            Crawlers::Operator(operator) => {
-                agent.registered().is_some_and(|crawler| crawler.operator.eq_ignore_ascii_case(operator))
-            }
-            Crawlers::IndexEngines => agent.is_index_engine(),
+        let selects = |crawlers: &Crawlers| {
+            (!is_for_person || matches!(crawlers, Crawlers::Agent(_))) && crawlers.contains(agent)
         };
         self.crawlers.is_empty() && !is_for_person || self.crawlers.iter().any(selects)
     }

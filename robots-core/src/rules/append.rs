@@ -4,7 +4,7 @@
 //! 2. A crawler that the site's own file names obeys only that file. So a reader of the file sees
 //!    which rules apply to the crawler without comparing the file with a list.
 //! 3. A crawler that only fragments name obeys the first fragment that names it: the groups of this
-//!    fragment, with their delays and preferences.
+//!    fragment, with their delays, preferences and licences.
 //! 4. Everything else in a fragment is left out: groups for `*`, which would affect crawlers that
 //!    the fragment does not name, and lines about the whole site, such as sitemaps.
 //!
@@ -213,10 +213,11 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
             Directive::CrawlDelay
             | Directive::ContentUsage
             | Directive::ContentSignal
+            | Directive::License
             | Directive::RequestRate
             | Directive::VisitTime
             | Directive::Noindex => false,
-            Directive::Sitemap | Directive::Host | Directive::CleanParam | Directive::License | Directive::Other => {
+            Directive::Sitemap | Directive::Host | Directive::CleanParam | Directive::Other => {
                 others += 1;
                 continue;
             }

@@ -4,17 +4,10 @@
 //! This parser checks the whole syntax and returns only the part that usage preferences need: keys,
 //! and values that are tokens.
 
-/// A member of a dictionary, without its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Member<'t> {
-    pub(super) key: &'t str,
-    /// Value of the member; `None` if it is not a token.
-    pub(super) token: Option<&'t str>,
-}
-
-/// Returns the members in their order, including repeated keys; the last member with a key counts.
-/// `None` if the text is not a dictionary.
-pub(super) fn members(text: &[u8]) -> Option<Vec<Member<'_>>> {
+/// Returns the keys and values in their order, without parameters. `None` instead of a value means
+/// that the value is not a token. Repeated keys are included; the last member with a key counts.
+/// Returns `None` if the text is not a dictionary.
+pub(super) fn members(text: &[u8]) -> Option<Vec<(&str, Option<&str>)>> {
     let text = std::str::from_utf8(text).ok().filter(|text| text.is_ascii())?;
     let mut rest = Rest(text.trim_matches(' '));
     let mut members = Vec::new();
@@ -25,7 +18,7 @@ pub(super) fn members(text: &[u8]) -> Option<Vec<Member<'_>>> {
         let key = rest.key()?;
         let token = if rest.take('=') { rest.item_or_list()? } else { None };
         rest.parameters()?;
-        members.push(Member { key, token });
+        members.push((key, token));
         rest.skip(&[' ', '\t']);
         if rest.0.is_empty() {
             return Some(members);
@@ -98,24 +91,25 @@ impl<'t> Rest<'t> {
         }
         let is_valid = match first {
             '?' => self.take('?') && (self.take('0') || self.take('1')),
-            '@' => self.take('@') && self.number() == Some(Number::Integer),
+            '@' => self.take('@') && self.number() == Some(0),
             '-' | '0'..='9' => self.number().is_some(),
             ':' => self.take(':') && self.base64(),
             '"' => self.take('"') && self.string(),
-            '%' => self.take('%') && self.take('"') && self.display_string(),
+            '%' => self.take('%') && self.take('"') && self.display_string().is_some(),
             _ => false,
         };
         is_valid.then_some(None)
     }
 
-    fn number(&mut self) -> Option<Number> {
+    /// Parses a number. Returns the number of its decimals.
+    fn number(&mut self) -> Option<usize> {
         self.take('-');
         let whole = self.run(|char| char.is_ascii_digit()).len();
         if !self.take('.') {
-            return (1..=15).contains(&whole).then_some(Number::Integer);
+            return (1..=15).contains(&whole).then_some(0);
         }
-        let fraction = self.run(|char| char.is_ascii_digit()).len();
-        ((1..=12).contains(&whole) && (1..=3).contains(&fraction)).then_some(Number::Decimal)
+        let decimals = self.run(|char| char.is_ascii_digit()).len();
+        ((1..=12).contains(&whole) && (1..=3).contains(&decimals)).then_some(decimals)
     }
 
     /// Parses the rest of a byte sequence.
@@ -139,29 +133,20 @@ impl<'t> Rest<'t> {
     }
 
     /// Parses the rest of a display string, whose escapes must be UTF-8.
-    fn display_string(&mut self) -> bool {
-        let Some((content, rest)) = self.0.split_once('"') else { return false };
+    fn display_string(&mut self) -> Option<()> {
+        let (content, rest) = self.0.split_once('"')?;
         self.0 = rest;
-        let (mut decoded, mut bytes) = (Vec::new(), content.bytes());
-        while let Some(byte) = bytes.next() {
-            let digit = |byte: Option<u8>| char::from(byte.filter(|byte| !byte.is_ascii_uppercase())?).to_digit(16);
-            decoded.push(match byte {
-                b'%' => match (digit(bytes.next()), digit(bytes.next())) {
-                    (Some(high), Some(low)) => (high * 16 + low) as u8,
-                    _ => return false,
-                },
-                b' '..=b'~' => byte,
-                _ => return false,
-            });
+        let mut parts = content.split('%');
+        let mut decoded = parts.next()?.as_bytes().to_vec();
+        for part in parts {
+            let (escape, text) = part.split_at_checked(2)?;
+            let is_hex = escape.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+            decoded.push(u8::from_str_radix(escape, 16).ok().filter(|_| is_hex)?);
+            decoded.extend_from_slice(text.as_bytes());
         }
-        std::str::from_utf8(&decoded).is_ok()
+        let is_printable = content.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        (is_printable && std::str::from_utf8(&decoded).is_ok()).then_some(())
     }
-}
-
-#[derive(PartialEq, Eq)]
-enum Number {
-    Integer,
-    Decimal,
 }
 
 #[cfg(test)]
@@ -171,7 +156,7 @@ mod tests {
     #[test]
     fn a_dictionary_is_parsed_as_a_whole_or_not_at_all() {
         let shown = |text: &str| {
-            let shown = |member: &Member<'_>| format!("{}={}", member.key, member.token.unwrap_or("?"));
+            let shown = |(key, token): &(&str, Option<&str>)| format!("{key}={}", token.unwrap_or("?"));
             members(text.as_bytes()).map(|members| members.iter().map(shown).collect::<Vec<_>>().join(" "))
         };
         for (text, want) in [
@@ -207,6 +192,10 @@ mod tests {
             ("a=:YQ", None),
             ("a=%\"%C3%BC\"", None),
             ("a=%\"%ff\"", None),
+            ("a=%\"%c\"", None),
+            ("a=%\"%+1\"", None),
+            ("a=%\"\t\"", None),
+            ("a=%\"100%25\";b, c=%\"\"", Some("a=? c=?")),
             ("a=(n y", None),
             ("a=(n,y)", None),
             ("a=ü", None),

@@ -80,7 +80,7 @@ pub use self::token::ProductToken;
 #[cfg(feature = "check")]
 #[doc(hidden)]
 pub use self::trace::{FormTrace, Trace};
-pub use self::usage::{Preference, UsagePreferences};
+pub use self::usage::UsagePreferences;
 pub use self::usage_query::Usage;
 pub use self::value::Host;
 pub(crate) use self::value::{delay as crawl_delay, is_absolute_url};

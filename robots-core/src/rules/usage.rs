@@ -23,25 +23,18 @@ use super::{Reading, RequestPath};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UsagePreferences(Arc<str>);
 
-/// The preference for one use of the content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Preference {
-    /// The use is permitted (`y`).
-    Allow,
-    /// The use is not permitted (`n`).
-    Disallow,
-}
-
 /// The usage lines and licences of a file, compiled. Sections are sets of groups, as in
 /// [`RuleSet`](super::RuleSet).
 pub(super) struct UsageLines {
     /// Distinct lines. Several groups may contain the same line.
-    lines: Vec<UsageLine>,
+    pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
     /// Sections with equal usage lines, by their numbers. The section of `*` is in the first class.
     pub(super) classes: Vec<Vec<usize>>,
     /// Licences of crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
+    /// Whether not all crawlers have the same licences.
+    pub(super) licenses_differ: bool,
 }
 
 pub(super) struct SectionUsage {
@@ -53,7 +46,7 @@ pub(super) struct SectionUsage {
     pub(super) licenses: Option<Vec<Box<str>>>,
 }
 
-struct UsageLine {
+pub(super) struct UsageLine {
     pattern: PathPattern,
     has_wildcard: bool,
     preferences: UsagePreferences,
@@ -84,48 +77,29 @@ impl UsagePreferences {
     /// Parses the preferences of a line or a field: a dictionary (RFC 9651). If it is invalid, the
     /// result is empty. If a label is repeated, only its last value counts.
     pub fn parse(value: &[u8]) -> Self {
-        let members = dictionary::members(value).unwrap_or_default();
-        let last: BTreeMap<_, _> = members.iter().map(|member| (member.key, member.token)).collect();
-        let preference = |token: Option<&str>| match token? {
-            "y" => Some(Preference::Allow),
-            "n" => Some(Preference::Disallow),
-            _ => None,
-        };
-        Self::of(last.into_iter().filter_map(|(label, token)| Some((label, preference(token)?))))
+        let last: BTreeMap<_, _> = dictionary::members(value).unwrap_or_default().into_iter().collect();
+        let known = |token: Option<_>| token.filter(|token| matches!(*token, "y" | "n"));
+        Self::of(last.into_iter().filter_map(|(label, token)| Some((label, known(token)?))))
     }
 
-    /// Formats preferences, which are sorted by their labels.
-    fn of<'l>(pairs: impl Iterator<Item = (&'l str, Preference)>) -> Self {
-        let pair = |(label, preference)| match preference {
-            Preference::Allow => format!("{label}=y"),
-            Preference::Disallow => format!("{label}=n"),
-        };
-        let text = pairs.map(pair).collect::<Vec<_>>().join(", ");
+    /// Formats labels and their values, which are sorted.
+    fn of<'l>(pairs: impl Iterator<Item = (&'l str, &'l str)>) -> Self {
+        let text = pairs.map(|(label, value)| format!("{label}={value}")).collect::<Vec<_>>().join(", ");
         if text.len() > MAX_PREFERENCES { Self("".into()) } else { Self(text.into()) }
     }
 
-    /// Returns the value of a `Content-Usage` field.
+    /// Returns the value of a `Content-Usage` field; empty if there is no preference.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// Reports whether there is no preference.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the labels and their preferences.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Preference)> {
-        let pairs = self.0.split(", ").filter_map(|pair| pair.split_once('='));
-        pairs.map(|(label, value)| (label, if value == "n" { Preference::Disallow } else { Preference::Allow }))
     }
 
     /// Combines preferences that apply together. `n` wins over `y`.
     fn and(&self, other: &Self) -> Self {
         let mut all = BTreeMap::new();
-        for (label, preference) in self.iter().chain(other.iter()) {
-            let known = all.entry(label).or_insert(preference);
-            *known = preference.max(*known);
+        let pairs = self.0.split(", ").chain(other.0.split(", "));
+        for (label, value) in pairs.filter_map(|pair| pair.split_once('=')) {
+            let known = all.entry(label).or_insert(value);
+            *known = value.min(*known);
         }
         Self::of(all.into_iter())
     }
@@ -183,8 +157,11 @@ impl UsageLines {
                 None => classes.push(vec![number]),
             }
         }
-        let of_site = of_groups.get(&None).into_iter().flatten();
-        Some(Box::new(Self { lines, sections, classes, licenses: licenses(document, of_site) }))
+        let site = licenses(document, of_groups.get(&None).into_iter().flatten());
+        let licenses_of = |number: usize| sections[number].licenses.as_deref().unwrap_or(&site);
+        let of_unnamed = star.map_or(&*site, licenses_of);
+        let licenses_differ = (0..sections.len()).any(|number| licenses_of(number) != of_unnamed);
+        Some(Box::new(Self { lines, sections, classes, licenses_differ, licenses: site }))
     }
 
     /// Returns the preferences of a section for a path, and the first line that states them. `None`
@@ -204,7 +181,7 @@ impl UsageLines {
                 preferences = preferences.and(&line.preferences);
             }
         }
-        (!preferences.is_empty() && !work.is_spent()).then_some((preferences, number))
+        (!preferences.0.is_empty() && !work.is_spent()).then_some((preferences, number))
     }
 }
 

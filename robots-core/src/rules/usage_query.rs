@@ -6,9 +6,9 @@ use super::document::UsageRecord;
 use super::index::MatchBudget;
 #[cfg(feature = "check")]
 use super::line::Directive;
+use super::usage::UsagePreferences;
 #[cfg(feature = "check")]
 use super::usage::path_and_preferences;
-use super::usage::{SectionUsage, UsagePreferences};
 use super::{Access, RequestPath, RuleSet, Selection};
 
 /// The preferences for a path, and the line that states them.
@@ -24,18 +24,12 @@ pub struct Usage {
 impl RuleSet {
     /// Reports whether a group states a usage preference.
     pub fn has_usage(&self) -> bool {
-        let has_lines = |section: &SectionUsage| !section.lines.is_empty();
-        self.usage.as_ref().is_some_and(|usage| usage.sections.iter().any(has_lines))
+        self.usage.as_ref().is_some_and(|usage| !usage.lines.is_empty())
     }
 
-    /// Reports whether the file has a licence.
-    pub fn has_licenses(&self) -> bool {
-        self.usage.as_ref().is_some_and(|usage| !usage.licenses.is_empty()) || self.has_group_licenses()
-    }
-
-    /// Reports whether a group has its own licence, so that not all crawlers have the same one.
-    pub fn has_group_licenses(&self) -> bool {
-        self.usage.as_ref().is_some_and(|usage| usage.sections.iter().any(|section| section.licenses.is_some()))
+    /// Reports whether not all crawlers have the same licences.
+    pub fn licenses_differ(&self) -> bool {
+        self.usage.as_ref().is_some_and(|usage| usage.licenses_differ)
     }
 
     /// Returns the URLs of all licences, each possibly several times.
@@ -192,7 +186,26 @@ mod tests {
         let of = |token: &str| rules.select(&[ProductToken::new(token)], Fallback::Star).licenses().join(" ");
         assert_eq!(of("a"), "https://a.test/a.xml https://a.test/b.xml");
         assert_eq!(of("b"), "https://a.test/l.xml");
-        assert!(rules.has_licenses() && rules.has_group_licenses() && !rules.has_usage());
+        assert!(rules.licenses_differ() && !rules.has_usage());
+    }
+
+    #[test]
+    fn licences_differ_if_some_crawler_has_others() {
+        let (star, own) = ("User-agent: *\nDisallow: /x\n", "User-agent: a\nDisallow: /y\n");
+        let (one, two) = ("License: https://a.test/1\n", "License: https://a.test/2\n");
+        for (file, differ) in [
+            ([one, star, "", own, ""], false),
+            (["", star, one, "", ""], false),
+            ([one, star, one, own, ""], false),
+            (["", star, one, own, one], false),
+            (["", star, one, own, ""], true),
+            (["", star, one, own, two], true),
+            ([one, star, "", own, two], true),
+            (["", "", "", own, one], true),
+            ([one, "", "", own, one], false),
+        ] {
+            assert_eq!(rules(&file.concat()).licenses_differ(), differ, "{file:?}");
+        }
     }
 
     #[test]
@@ -200,7 +213,7 @@ mod tests {
         let long = "l".repeat(3000);
         let rules = rules(&format!("License: https://a.test/{long}\nUser-agent: *\nContent-Usage: {long}=n\n"));
         assert_eq!(by_agent(&rules, "a", "/"), None);
-        assert!(!rules.has_licenses());
+        assert_eq!(rules.licenses().count(), 0);
     }
 
     #[test]

@@ -131,9 +131,8 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
             .iter()
             .filter_map(move |exception| Some((exception.agent()?, std::slice::from_ref(settings))))
     });
-    let of_cases = file.site.iter().zip(&config.sites).flat_map(|(site, settings)| {
-        let crawlers = site.get_ref().refusal.case.iter().flat_map(|case| &case.get_ref().crawlers);
-        crawlers.filter_map(move |crawler| match crawler.get_ref().parse() {
+    let of_responses = file.site.iter().zip(&config.sites).flat_map(|(site, settings)| {
+        site.get_ref().crawlers().filter_map(move |crawler| match crawler.get_ref().parse() {
             Ok(Selector::Agent(name)) => Some((Spanned::new(crawler.span(), name), std::slice::from_ref(settings))),
             _ => None,
         })
@@ -151,7 +150,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
         name.fault(format!("no crawler is called {name:?}, so this entry has no effect", name = name.get_ref()))
             .help(help)
     };
-    of_all.chain(of_sites).chain(of_cases).filter(is_unknown).map(fault).collect()
+    of_all.chain(of_sites).chain(of_responses).filter(is_unknown).map(fault).collect()
 }
 
 /// Returns the refusal cases of all sites.
@@ -159,18 +158,19 @@ fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
     file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
 }
 
-/// Finds parts of refusal cases ([`RawCase`]) that have no effect: unknown operators, results of
-/// checks that are not made, and servers to which no listener forwards requests.
+/// Finds unknown operators in refusal cases and in fields, and parts of refusal cases ([`RawCase`])
+/// that have no effect: results of checks that are not made, and servers to which no listener
+/// forwards requests.
 fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     let registry = load_registry(&config.registry).ok();
     let is_forwarding = file.listener.iter().any(|listener| listener.kind == ListenerKind::Proxy);
+    for crawlers in file.site.iter().flat_map(|site| site.get_ref().crawlers()) {
+        let selector: Option<Selector> = crawlers.get_ref().parse().ok();
+        let unknown = selector.zip(registry.as_ref()).and_then(|(selector, registry)| selector.of(registry).err());
+        faults.extend(unknown.map(|unknown| crawlers.fault(format!("this has no effect: {unknown}"))));
+    }
     for case in cases(file) {
-        for crawlers in &case.crawlers {
-            let selector: Option<Selector> = crawlers.get_ref().parse().ok();
-            let unknown = selector.zip(registry.as_ref()).and_then(|(selector, registry)| selector.of(registry).err());
-            faults.extend(unknown.map(|unknown| crawlers.fault(format!("this has no effect: {unknown}"))));
-        }
         if let (Some(identity), None) = (case.identity.first(), &file.identity) {
             let message = "the senders of requests are not checked, so their identity is always \"claimed\"";
             faults.push(identity.fault(message).help("add [identity], or remove this key".to_owned()));

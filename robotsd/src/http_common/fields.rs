@@ -6,6 +6,7 @@
 //! `edge::request::trusted` adds robotsd's fields with these names.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use tower_robots::internals::HOP_BY_HOP;
 
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -125,22 +126,6 @@ pub(crate) fn join_cookies(fields: &mut HeaderMap) {
     }
 }
 
-/// Hop-by-hop fields. These include `Trailer` and `TE`, because trailers are negotiated for each
-/// hop, and `Proxy-*`, because clients have not chosen robotsd as their proxy.
-const HOP_BY_HOP: &[&str] = &[
-    "connection",
-    "http2-settings",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authentication-info",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
 pub(crate) fn is_hop_by_hop(name: &str) -> bool {
     // Checking the first letter is faster, and excludes most names.
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
@@ -164,7 +149,7 @@ fn is_forged(name: &str) -> bool {
         |known: &str| name.get(..known.len()).is_some_and(|start| start.bytes().map(as_variable).eq(known.bytes()));
     let is_vouching = || VOUCHING.iter().any(|known| is(known));
     let is_respelled = || {
-        name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(HOP_BY_HOP).any(|known| is(known))
+        name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(&HOP_BY_HOP).any(|known| is(known))
     };
     // The first letter is the same in every spelling. Checking it excludes nearly every field of a
     // real request.

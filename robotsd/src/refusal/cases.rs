@@ -8,12 +8,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode};
-use tower_robots::agent::{Agent, Identity};
+use http::{HeaderMap, Response};
+use serde::Serialize;
 use tower_robots::internals::{Provisional, RefusalTable, RefusedRequest};
 use tower_robots::layer::Event;
 use tower_robots::policy::Policy;
-use tower_robots::rules::{RequestPath, RobotsTxt};
 
 use super::RefusalPage;
 use crate::http_common::ClientRequest;
@@ -50,17 +49,17 @@ pub(crate) struct CaseServer {
 pub(crate) struct AnsweringCase(pub(crate) usize);
 
 /// The answer that a refused request would get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct ExpectedRefusal {
     /// The status; `None` if a server of the operator answers.
-    pub(crate) status: Option<StatusCode>,
+    pub(crate) status: Option<u16>,
     /// Number of the deciding case, from 1; `None` for the plain refusal.
     pub(crate) case: Option<usize>,
 }
 
 impl ExpectedRefusal {
     /// The refusal of a site without settings for refusals.
-    pub(crate) const USUAL: Self = Self { status: Some(StatusCode::FORBIDDEN), case: None };
+    pub(crate) const USUAL: Self = Self { status: Some(403), case: None };
 }
 
 impl SiteRefusals {
@@ -75,12 +74,16 @@ impl SiteRefusals {
         // The status of a gRPC call is not the status of HTTP, so no case applies.
         let has_case = !self.cases.0.is_empty() && !event.request.is_grpc_call();
         let path = if has_case { Some(policy.path(event.request.target())) } else { None };
-        let record = event.record;
-        let found = path.as_ref().and_then(|path| self.find(&record.agent, record.identity, path, event.robots));
+        let found = path.as_ref().and_then(|path| {
+            let (agent, identity) = (&event.record.agent, event.record.identity);
+            self.cases.find(&RefusedRequest { agent, identity, path, robots: event.robots })
+        });
         let Some((case, answer)) = found else { return self.page.respond(event) };
         let mut response = answer.page.respond(event);
         response.headers_mut().extend(answer.fields.clone());
-        if answer.server.is_some() && is_forwardable(event) {
+        // If another proxy asks, the request itself is not here.
+        let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
+        if answer.server.is_some() && is_here && is_forwardable(event.request.method.as_str()) {
             response.extensions_mut().insert(Provisional);
             response.extensions_mut().insert(AnsweringCase(case));
         }
@@ -88,37 +91,20 @@ impl SiteRefusals {
     }
 
     /// Returns the answer that a request would get if it were refused.
-    pub(crate) fn expected(
-        &self,
-        agent: &Agent,
-        identity: Option<Identity>,
-        path: &RequestPath<'_>,
-        robots: &RobotsTxt,
-    ) -> ExpectedRefusal {
-        match self.find(agent, identity, path, robots) {
-            None => ExpectedRefusal { status: Some(self.page.status), case: None },
-            Some((case, answer)) => ExpectedRefusal {
-                status: if answer.server.is_none() { Some(answer.page.status) } else { None },
-                case: Some(case + 1),
-            },
+    pub(crate) fn expected(&self, request: &RefusedRequest<'_>, method: &str) -> ExpectedRefusal {
+        match self.cases.find(request) {
+            None => ExpectedRefusal { status: Some(self.page.status.as_u16()), case: None },
+            Some((case, answer)) => {
+                let is_forwarded = answer.server.is_some() && is_forwardable(method);
+                let status = (!is_forwarded).then_some(answer.page.status.as_u16());
+                ExpectedRefusal { status, case: Some(case + 1) }
+            }
         }
-    }
-
-    fn find(
-        &self,
-        agent: &Agent,
-        identity: Option<Identity>,
-        path: &RequestPath<'_>,
-        robots: &RobotsTxt,
-    ) -> Option<(usize, &CaseAnswer)> {
-        self.cases.find(&RefusedRequest { agent, identity, path, robots })
     }
 }
 
-/// Reports whether a refused request can be forwarded to the server of a case. If another proxy
-/// asks, the request itself is not here. Requests of other methods than GET and HEAD are not
-/// forwarded, because their body is not.
-fn is_forwardable(event: &Event<'_>) -> bool {
-    let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
-    is_here && matches!(*event.request.method, Method::GET | Method::HEAD)
+/// Reports whether requests with this method are forwarded to the server of a case. Other methods
+/// have a body, which is not forwarded.
+fn is_forwardable(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD")
 }

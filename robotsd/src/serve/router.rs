@@ -22,7 +22,7 @@ use crate::edge::ResponseCounts;
 use crate::http_common::{ClientRequest, EdgeService, RequestBody, plain_answer};
 use crate::refusal::AnsweringCase;
 use crate::request::{RobotsTxtFrom, SiteJudge};
-use crate::sites::{HeldBody, RefusalBackends, SiteBackend, SiteName, Sites};
+use crate::sites::{HeldBody, RefusalServers, SiteBackend, SiteName, Sites};
 
 /// Passes each request to the site of its host. Clones are cheap, and share their sites.
 #[derive(Clone, Debug)]
@@ -49,11 +49,11 @@ struct RouteTable<B> {
 struct SiteRoute<B> {
     judge: SiteJudge,
     backend: B,
-    refusals: RefusalBackends<B>,
+    refusals: RefusalServers<B>,
 }
 
 /// A response of a site's backend, or of a server that answers refused requests.
-type BackendBody<B> = Either<B, HeldBody<B>>;
+type BackendBody<B> = Either<B, HeldBody>;
 
 impl Router {
     /// Creates the router of one worker. Nothing that is written for each request is shared with
@@ -82,7 +82,7 @@ impl RouteTable<SiteBackend> {
         for site in sites.iter() {
             let before = before.and_then(|before| before.routes.get(&site.name));
             let Some(backend) = site.backend(workers, before.map(|before| &before.backend)) else { continue };
-            let refusals = site.refusal_backends(workers, before.map(|before| &before.refusals));
+            let refusals = site.refusal_servers(workers, before.map(|before| &before.refusals));
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
             let judge = site.judge(&counts, sites.rate_store.as_ref(), site.wait());
             let route = Arc::new(SiteRoute { judge, backend, refusals });

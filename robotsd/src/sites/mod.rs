@@ -46,7 +46,7 @@ pub(crate) use self::backend::SiteBackend;
 pub(crate) use self::dry_run::{DryRun, Problem, open_sitemap, rehearse};
 pub(crate) use self::inheritance::is_settled;
 pub(crate) use self::operator_changes::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
-pub(crate) use self::refusal_server::{HeldBody, RefusalBackends};
+pub(crate) use self::refusal_server::{HeldBody, RefusalServers};
 pub(crate) use self::renewal::{Renewal, UnusableSource, in_parallel};
 pub(crate) use self::sender_evidence::EVIDENCE_FOLDER;
 pub(crate) use self::served_site::ServedSite;

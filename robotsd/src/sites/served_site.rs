@@ -15,7 +15,7 @@ use tower_robots::parts::VerifyLayer;
 use super::backend::{BackendSource, SiteBackend};
 use super::gate_settings::GateSettings;
 use super::log_events::{self, SiteName};
-use super::refusal_server::{RefusalBackend, RefusalBackends, RefusalServer};
+use super::refusal_server::{RefusalServer, RefusalServers};
 use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
@@ -47,7 +47,7 @@ pub(crate) struct ServedSite {
     pub(super) backend: Option<BackendSource>,
     /// The servers that answer refused requests, by the index of the refusal case. `None` if the
     /// case has no server.
-    pub(super) refusals: Vec<Option<RefusalServer>>,
+    pub(super) refusals: Vec<Option<RefusalServer<BackendSource>>>,
     pub(super) log: Log,
     pub(super) privacy: LogPrivacy,
 }
@@ -191,14 +191,14 @@ impl ServedSite {
     /// Returns one worker's clients for the servers that answer refused requests. `before` contains
     /// the previous clients of this worker. Their connections are kept if the servers are
     /// unchanged.
-    pub(crate) fn refusal_backends(&self, workers: NonZeroUsize, before: Option<&RefusalBackends>) -> RefusalBackends {
-        let backend = |(at, server): (usize, &Option<RefusalServer>)| {
-            let RefusalServer { source, places } = server.as_ref()?;
+    pub(crate) fn refusal_servers(&self, workers: NonZeroUsize, before: Option<&RefusalServers>) -> RefusalServers {
+        let client = |(at, source): (usize, &Option<RefusalServer<BackendSource>>)| {
+            let RefusalServer { server, places } = source.as_ref()?;
             let before = before.and_then(|before| before.get(at)?.as_ref());
-            let backend = source.backend(workers, before.map(|before| &before.backend));
-            Some(RefusalBackend { backend, places: Arc::clone(places) })
+            let server = server.backend(workers, before.map(|before| &before.server));
+            Some(RefusalServer { server, places: Arc::clone(places) })
         };
-        self.refusals.iter().enumerate().map(backend).collect()
+        self.refusals.iter().enumerate().map(client).collect()
     }
 
     /// Copies the source of the previous site to the settings, because the new source cannot be

@@ -24,7 +24,7 @@ pub(super) struct SiteBackends {
     /// The backend for allowed requests; `None` if no listener forwards requests.
     own: Option<BackendSource>,
     /// The servers for refused requests, by the index of the refusal case.
-    refusals: Vec<Option<RefusalServer>>,
+    refusals: Vec<Option<RefusalServer<BackendSource>>>,
 }
 
 /// Opens the sites of one config.
@@ -58,18 +58,17 @@ impl<'a> SiteOpener<'a> {
         let own = site.backend.as_ref().map(|settings| open(settings, limits, known)).transpose()?;
         let cases = site.refusal.iter().flat_map(|refusals| &refusals.cases.0).enumerate();
         let refusals = cases.map(|(at, (_, answer))| -> Result<_, String> {
-            // Without a backend, no request is forwarded in this process.
-            let Some(server) = answer.server.as_ref().filter(|_| own.is_some()) else { return Ok(None) };
+            let Some(settings) = &answer.server else { return Ok(None) };
             let known = before.and_then(|before| before.refusals.get(at)?.as_ref());
-            let max = server.max_connections;
+            let max = settings.max_connections;
             let limits = UpstreamLimits { connections: max, address_connections: max, ..limits.clone() };
-            let settings = Backend::Upstreams(server.origins.clone());
-            let source = open(&settings, &limits, known.map(|known| &known.source))?;
-            let places = match known.filter(|known| known.source.is(&source)) {
+            let settings = Backend::Upstreams(settings.origins.clone());
+            let server = open(&settings, &limits, known.map(|known| &known.server))?;
+            let places = match known.filter(|known| known.server.is(&server)) {
                 Some(known) => Arc::clone(&known.places),
                 None => Arc::new(Semaphore::new(max.get())),
             };
-            Ok(Some(RefusalServer { source, places }))
+            Ok(Some(RefusalServer { server, places }))
         });
         let refusals = refusals.collect::<Result<_, String>>()?;
         Ok(SiteBackends { own, refusals })

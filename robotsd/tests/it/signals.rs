@@ -123,11 +123,13 @@ fn the_config_is_checked_and_commands_show_the_fields() {
                            https://a.test/new.xml",
         ],
     );
-    for (name, problem) in [
-        ("Set-Cookie", "is not the name of a field that can be added"),
-        ("Content-Length", "is not the name of a field that can be added"),
+    for (old, new, problem) in [
+        ("X-Robots-Tag", "Set-Cookie", "is not the name of a field that can be added"),
+        ("X-Robots-Tag", "Content_Length", "is not the name of a field that can be added"),
+        ("GPTBot", "NeverHeardOfBot", "no crawler is called \"NeverHeardOfBot\""),
+        ("GPTBot", "operator:Nobody", "no crawler of the registry has the operator \"Nobody\""),
     ] {
-        folder.configure(Config::refusing().site("shop", site.replace("X-Robots-Tag", name)));
+        folder.configure(Config::refusing().site("shop", site.replace(old, new)));
         assert_has(folder.configured(["config", "check"]).said(), &[problem]);
     }
 }

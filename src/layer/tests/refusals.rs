@@ -82,7 +82,7 @@ async fn a_custom_refusal_gets_the_mandatory_fields() {
     assert_eq!(response.status(), StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS);
     assert_eq!(field(&response, "cache-control"), Some("no-store"));
     let vary: Vec<_> = response.headers().get_all("vary").iter().collect();
-    assert_eq!(vary, ["Accept-Encoding", "User-Agent"]);
+    assert_eq!(vary, ["Accept-Encoding, User-Agent"]);
     assert!(response.extensions().get::<Record>().is_some());
     assert_eq!(text(response).await, "no, GPTBot");
 }

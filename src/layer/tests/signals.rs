@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::agent::Category;
+use crate::policy::Crawlers;
 
 const USAGE: &str = "License: https://a.test/l.xml\n\nUser-agent: *\nAllow: /\nDisallow: /never/\n\
                      Content-Usage: train-ai=n\nContent-Usage: /ai-ok/ train-ai=y\n\n\
@@ -133,6 +134,36 @@ async fn a_licence_is_a_link_beside_others_and_on_refusals() {
 }
 
 #[tokio::test]
+async fn caches_distinguish_clients_where_some_client_would_get_other_fields() {
+    let other = "User-agent: *\nAllow: /\n\nUser-agent: GPTBot\nLicense: https://a.test/l.xml\nAllow: /\n";
+    let global = "License: https://a.test/l.xml\nUser-agent: *\nContent-Usage: train-ai=n\nAllow: /\n";
+    for (file, agent, status, has_link, varies) in [
+        (other, GPTBOT, 404, true, true),
+        (other, FIREFOX, 404, false, true),
+        (other, FIREFOX, 200, false, true),
+        (global, FIREFOX, 404, true, false),
+        (global, FIREFOX, 200, true, true),
+    ] {
+        let signals = Signals::default().usage(UsageField::ByAgent).license_links();
+        let response = answer(refusing_by(file).signals(signals), get("/", agent), (status, &[])).await;
+        let found = (field(&response, "link").is_some(), field(&response, "vary").is_some());
+        assert_eq!(found, (has_link, varies), "{status} {agent} {file}");
+    }
+}
+
+#[cfg(feature = "axum08")]
+#[tokio::test]
+async fn an_inner_layer_adds_its_fields_if_an_outer_layer_has_judged_the_request() {
+    let outer = RobotsLayer::for_axum08(live_by(USAGE, Policy::builder()));
+    let inner = outer.clone().signals(Signals::default().usage(UsageField::ByAgent));
+    for outer in [outer, inner.clone()] {
+        let nested = outer.layer(inner.clone().layer(service_fn(app)));
+        let response = nested.oneshot(get("/test", "ExampleBot/1.0")).await.expect("infallible");
+        assert_eq!((all(&response, "content-usage"), all(&response, "vary")), (vec!["train-ai=y"], vec!["User-Agent"]));
+    }
+}
+
+#[tokio::test]
 async fn fields_by_path_are_for_all_or_for_some_crawlers() {
     let rule = |path, name, value| FieldRule::new(path, name, value).expect("a rule");
     let signals = Signals::default()
@@ -140,8 +171,10 @@ async fn fields_by_path_are_for_all_or_for_some_crawlers() {
         .field(rule("/*.pdf$", "x-robots-tag", "noarchive"))
         .field(rule("/", "tdm-reservation", "0"))
         .field(rule("/art/", "tdm-reservation", "1"))
-        .field(rule("/ai/", "X-Robots-Tag", "noai").for_category(Category::AiTraining))
-        .field(rule("/ai/", "tdm-policy", "https://a.test/p").for_agent("Bingbot").expect("a name"));
+        .field(rule("/ai/", "X-Robots-Tag", "noai").for_crawlers([Crawlers::Category(Category::AiTraining)]))
+        .field(
+            rule("/ai/", "tdm-policy", "https://a.test/p").for_crawlers([Crawlers::agent("Bingbot").expect("a name")]),
+        );
     let layer = RobotsLayer::new(live_by("User-agent: *\nDisallow:\n", Policy::builder())).signals(signals);
     for (path, agent, tags, tdm, vary) in [
         ("/", FIREFOX, &["all"][..], "0", None),
@@ -158,7 +191,8 @@ async fn fields_by_path_are_for_all_or_for_some_crawlers() {
     for (path, name, value) in [
         ("drafts", "X-Robots-Tag", "noindex"),
         ("/", "Set-Cookie", "a=b"),
-        ("/", "Transfer-Encoding", "chunked"),
+        ("/", "Transfer_Encoding", "chunked"),
+        ("/", "ETag", "\"a\""),
         ("/", "Content-Usage", "train-ai=n"),
         ("/", "a b", "c"),
         ("/", "X-Robots-Tag", "a\r\nb"),

@@ -48,6 +48,12 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         // A crawler is added to a group that only blocks, not to one with a delay or an exception.
         ("U: CCBot # no\nD: /\n\nU: *\nD: /a\n", "-GPTBot", "U: CCBot # no\nU: GPTBot\nD: /\n\nU: *\nD: /a\n"),
         ("U: CCBot\nD: /\nA: /x\n", "-GPTBot", "U: CCBot\nD: /\nA: /x\n\nU: GPTBot\nD: /\n"),
+        // Nor to one with a licence, which is only for the crawlers of its group.
+        (
+            "U: CCBot\nD: /\nLicense: https://a.example/l\n",
+            "-GPTBot",
+            "U: CCBot\nD: /\nLicense: https://a.example/l\n\nU: GPTBot\nD: /\n",
+        ),
         // A crawler that the group for `*` blocks needs no line, unless it does not obey `*`.
         ("U: *\nD: /\n", "-GPTBot", "U: *\nD: /\n"),
         ("U: *\nD: /\n", "-AdsBot-Google-Mobile-Apps", "U: *\nD: /\n\nU: AdsBot-Google-Mobile-Apps\nD: /\n"),
@@ -94,6 +100,11 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "U: GPTBot\nCrawl-delay: 5\nD: /\nContent-Signal: ai-train=no\n\nU: *\nD: /a\n",
             "+GPTBot",
             "U: GPTBot\nCrawl-delay: 5\nD: /a\nContent-Signal: ai-train=no\n\nU: *\nD: /a\n",
+        ),
+        (
+            "U: GPTBot\nD: /\nLicense: https://a.example/l\n\nU: *\nD: /a\n",
+            "+GPTBot",
+            "U: GPTBot\nD: /a\nLicense: https://a.example/l\n\nU: *\nD: /a\n",
         ),
         (
             "U: GPTBot\nU: CCBot\nCrawl-delay: 5\nD: /\n",

@@ -179,7 +179,7 @@ fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Opti
         };
         match field.directive {
             Directive::Host => host = host.or(Some(value)),
-            Directive::Sitemap | Directive::CleanParam | Directive::License => of_site.push((name, value)),
+            Directive::Sitemap | Directive::CleanParam => of_site.push((name, value)),
             _ => match begun.checked_sub(1) {
                 Some(group) => of_groups[group].push((name, value)),
                 None => of_site.push((name, value)),
@@ -237,6 +237,7 @@ mod tests {
             ("User-agent: a\nContent-Usage: ai=n\nAllow: /", "Content-Usage: ai=n\nUser-agent: a\nAllow: /", false),
             ("Sitemap: https://a.test/a", "", false),
             ("License: https://a.test/a", "License: https://a.test/b", false),
+            ("User-agent: a\nLicense: https://a.test/a", "License: https://a.test/a\nUser-agent: a", false),
             ("User-agent: a\nfoo: 1", "User-agent: a\nfoo: 2", false),
         ] {
             assert_eq!(of(one).is_same(&of(other)), want, "{one:?} {other:?}");

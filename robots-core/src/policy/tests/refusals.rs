@@ -3,6 +3,7 @@
 use super::super::refusals::{RefusalCase, RefusalTable, RefusedRequest};
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation};
+use crate::rules::PathPattern;
 
 const CHATGPT_USER: &str = "Mozilla/5.0 (compatible; ChatGPT-User/1.0; +https://openai.com/bot)";
 const CURL: &str = "curl/8.5.0";
@@ -25,31 +26,43 @@ fn case() -> RefusalCase {
     RefusalCase::default()
 }
 
+fn of<const N: usize>(crawlers: [Crawlers; N]) -> RefusalCase {
+    RefusalCase { crawlers: crawlers.into(), ..case() }
+}
+
+fn named(name: &str) -> Crawlers {
+    Crawlers::agent(name).expect(name)
+}
+
+fn at<const N: usize>(patterns: [&str; N]) -> RefusalCase {
+    RefusalCase { paths: patterns.map(|pattern| PathPattern::parse(pattern).expect(pattern)).into(), ..case() }
+}
+
 #[test]
 fn a_case_covers_the_crawlers_that_it_selects_and_people_only_by_name() {
-    let named = |name: &str| case().agent(name).expect(name);
-    let training = || case().category(Category::AiTraining);
+    let training = Crawlers::Category(Category::AiTraining);
+    let operator = |name: &str| of([Crawlers::Operator(name.into())]);
     for (selected, agent, want) in [
         (case(), GPTBOT, true),
         (case(), UNKNOWN, true),
         (case(), CURL, true),
         (case(), FIREFOX, false),
         (case(), CHATGPT_USER, false),
-        (named("gptbot"), GPTBOT, true),
-        (named("GPTBot"), GOOGLEBOT, false),
-        (named("NeverHeardOfBot"), UNKNOWN, true),
-        (named("ChatGPT-User"), CHATGPT_USER, true),
-        (training(), GPTBOT, true),
-        (training(), GOOGLEBOT, false),
-        (training(), UNKNOWN, false),
-        (case().operator("openai"), GPTBOT, true),
-        (case().operator("OpenAI"), CHATGPT_USER, false),
-        (case().operator("OpenAI"), GOOGLEBOT, false),
-        (case().category(Category::UserFetch), CHATGPT_USER, false),
-        (case().index_engines(), GOOGLEBOT, true),
-        (case().index_engines(), GPTBOT, false),
-        (training().agent("ChatGPT-User").unwrap(), CHATGPT_USER, true),
-        (training().index_engines(), GOOGLEBOT, true),
+        (of([named("gptbot")]), GPTBOT, true),
+        (of([named("GPTBot")]), GOOGLEBOT, false),
+        (of([named("NeverHeardOfBot")]), UNKNOWN, true),
+        (of([named("ChatGPT-User")]), CHATGPT_USER, true),
+        (of([training.clone()]), GPTBOT, true),
+        (of([training.clone()]), GOOGLEBOT, false),
+        (of([training.clone()]), UNKNOWN, false),
+        (operator("openai"), GPTBOT, true),
+        (operator("OpenAI"), CHATGPT_USER, false),
+        (operator("OpenAI"), GOOGLEBOT, false),
+        (of([Crawlers::Category(Category::UserFetch)]), CHATGPT_USER, false),
+        (of([Crawlers::IndexEngines]), GOOGLEBOT, true),
+        (of([Crawlers::IndexEngines]), GPTBOT, false),
+        (of([training.clone(), named("ChatGPT-User")]), CHATGPT_USER, true),
+        (of([training, Crawlers::IndexEngines]), GOOGLEBOT, true),
     ] {
         let shown = format!("{selected:?}");
         assert_eq!(found(vec![selected], agent, None, "/x").is_some(), want, "{shown} {agent}");
@@ -58,34 +71,30 @@ fn a_case_covers_the_crawlers_that_it_selects_and_people_only_by_name() {
 
 #[test]
 fn a_case_covers_the_paths_and_identities_that_it_selects() {
-    let at = |pattern: &str| case().path(pattern).expect(pattern);
+    let refuted = || RefusalCase { identities: vec!["refuted"], ..case() };
+    let verified = Some(Identity::Verified(IdentityMethod::Range));
     for (selected, identity, target, want) in [
-        (at("/a/"), None, "/a/x", true),
-        (at("/a/"), None, "/b/x", false),
-        (at("/a/").path("/b/").unwrap(), None, "/b/x", true),
-        (at("/*.pdf$"), None, "/a/x.pdf", true),
-        (at("/a/"), None, "//a/x", true),
-        (at("/a/"), None, "/b/..%2fa/x", true),
-        (case().identity("refuted"), Some(Identity::Refuted(Refutation::NotListed)), "/", true),
-        (case().identity("refuted"), Some(Identity::Verified(IdentityMethod::Range)), "/", false),
-        (case().identity("refuted"), None, "/", false),
-        (case().identity(RefusalCase::UNCHECKED), None, "/", true),
-        (case().identity("refuted").identity("verified"), Some(Identity::Verified(IdentityMethod::Range)), "/", true),
-        (at("/a/").identity("verified"), None, "/a/", false),
+        (at(["/a/"]), None, "/a/x", true),
+        (at(["/a/"]), None, "/b/x", false),
+        (at(["/a/", "/b/"]), None, "/b/x", true),
+        (at(["/*.pdf$"]), None, "/a/x.pdf", true),
+        (at(["/a/"]), None, "//a/x", true),
+        (at(["/a/"]), None, "/b/..%2fa/x", true),
+        (refuted(), Some(Identity::Refuted(Refutation::NotListed)), "/", true),
+        (refuted(), verified, "/", false),
+        (refuted(), None, "/", false),
+        (RefusalCase { identities: vec![RefusalCase::UNCHECKED], ..case() }, None, "/", true),
+        (RefusalCase { identities: vec!["refuted", "verified"], ..case() }, verified, "/", true),
+        (RefusalCase { identities: vec!["verified"], ..at(["/a/"]) }, None, "/a/", false),
     ] {
         let shown = format!("{selected:?}");
         assert_eq!(found(vec![selected], GPTBOT, identity, target).is_some(), want, "{shown} {target}");
     }
-    assert!(case().path("a/").is_err() && case().agent("GPT Bot").is_err());
 }
 
 #[test]
 fn the_first_case_that_covers_a_request_decides() {
-    let cases = || {
-        let engines = case().index_engines();
-        let at_a = case().path("/a/").unwrap();
-        vec![engines, at_a, case()]
-    };
+    let cases = || vec![of([Crawlers::IndexEngines]), at(["/a/"]), case()];
     for (agent, target, want) in [(GOOGLEBOT, "/a/", 0), (GPTBOT, "/a/", 1), (GPTBOT, "/b/", 2)] {
         assert_eq!(found(cases(), agent, None, target), Some(want), "{agent} {target}");
     }
@@ -113,7 +122,6 @@ fn no_case_covers_a_document_with_the_conditions_of_the_site() {
         ("/a/robots.txt", true),
     ] {
         assert_eq!(found(vec![case()], GPTBOT, None, target).is_some(), want, "{target}");
-        let named = case().agent("GPTBot").unwrap();
-        assert_eq!(found(vec![named], GPTBOT, None, target).is_some(), want, "{target}, by name");
+        assert_eq!(found(vec![of([named("GPTBot")])], GPTBOT, None, target).is_some(), want, "{target}, by name");
     }
 }

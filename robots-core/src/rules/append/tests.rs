@@ -43,8 +43,9 @@ fn the_file_itself_wins_for_whom_it_names_and_the_list_for_whom_it_alone_names()
 
 #[test]
 fn a_list_says_nothing_of_crawlers_that_it_does_not_name_or_of_the_whole_site() {
-    let list = "Disallow: /early\nSitemap: https://list.test/s.xml\nHost: list.test\nUser-agent: *\nUser-agent: A\n\
-                Disallow: /\nLicense: https://list.test/l\nUnknown: x\nCrawl-delay: 9\nContent-Usage: train-ai=n\n";
+    let list = "Disallow: /early\nLicense: https://list.test/all\nSitemap: https://list.test/s.xml\nHost: list.test\n\
+                User-agent: *\nUser-agent: A\nDisallow: /\nLicense: https://list.test/a\nUnknown: x\nCrawl-delay: 9\n\
+                Content-Usage: train-ai=n\n";
     for file in ["User-agent: B\nDisallow: /b\n", "# nothing is restricted\n", "User-agent: *\nDisallow: /x\n"] {
         let served = append(file, &[list]);
         assert!(is_allowed(&served, "Other", "/early") && is_allowed(&served, "Other", "/y"), "{served}");
@@ -52,7 +53,10 @@ fn a_list_says_nothing_of_crawlers_that_it_does_not_name_or_of_the_whole_site() 
         let robots = RobotsTxt::parse(served.as_bytes());
         assert_eq!((robots.sitemaps().len(), robots.host().is_some()), (0, false));
         let kept: Vec<_> = robots.extensions().map(|extension| extension.field.name.to_vec()).collect();
-        assert_eq!(kept, [b"Crawl-delay".to_vec(), b"Content-Usage".to_vec()]);
+        assert_eq!(kept, [b"License".to_vec(), b"Crawl-delay".to_vec(), b"Content-Usage".to_vec()]);
+        let rules = robots.compile(Reading::Standard);
+        let licenses = |token| rules.select(&[ProductToken::new(token)], Fallback::Star).licenses().join(" ");
+        assert_eq!((licenses("A"), licenses("Other")), ("https://list.test/a".to_owned(), String::new()));
         assert!(served.contains("# The list's group for every crawler (*) is left out\n# 5 lines outside groups"));
     }
 }

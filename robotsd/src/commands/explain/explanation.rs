@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::Method;
 use http::header::{HeaderName, LINK};
 use tower_robots::agent::{Agent, Class, Identity, NamedAs, Obeys};
+use tower_robots::parts::ResponseFields;
 use tower_robots::policy::{Action, HumanEvidence, RateMode, Reason};
 use tower_robots::rules::{
     Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Usage, Verdict,
@@ -146,7 +147,7 @@ impl ExplainedRequest<'_> {
         let of = (&evaluator.rules, &evaluator.settings.policy);
         let method = Method::from_bytes(self.method.as_bytes()).unwrap_or_default();
         let found = signals.fields_of(of, self.path, &method, requester.agents());
-        let fields = found.filter(|_| !evaluator.is_off).map(|found| Box::new(found).for_proxy()).unwrap_or_default();
+        let fields = found.filter(|_| !evaluator.is_off).map(ResponseFields::for_proxy).unwrap_or_default();
         let is_sent = |name: &HeaderName| explanation.action != Some(Action::Refuse) || *name == LINK;
         let fields = fields.iter().filter(|(name, _)| is_sent(name));
         fields.map(|(name, value)| format!("{name}: {}", printable(value.as_bytes()))).collect()
@@ -222,7 +223,7 @@ impl<'e> Explanation<'e> {
             }
         };
         let refused = agent.as_ref().filter(|_| action == Some(Action::Refuse));
-        let refusal = refused.map(|agent| evaluator.refusal(agent, sender, path));
+        let refusal = refused.map(|agent| evaluator.refusal(agent, sender, method, path));
         let form = if agent.is_some() { path.form() } else { PathForm::Standard };
         Self {
             evaluator,

@@ -103,9 +103,9 @@ struct ExplanationJson<'a> {
     /// Minimum delay between the agent's requests, according to the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay: Option<ExplainedDelay>,
-    /// Usage preferences of the file for the agent and the path.
+    /// Usage preferences of the file for the agent and the path, with their line.
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<ExplainedUsage>,
+    usage: Option<Value>,
     /// URLs of the licences for the agent.
     #[serde(skip_serializing_if = "<[Box<str>]>::is_empty")]
     licenses: &'a [Box<str>],
@@ -124,7 +124,7 @@ struct ExplanationJson<'a> {
     /// config) that determines the answer. The status is `null` if the case names an upstream,
     /// which answers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<Value>,
+    refusal: Option<ExpectedRefusal>,
     /// Result of checking the claim, if an address was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
@@ -143,12 +143,6 @@ struct ExplainedDelay {
     seconds: f64,
     /// Whether the agent's operator documents that the agent obeys a crawl delay.
     obeys: Obeys,
-}
-
-#[derive(Serialize)]
-struct ExplainedUsage {
-    line: usize,
-    preferences: String,
 }
 
 #[derive(Serialize)]
@@ -189,16 +183,14 @@ pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> 
         }),
         usage: explanation
             .usage(request.path)
-            .map(|usage| ExplainedUsage { line: usage.line, preferences: usage.preferences.to_string() }),
+            .map(|usage| json!({ "line": usage.line, "preferences": usage.preferences.as_str() })),
         licenses: explanation.licenses(),
         fields: request.fields(),
         reason: explanation.reason,
         action: explanation.action,
         grace_end: explanation.grace_end.map(rfc3339),
         grace_rules: explanation.grace_rules(),
-        refusal: explanation.refusal.map(
-            |ExpectedRefusal { status, case }| json!({ "status": status.map(|status| status.as_u16()), "case": case }),
-        ),
+        refusal: explanation.refusal,
         identity: request.sender.claim.as_ref(),
     };
     write_json(out, &json)

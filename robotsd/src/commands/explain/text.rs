@@ -57,8 +57,7 @@ impl ExplainedRequest<'_> {
     /// determines the answer.
     fn answer(&self) -> Option<String> {
         let ExpectedRefusal { status, case } = self.explanation.refusal?;
-        let answer =
-            status.map_or_else(|| "the response of its upstream".to_owned(), |status| status.as_str().to_owned());
+        let answer = status.map_or_else(|| "the response of its upstream".to_owned(), |status| status.to_string());
         let by = case.map(|case| format!(" (case {case} of [[site.refusal.case]])"));
         Some(answer + &by.unwrap_or_default())
     }

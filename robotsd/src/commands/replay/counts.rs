@@ -268,7 +268,7 @@ impl JudgedEntry {
                 if let (Some(evaluator), Some(agents)) = (plan.evaluators.last(), header.agents.last())
                     && let Some(agent) = agents.agents.get(at)
                 {
-                    let answer = evaluator.refusal(agent, sender, &path);
+                    let answer = evaluator.refusal(agent, sender, entry.method(), &path);
                     tally.refusals = RefusalTally::of(answer.status, tally.would_refuse);
                 }
             }

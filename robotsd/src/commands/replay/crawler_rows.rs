@@ -131,7 +131,9 @@ impl ReplayRow {
 
     /// Returns the counts of verified and claimed requests, without requests of impostors.
     pub(super) fn own(&self) -> RequestTally {
-        self.claimed + self.verified
+        let mut own = self.claimed;
+        own += self.verified;
+        own
     }
 
     fn forgive(&mut self) -> Option<(String, FailedClaims)> {

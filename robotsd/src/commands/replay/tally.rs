@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
-use std::ops::{Add, AddAssign};
+use std::ops::AddAssign;
 
 use foldhash::fast::RandomState;
-use http::StatusCode;
 use serde::Serialize;
 
 use crate::refusal::REFUSAL_STATUSES;
 
 /// Numbers of requests by judgement. A report has these numbers for each crawler, for each kind of
 /// sender and for each hour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::Add, derive_more::AddAssign)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::AddAssign)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) allowed: u64,
@@ -53,9 +52,9 @@ pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 
 impl RefusalTally {
     /// Returns the tally of `count` refusals with this status; `None` if an upstream answers.
-    pub(super) fn of(status: Option<StatusCode>, count: u64) -> Self {
+    pub(super) fn of(status: Option<u16>, count: u64) -> Self {
         let mut tally = Self::default();
-        let at = REFUSAL_STATUSES.iter().position(|known| Some(*known) == status);
+        let at = REFUSAL_STATUSES.iter().position(|known| Some(known.as_u16()) == status);
         tally.0[at.unwrap_or(REFUSAL_STATUSES.len())] = count;
         tally
     }
@@ -64,15 +63,6 @@ impl RefusalTally {
     pub(super) fn counts(&self) -> impl Iterator<Item = (String, u64)> {
         let labels = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).chain(["upstream".to_owned()]);
         labels.zip(self.0).filter(|(_, count)| *count > 0)
-    }
-}
-
-impl Add for RefusalTally {
-    type Output = Self;
-
-    fn add(mut self, other: Self) -> Self {
-        self += other;
-        self
     }
 }
 

@@ -10,6 +10,7 @@ use http::{Method, Uri};
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
+use tower_robots::internals::{is_of_connection, plain_name};
 
 use crate::config::published::authorities;
 use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Span, Value, bound, tables, unplaced, word_values};
@@ -80,27 +81,10 @@ const MAX_HOOKS: usize = 16;
 /// Maximum number of header fields in one hook.
 const MAX_HEADERS: usize = 32;
 
-/// Header fields that hooks cannot set, because robotsd sets them. These are the fields of the
-/// connection (RFC 9110, section 7.6.1, and older fields of this kind), and the fields that
-/// identify the host and the client. Every hook has robotsd's `User-Agent`. The admin interface
-/// refuses requests with this agent, so hooks cannot change settings.
-const OURS: [&str; 15] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "trailers",
-    "transfer-encoding",
-    "upgrade",
-    "user-agent",
-];
+/// Further header fields that hooks cannot set, because robotsd does. Every hook has robotsd's
+/// `User-Agent`. The admin interface refuses requests with this agent, so hooks cannot change
+/// settings there.
+const OURS: [&str; 3] = ["expect", "host", "user-agent"];
 
 /// A header field contains a secret if its name contains one of these strings, except for the names
 /// in `NO_SECRET`, which mostly identify entries of a cache.
@@ -234,12 +218,11 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
     let known = HeaderName::from_bytes(name.as_bytes());
     let field = known
         .map_err(|_| fault(format!("{name:?} is not a valid header name: write one such as \"Authorization\"")))?;
-    // Some servers treat `_` as `-`.
-    let dashed = field.as_str().replace('_', "-");
-    if OURS.contains(&&*dashed) || dashed.starts_with("webhook-") {
+    let plain = plain_name(&field);
+    if is_of_connection(&plain) || OURS.contains(&&*plain) || plain.starts_with("webhook-") {
         return Err(fault(format!("robotsd sets the header {name:?} itself: remove it")));
     }
-    if dashed.starts_with("robotsd-") {
+    if plain.starts_with("robotsd-") {
         return Err(fault(format!("the header {name:?} is reserved for the commands of robotsd: remove it")));
     }
     match value.get_ref() {

@@ -66,6 +66,14 @@ tables! {
     }
 }
 
+impl RawSite {
+    /// Returns the selected crawlers of all cases of refusals and of all fields.
+    pub(in crate::config) fn crawlers(&self) -> impl Iterator<Item = &Spanned<String>> {
+        let of_cases = self.refusal.case.iter().flat_map(|case| &case.get_ref().crawlers);
+        of_cases.chain(self.field.iter().flat_map(|field| &field.get_ref().crawlers))
+    }
+}
+
 /// The resolved settings of a site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteConfig {

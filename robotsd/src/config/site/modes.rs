@@ -161,10 +161,10 @@ impl Exception {
 
     fn of_crawlers<M: Copy>(&self, mode: M) -> Result<Override<M>, Fault> {
         match &self.scope {
-            Scope::Crawlers(Selector::Agent(name)) => self.of_value(Override::agent(name, mode)),
-            Scope::Crawlers(Selector::Category(category)) => Ok(Override::category(*category, mode)),
-            Scope::Crawlers(Selector::Index) => Ok(Override::index_engines(mode)),
-            Scope::Crawlers(Selector::Operator(_)) | Scope::Pattern(_) => Err(self
+            Scope::Crawlers(selector) => {
+                self.of_value(selector.crawlers().map(|crawlers| Override::crawlers(crawlers, mode)))
+            }
+            Scope::Pattern(_) => Err(self
                 .key
                 .fault(format!("{key:?} is not a crawler, a category or \"index\"", key = self.key.get_ref()))),
         }

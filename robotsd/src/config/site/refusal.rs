@@ -6,17 +6,20 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use http::header::{HeaderName, HeaderValue, SET_COOKIE, WWW_AUTHENTICATE};
+use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use toml::Spanned;
 use tower_robots::agent::Category;
-use tower_robots::internals::{RefusalCase, RefusalTable};
+use tower_robots::internals::{RefusalCase, RefusalTable, is_of_caches, is_of_connection, is_of_content, plain_name};
+use tower_robots::policy::Crawlers;
+use tower_robots::rules::PathPattern;
 
+use super::backend::Backend;
 use crate::config::{ConfigError, Fault, Faults, Placed, bound, tables, words};
 use crate::files;
 use crate::refusal::{
     CaseAnswer, CaseServer, Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, SiteRefusals, Template,
-    TemplateFormat, is_cache_control,
+    TemplateFormat,
 };
 use crate::selector::Selector;
 use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings};
@@ -71,44 +74,17 @@ const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 const MAX_CASES: usize = 64;
 const MAX_FIELDS: usize = 16;
 
-/// Fields that a case cannot set.
-const NOT_ALLOWED: [&str; 24] = [
-    // Fields of the connection and of its framing (RFC 9110, section 7.6.1, and their
-    // predecessors).
-    "connection",
-    "content-length",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    // Fields that robotsd sets itself.
-    "content-encoding",
-    "content-language",
-    "content-range",
-    "content-type",
-    "date",
-    "server",
-    "vary",
-    "x-content-type-options",
-    "x-request-id",
-    // Fields that caches prefer to `Cache-Control: no-store`, so that people would get the refusal.
-    "age",
-    "edge-control",
-    "expires",
-    "surrogate-control",
-    "x-accel-expires",
-];
+/// Further fields that a case cannot set, because robotsd does.
+const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"];
 
 /// Resolves a site's responses to refused requests. `None` if the site uses the default response.
+/// Without a backend, no request is forwarded, so the servers of cases are ignored.
 ///
 /// The position of an error in a template is in the template itself. `in_config` adds the position
 /// in the config to any other error.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
+    backend: Option<&Backend>,
     folder: &Path,
     in_config: impl Fn(Fault) -> ConfigError,
 ) -> Result<Option<Arc<SiteRefusals>>, ConfigError> {
@@ -135,7 +111,10 @@ pub(in crate::config) fn resolve(
         return Err(in_config(status.fault(message)));
     }
     let cases = raw.case.iter().map(|case| resolve_case(case, written, folder, &in_config));
-    let cases = RefusalTable(cases.collect::<Result<Vec<_>, _>>()?);
+    let mut cases = RefusalTable(cases.collect::<Result<Vec<_>, _>>()?);
+    if backend.is_none() {
+        cases.0.iter_mut().for_each(|(_, answer)| answer.server = None);
+    }
     let is_default = page.file.is_none() && page.status == StatusCode::FORBIDDEN && cases.0.is_empty();
     Ok((!is_default).then(|| Arc::new(SiteRefusals { page, cases })))
 }
@@ -205,25 +184,26 @@ fn resolve_case(
 
 /// Resolves the requests that a case covers.
 fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
-    let mut covered = RefusalCase::default();
-    for crawlers in &case.crawlers {
-        let selector: Selector = crawlers.get_ref().parse().map_err(|error: String| crawlers.fault(error))?;
-        covered = match selector {
-            Selector::Agent(name) => covered.agent(&name).map_err(|error| crawlers.fault(error.to_string()))?,
-            Selector::Category(Category::UserFetch) => {
-                let message = "a case covers fetchers that act for a person only by name: write their names, such as \
-                               \"ChatGPT-User\"";
-                return Err(crawlers.fault(message));
-            }
-            Selector::Category(category) => covered.category(category),
-            Selector::Operator(operator) => covered.operator(&operator),
-            Selector::Index => covered.index_engines(),
-        };
+    let crawlers = crawlers(&case.crawlers)?;
+    if let Some(at) = crawlers.iter().position(|one| *one == Crawlers::Category(Category::UserFetch)) {
+        let message =
+            "a case covers fetchers that act for a person only by name: write their names, such as \"ChatGPT-User\"";
+        return Err(case.crawlers[at].fault(message));
     }
-    for path in &case.paths {
-        covered = covered.path(path.get_ref()).map_err(|error| path.fault(error.to_string()))?;
-    }
-    Ok(case.identity.iter().fold(covered, |covered, identity| covered.identity(identity.get_ref().as_str())))
+    let path =
+        |path: &Spanned<String>| PathPattern::parse(path.get_ref()).map_err(|error| path.fault(error.to_string()));
+    let paths = case.paths.iter().map(path).collect::<Result<_, _>>()?;
+    let identities = case.identity.iter().map(|identity| identity.get_ref().as_str()).collect();
+    Ok(RefusalCase { crawlers, identities, paths })
+}
+
+/// Resolves a list of crawlers: names, categories, operators and "index".
+pub(super) fn crawlers(written: &[Spanned<String>]) -> Result<Vec<Crawlers>, Fault> {
+    let crawlers = |text: &Spanned<String>| {
+        let selector: Selector = text.get_ref().parse().map_err(|error: String| text.fault(error))?;
+        selector.crawlers().map_err(|error| text.fault(error.to_string()))
+    };
+    written.iter().map(crawlers).collect()
 }
 
 /// Resolves the fields of a case.
@@ -233,26 +213,19 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
         return Err(further.fault(format!("only {MAX_FIELDS} fields are allowed: remove this one")));
     }
     for (written, value) in &case.fields {
-        let wrong =
-            || value.fault(format!("{written:?} is not a valid field name: write one such as \"crawler-price\""));
-        let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| wrong())?;
-        // Some servers treat `_` as `-`.
-        let dashed = name.as_str().replace('_', "-");
-        if is_cache_control(&name) {
+        let wrong = || format!("{written:?} is not a valid field name: write one such as \"crawler-price\"");
+        let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| value.fault(wrong()))?;
+        let plain = plain_name(&name);
+        if is_of_caches(&plain) {
             return Err(value
                 .fault("robotsd sets Cache-Control: no-store, so that people never get a refusal: remove this field"));
         }
-        if dashed == SET_COOKIE.as_str() {
-            return Err(value.fault("a refusal cannot set a cookie: remove this field"));
-        }
-        if NOT_ALLOWED.contains(&&*dashed) || dashed.starts_with("grpc-") {
-            return Err(value.fault(format!("{written:?} is set by robotsd or by the connection: remove it")));
+        if is_of_connection(&plain) || is_of_content(&plain) || OURS.contains(&&*plain) || plain.starts_with("grpc-") {
+            return Err(value.fault(format!("a refusal cannot have the field {written:?}: remove it")));
         }
         let parsed = HeaderValue::from_str(value.get_ref()).ok().filter(|value| !value.is_empty());
-        let Some(parsed) = parsed else {
-            let message = format!("{:?} is not a field value: write text without line breaks", value.get_ref());
-            return Err(value.fault(message));
-        };
+        let wrong = || format!("{:?} is not a field value: write text without line breaks", value.get_ref());
+        let parsed = parsed.ok_or_else(|| value.fault(wrong()))?;
         if fields.insert(name, parsed).is_some() {
             return Err(
                 value.fault(format!("{written:?} is written twice: write both values in one field, with a comma"))

@@ -4,15 +4,15 @@
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::layer::{FieldRule, Signals, UsageField};
-use tower_robots::rules::{Access, Fallback, RequestPath, RobotsTxt, RuleSet, ValueError};
+use tower_robots::rules::{Access, Fallback, RequestPath, RobotsTxt, RuleSet};
 
-use crate::config::{Fault, Faults, Placed, tables, words};
+use crate::config::{Fault, Faults, Placed, tables, word_values};
 use crate::selector::Selector;
 
 tables! {
     /// What responses say about the use of their content.
     RawSignals {
-        content_usage: Option<Spanned<ContentUsage>>,
+        content_usage: Option<Spanned<UsageField>>,
         license_link: bool,
     }
 
@@ -26,29 +26,20 @@ tables! {
     }
 }
 
-words! {
-    ContentUsage {
-        #[default]
-        Off = "off",
-        Unanimous = "unanimous",
-        ByAgent = "by-agent",
-    }
+word_values! {
+    Some(Self::default()) => UsageField;
 }
 
 /// Maximum number of fields per site. Each response is compared with all of them.
 const MAX_FIELDS: usize = 100;
 
 pub(super) fn resolve(signals: &RawSignals, fields: &[Spanned<RawField>], faults: &mut Faults) -> Option<Signals> {
-    let usage = match signals.content_usage.as_ref().map(Spanned::get_ref) {
-        None | Some(ContentUsage::Off) => UsageField::Off,
-        Some(ContentUsage::Unanimous) => UsageField::Unanimous,
-        Some(ContentUsage::ByAgent) => UsageField::ByAgent,
-    };
     if let Some(further) = fields.get(MAX_FIELDS) {
         faults.push(further.fault(format!("a site may add at most {MAX_FIELDS} fields: merge some of the paths")));
         return None;
     }
     let rules = faults.keep_all(fields.iter().map(rule))?;
+    let usage = signals.content_usage.as_ref().map_or_else(UsageField::default, |usage| *usage.get_ref());
     let resolved = rules.into_iter().fold(Signals::default().usage(usage), Signals::field);
     Some(if signals.license_link { resolved.license_links() } else { resolved })
 }
@@ -59,17 +50,7 @@ fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
         let texts = [name, value].into_iter().find(|text| text.get_ref().trim() == error.text());
         texts.unwrap_or(path).fault(error.to_string())
     })?;
-    crawlers.iter().try_fold(rule, |rule, crawler| {
-        let fault = |error: ValueError| crawler.fault(error.to_string());
-        match crawler.get_ref().parse().map_err(|message: String| crawler.fault(message))? {
-            Selector::Agent(name) => rule.for_agent(&name).map_err(fault),
-            Selector::Category(category) => Ok(rule.for_category(category)),
-            Selector::Index => Ok(rule.for_index_engines()),
-            Selector::Operator(_) => {
-                Err(crawler.fault("an operator cannot be written here: write a name, \"category:WORD\" or \"index\""))
-            }
-        }
-    })
+    Ok(rule.for_crawlers(super::refusal::crawlers(crawlers)?))
 }
 
 /// Returns the settings of a site that make responses differ by client, so that caches keep more
@@ -78,7 +59,7 @@ pub(in crate::config) fn varying<'r>(
     signals: &'r RawSignals,
     fields: &'r [Spanned<RawField>],
 ) -> impl Iterator<Item = Fault> + 'r {
-    let usage = signals.content_usage.iter().filter(|usage| *usage.get_ref() == ContentUsage::ByAgent);
+    let usage = signals.content_usage.iter().filter(|usage| *usage.get_ref() == UsageField::ByAgent);
     let usage = usage.map(|usage| {
         let message = "\"by-agent\" adds \"Vary: User-Agent\" to responses, so a cache keeps a copy for each User-Agent, \
                        and most CDNs cache nothing";

@@ -237,8 +237,8 @@ impl BoardNotes {
             self.counted.allow(&seen, Done { limited, ..Done::default() });
             return;
         };
-        let answer = version.evaluator.refusal(agent, sender, &path);
-        let refused = u64::from(answer.status.is_some_and(|status| entry.status == Some(status.as_u16())));
+        let answer = version.evaluator.refusal(agent, sender, method, &path);
+        let refused = u64::from(answer.status.is_some() && answer.status == entry.status);
         let done = Done { refused, observed: 1 - refused, ..Done::default() };
         let request = Disallowed { agent, method, target: &entry.target, by: version.hash, form: verdict.form() };
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {

@@ -128,7 +128,8 @@ impl Report {
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
             rows.iter().filter(is_crawler).map(|(row, own)| ReportedCrawler::new(row, own, plan)).collect();
-        let total = rows.iter().filter(is_crawler).fold(RequestTally::default(), |total, (_, own)| total + *own);
+        let mut total = RequestTally::default();
+        rows.iter().filter(is_crawler).for_each(|(_, own)| total += *own);
         let others = rows.iter().filter(|(row, _)| !row.agent.is_crawler).map(|(row, own)| ClassRow {
             class: row.agent.class,
             requests: own.requests,

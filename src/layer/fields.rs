@@ -1,0 +1,106 @@
+//! The names of header fields that operators and applications cannot set, and the `Vary` field.
+//!
+//! The functions that compare names expect the result of [`plain_name`], because some servers do not
+//! distinguish `Content_Length` from `Content-Length`.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue, VARY};
+
+/// Names of hop-by-hop fields (RFC 9110, section 7.6.1, and its predecessors). They include `Trailer`
+/// and `TE`, because trailers are negotiated for each hop, and `Proxy-*`, because a client of a site
+/// has not chosen the server as its proxy.
+pub const HOP_BY_HOP: [&str; 11] = [
+    "connection",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Names of the fields that a server derives from the content and from the request.
+const OF_CONTENT: [&str; 7] =
+    ["content-encoding", "content-range", "content-type", "date", "set-cookie", "vary", "x-request-id"];
+
+/// Names of the fields that tell caches how long to store a response. Some caches prefer them to
+/// `Cache-Control: no-store`.
+const OF_CACHES: [&str; 6] =
+    ["age", "cache-control", "edge-control", "expires", "surrogate-control", "x-accel-expires"];
+
+pub(super) const USER_AGENT_NAME: HeaderValue = HeaderValue::from_static("User-Agent");
+
+/// Returns the name as servers read it that map names to CGI variables: in lower case, with `-` for
+/// `_` and for other punctuation.
+pub fn plain_name(name: &HeaderName) -> String {
+    name.as_str().replace(|char: char| !char.is_ascii_alphanumeric(), "-")
+}
+
+/// Reports whether a field belongs to the connection or to the framing of messages.
+pub fn is_of_connection(name: &str) -> bool {
+    HOP_BY_HOP.contains(&name) || name == "content-length"
+}
+
+/// Reports whether a server derives the field from the content and from the request.
+pub fn is_of_content(name: &str) -> bool {
+    OF_CONTENT.contains(&name)
+}
+
+/// Reports whether the field tells caches how long to store a response. Variants of `Cache-Control`
+/// for some caches are included, such as `CDN-Cache-Control`.
+pub fn is_of_caches(name: &str) -> bool {
+    OF_CACHES.contains(&name) || name.ends_with("-cache-control")
+}
+
+/// Adds `User-Agent` to the `Vary` field. The names stay in one line, because some caches read only
+/// one.
+pub fn vary_by_agent(headers: &mut HeaderMap) {
+    let varies = |value: &HeaderValue| {
+        let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"user-agent"))
+    };
+    if headers.get_all(VARY).iter().any(varies) {
+        return;
+    }
+    let lines = headers.get_all(VARY).iter().map(HeaderValue::as_bytes).filter(|line| !line.is_empty());
+    let mut joined = lines.collect::<Vec<_>>().join(&b", "[..]);
+    if joined.is_empty() {
+        headers.insert(VARY, USER_AGENT_NAME);
+        return;
+    }
+    joined.extend_from_slice(b", User-Agent");
+    if let Ok(value) = HeaderValue::from_bytes(&joined) {
+        headers.insert(VARY, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_compared_as_a_cgi_application_reads_them() {
+        for (name, want) in [
+            ("Content_Length", "connection"),
+            ("proxy.connection", "connection"),
+            ("HTTP2-Settings", "connection"),
+            ("Set_Cookie", "content"),
+            ("X-Request-Id", "content"),
+            ("Cache_Control", "caches"),
+            ("CDN_Cache-Control", "caches"),
+            ("X_Accel-Expires", "caches"),
+            ("Link", "none"),
+            ("X-Robots-Tag", "none"),
+            ("Content-Language", "none"),
+        ] {
+            let name = plain_name(&HeaderName::try_from(name).expect(name));
+            let kinds = [is_of_connection(&name), is_of_content(&name), is_of_caches(&name)];
+            let found = ["connection", "content", "caches"].into_iter().zip(kinds).find(|(_, is_one)| *is_one);
+            assert_eq!(found.map_or("none", |(kind, _)| kind), want, "{name}");
+            assert!(kinds.into_iter().filter(|is_one| *is_one).count() <= 1, "{name}");
+        }
+    }
+}
