@@ -28,7 +28,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Makes any Tower service usable as a service behind the edge.
 impl<S, B> EdgeService for S
 where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static,
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
     type Body = B;
