@@ -195,12 +195,12 @@ mod tests {
     #[test]
     fn safe_fixes_are_kept_until_the_text_changes() {
         let item =
-            DocumentItem { uri: "untitled:robots.txt".to_owned(), version: 1, text: "Dissallow: /\n".to_owned() };
+            DocumentItem { uri: "untitled:robots.txt".to_owned(), version: 1, text: "User-agent: *\nDissallow: /\n".to_owned() };
         let mut document = Document::open(item, PositionEncoding::Utf8);
         let is_kept = |document: &Document| document.fixed(&|| false).is_ok();
         assert!(!is_kept(&document));
         let fixed = document.fixed(&|| true).expect("safe fixes");
-        assert_eq!(&**fixed.robots.bytes(), b"Disallow: /\n");
+        assert_eq!(&**fixed.robots.bytes(), b"User-agent: *\nDisallow: /\n");
         assert!(is_kept(&document));
         document.change(Some(2), Vec::new());
         assert!(!is_kept(&document));
