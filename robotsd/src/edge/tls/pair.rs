@@ -176,8 +176,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            "the file is larger than 1 MiB, so it is not a PEM \
-                                                                file",
+            "the file is larger than 1 MiB, so it is not a PEM file",
         ));
     }
     // For a key, the group may have no other permission than to read, and others may have none.

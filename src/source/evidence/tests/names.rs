@@ -146,8 +146,7 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     let problems = resolved.verifier.status().problems();
     assert_eq!(
         problems,
-        ["no DNS resolver has answered within an hour, so impostors cannot be recognised by their \
-                           host names"]
+        ["no DNS resolver has answered within an hour, so impostors cannot be recognised by their host names"]
     );
 }
 
