@@ -251,10 +251,7 @@ fn write_effect(
         let others: Vec<_> = registry.crawlers().filter(is_left).map(|crawler| &crawler.name).collect();
         list(
             out,
-            &format!(
-                "these crawlers are not selected, although other companies use their data for \
-                            {category}"
-            ),
+            &format!("these crawlers are not selected, although other companies use their data for {category}"),
             &others,
         )?;
     }

@@ -224,12 +224,9 @@ impl UpgradeKeeper {
                 UpgradeStage::Opening(_held) => spawn_blocking(move || take_back(state)).await,
                 UpgradeStage::Preparing => return,
             };
-            if let Err(problem) = taken.unwrap_or_else(|error| {
-                Err(format!(
-                    "robotsd failed with an internal error: \
-                {error}"
-                ))
-            }) {
+            if let Err(problem) =
+                taken.unwrap_or_else(|error| Err(format!("robotsd failed with an internal error: {error}")))
+            {
                 log.say_at(LogLevel::Error, LogEvent::State, problem);
             }
         }));

@@ -118,12 +118,9 @@ impl SiteDocuments {
                 }
                 (StatusCode::NOT_FOUND | StatusCode::GONE, _) => return Ok(None),
                 (status, Some(location)) if status.is_redirection() => {
-                    url = url.join(location.as_bytes()).map_err(|error| {
-                        format!(
-                            "{url}: the redirect cannot be \
-                        followed: {error}"
-                        )
-                    })?;
+                    url = url
+                        .join(location.as_bytes())
+                        .map_err(|error| format!("{url}: the redirect cannot be followed: {error}"))?;
                 }
                 (status, _) => return Err(format!("{url}: {status}")),
             }

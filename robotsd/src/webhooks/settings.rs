@@ -235,8 +235,7 @@ impl Notice {
         if self.event.is_some() {
             "nobody was notified"
         } else {
-            "caches may keep the old robots.txt until their copy \
-                                   expires"
+            "caches may keep the old robots.txt until their copy expires"
         }
     }
 

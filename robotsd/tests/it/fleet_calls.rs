@@ -267,7 +267,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     second.freeze();
     third.kill();
     let page = shown("/board?fleet=1", "Counted: 1 of 3 replicas.");
-    let missing = [second.admin(), third.admin()].map(|replica| format!("Not counted: {replica}: NOT REACHED: no "));
+    let missing = [second.admin(), third.admin()].map(|replica| format!("Not counted: {replica}: NOT REACHED: "));
     assert_has(&page, &[&missing[0], &missing[1], "robotsd did not answer within 2 s"]);
     let parts = ["Counted: 1 of 3 replicas.", &missing[0], &missing[1], "1 disallowed"];
     comes_to(|| fleet(&operator, &["board"]), 2, &parts);

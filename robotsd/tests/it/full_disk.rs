@@ -55,9 +55,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
 
         disk.free();
         running.wait_for_event("state", |line| {
-            line["message"]
-                == "shop: the live version is now saved in the state \
-                                directory"
+            line["message"] == "shop: the live version is now saved in the state directory"
         });
         wait_until("no problem", || problems(&running).is_empty());
         assert!(is_saved(&own, THIRD), "without another edit");

@@ -337,11 +337,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     let sitemap = ["--sitemap", "sitemap.xml"];
     assert_has(
         check(&sitemap).error,
-        &[
-            "lose 400 of 400 pages of the sitemaps (100 %)",
-            "and 390 more of these \
-                                         pages",
-        ],
+        &["lose 400 of 400 pages of the sitemaps (100 %)", "and 390 more of these pages"],
     );
     assert_has(check(&["--sitemap", "/none.xml"]).failed(1), &["the sitemaps cannot be read: /none.xml"]);
     // The operator accepts the version by committing it.

@@ -217,11 +217,7 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
     let status = folder.with_config(&["status", "--problems"]).out;
     assert_has(
         unfolded(&status),
-        &[
-            "problem: impostors cannot be recognised and pass: ",
-            "and no host names are \
-                                     looked up",
-        ],
+        &["problem: impostors cannot be recognised and pass: ", "and no host names are looked up"],
     );
     assert_eq!(status.matches("impostors cannot be recognised").count(), 1, "{status}");
 }

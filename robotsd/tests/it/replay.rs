@@ -155,7 +155,10 @@ fn a_change_that_blocks_a_search_engine_fails_and_comes_first() {
     let want = "<g><title>2026-11-01 03:00 UTC: 1 newly disallowed (1 from search engines), 0 newly \
                 allowed</title><rect class=\"engine\" ";
     assert!(columns[2].starts_with(want) && columns[2].matches("<rect ").count() == 1, "{columns:?}");
-    assert_has(columns[4], &["9 newly disallowed (0 of search engines)", "class=\"disallowed\"", "height=\"90.00%\""]);
+    assert_has(
+        columns[4],
+        &["9 newly disallowed (0 from search engines)", "class=\"disallowed\"", "height=\"90.00%\""],
+    );
 }
 
 #[test]

@@ -107,21 +107,13 @@ fn the_config_is_checked_and_commands_show_the_fields() {
     let checked = folder.run(["check", "robots.txt"]).said();
     assert_has(
         checked,
-        &[
-            "usage preferences for the front page: they differ between crawlers",
-            "licences: \
-                           https://a.test/l.xml",
-        ],
+        &["usage preferences for the front page: they differ between crawlers", "licences: https://a.test/l.xml"],
     );
     folder.write("new.txt", ROBOTS.replace("train-ai=y", "train-ai=n").replace("l.xml", "new.xml"));
     let changed = folder.run(["diff", "robots.txt", "new.txt"]).said();
     assert_has(
         changed,
-        &[
-            "use of /: train-ai=n; was train-ai=y",
-            "licences that are named now: \
-                           https://a.test/new.xml",
-        ],
+        &["use of /: train-ai=n; was train-ai=y", "licences that are named now: https://a.test/new.xml"],
     );
     for (old, new, problem) in [
         ("X-Robots-Tag", "Set-Cookie", "is not the name of a field that can be added"),

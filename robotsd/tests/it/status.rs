@@ -40,7 +40,7 @@ fn a_store_that_no_request_uses_is_reported() {
         let check = folder.with_config(&["config", "check"]).said();
         let _running = folder.start();
         let status = text(&folder);
-        assert_has(&status, &["redis://127.0.0.1:1 OUT"]);
+        assert_has(&status, &["redis://127.0.0.1:1 is OUT"]);
         assert_eq!((status.contains(unasked), check.contains(unasked)), (is_unasked, is_unasked), "{status}\n{check}");
     }
 }

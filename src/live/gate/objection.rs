@@ -96,8 +96,7 @@ impl Objection {
         Self::new(
             kind,
             format!(
-                "{of} contains the name {name:?}, but no crawler and no group has this name: did you mean \
-                     {meant}?"
+                "{of} contains the name {name:?}, but no crawler and no group has this name: did you mean {meant}?"
             ),
         )
     }

@@ -335,7 +335,7 @@ mod tests {
             (wrong(|row| Crawler { operator: "a\u{1b}[2Jb".into(), ..row }), "which cannot be displayed"),
             (wrong(|row| Crawler { operator: "a\nb".into(), ..row }), "'\\n', which cannot be displayed"),
             (wrong(|row| Crawler { operator: "a\u{202e}b".into(), ..row }), "which cannot be displayed"),
-            (wrong(|row| Crawler { examples: vec!["x".repeat(513)], ..row }), "a value has 513 bytes, more than 512"),
+            (wrong(|row| Crawler { examples: vec!["x".repeat(513)], ..row }), "a value has 513 bytes, but at most 512"),
             (
                 wrong(|row| Crawler { ranges: vec!["http://house.example/list".into()], ..row }),
                 "is fetched without TLS: write an https URL",

@@ -449,10 +449,7 @@ impl VerifierStatus {
         } else if self.are_names_answered == Some(false) {
             causes.insert(
                 of_names.to_owned(),
-                format!(
-                    "{of_names}, so impostors cannot be recognised by their host \
-                                                        names"
-                ),
+                format!("{of_names}, so impostors cannot be recognised by their host names"),
             );
         }
         causes

@@ -230,13 +230,7 @@ impl Client {
     ) -> Result<Box<dyn Stream>, FetchError> {
         let within = self.connect;
         let late = |_| {
-            FetchError::with_cause(
-                FetchErrorKind::Timeout,
-                format!(
-                    "no connection was established within \
-            {within:?}"
-                ),
-            )
+            FetchError::with_cause(FetchErrorKind::Timeout, format!("no connection was established within {within:?}"))
         };
         let dialed = timeout(within, wire::dial(server, &self.network, led_from, within)).await;
         let (socket, address) = dialed.map_err(late)??;

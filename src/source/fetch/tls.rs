@@ -154,8 +154,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let (names, expected) = (names.join(", "), expected.to_str());
             let of = if names.is_empty() { "no name".to_owned() } else { names };
             format!(
-                "the certificate is for {of} and not for {expected:?}: have the server send a certificate for \
-                     this name"
+                "the certificate is for {of} and not for {expected:?}: have the server send a certificate for this name"
             )
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {

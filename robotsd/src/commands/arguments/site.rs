@@ -368,8 +368,7 @@ impl RobotsFile {
         let document = chain.document(MAX_BYTES).map_err(unusable)?;
         if document.is_cut {
             return Err(io::Error::other(format!(
-                "{}: the response is larger than 8 MiB, so it cannot be a \
-                                                 robots.txt",
+                "{}: the response is larger than 8 MiB, so it cannot be a robots.txt",
                 chain.url()
             )));
         }

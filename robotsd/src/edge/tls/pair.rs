@@ -176,8 +176,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            "the file is larger than 1 MiB, so it is not a PEM \
-                                                                file",
+            "the file is larger than 1 MiB, so it is not a PEM file",
         ));
     }
     // For a key, the group may only have the permission to read, and other users may have no

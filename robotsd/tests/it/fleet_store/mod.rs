@@ -262,8 +262,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         let parts = [
             "every site is switched off for the whole fleet",
             " of 3 replicas synced",
-            "replicas reached directly: \
-              1; not reached: 0",
+            "replicas reached directly: 1; not reached: 0",
         ];
         assert_has(telling, &parts);
         fleet.synced_are(3);
@@ -419,12 +418,8 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         store.signal("STOP");
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
-        let parts = [
-            "the change is not in the store yet: ",
-            "NOT REACHED",
-            "replicas reached directly: 2; not \
-                      reached: 1",
-        ];
+        let parts =
+            ["the change is not in the store yet: ", "NOT REACHED", "replicas reached directly: 2; not reached: 1"];
         assert_has(unfolded(&said), &parts);
         assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
         // The state of the other replicas must be reported, too.
@@ -736,8 +731,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         comes_to(
             || fleet.says(&["status", "--fleet"]),
             1,
-            &["web-3: missing: nothing was heard from this replica \
-                                  for"],
+            &["web-3: missing: nothing was heard from this replica for"],
         );
         fleet.replicas[2].store.lead_to(store.address());
         fleet.synced();

@@ -32,8 +32,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     sink.report(
         field.value_range.clone(),
         format_args!(
-            "some crawlers skip a site with a delay of {seconds} seconds, and servers enforce at most 30 \
-                      seconds"
+            "some crawlers skip a site with a delay of {seconds} seconds, and servers enforce at most 30 seconds"
         ),
     )
     .help(help);

@@ -67,8 +67,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report(
             rule.range(),
             format_args!(
-                "{refused} access to the pages that {rules}: search engines remove refused pages from their \
-                          index"
+                "{refused} access to the pages that {rules}: search engines remove refused pages from their index"
             ),
         )
         .of_agent(name)
@@ -130,8 +129,7 @@ mod tests {
         let (count, rest) = star.message.split_once(' ').expect("a count");
         assert!(count.parse::<usize>().is_ok_and(|count| count > 20), "{}", star.message);
         let want = "search engine crawlers, including \"Googlebot\", are refused access to the pages that this rule \
-                    and 2 more \
-                    disallow: search engines remove refused pages from their index";
+                    and 2 more disallow: search engines remove refused pages from their index";
         assert_eq!(rest, want);
         let want = "change the override in [site.modes] that refuses them to \"tag\"; if that override is also for \
                     other crawlers, write \"index\" = \"tag\" below it instead";

@@ -16,8 +16,7 @@ pub(crate) const LINT: Lint = Lint {
           for none. Names of known crawlers, such as MJ12bot, are not reported, because these crawlers compare their \
           whole names. Other names with digits or dots are reported only as a note, and so are names with a version \
           or a final \"*\", because this end of the name is meant to be cut. A name with a no-break space or another \
-          invisible character does not \
-          match any crawler.",
+          invisible character does not match any crawler.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),

@@ -54,8 +54,7 @@ lints! {
     RESTRICTED = Warning "answer-restricted": "the server answers 401 or 403",
         "According to RFC 9309, both statuses mean that there are no rules, so everything is allowed. Older robots \
          treat the site as closed. Neither is likely to be intended. Often a firewall or a bot check refuses crawlers \
-         on every \
-         path, including /robots.txt.";
+         on every path, including /robots.txt.";
     CLIENT_ERROR = Warning "answer-client-error": "another 4xx status",
         "Every 4xx means that there are no rules (RFC 9309, section 2.3.1.3). If there is no file, answer 404; other \
          statuses suggest a mistake.";
@@ -77,8 +76,7 @@ lints! {
          browsers offer it for download.";
     CHARSET = Warning "answer-charset": "a charset other than UTF-8",
         "Crawlers read robots.txt as UTF-8, whatever charset the Content-Type names (RFC 9309, section 2.3), so \
-         non-ASCII characters \
-         are misread, or not read at all.";
+         non-ASCII characters are misread, or not read at all.";
     CODING = Warning "answer-coding": "a content coding that was not accepted",
         "A crawler that does not accept this coding cannot decode the body and finds no rules in it. Compress only \
          for clients that accept it.";

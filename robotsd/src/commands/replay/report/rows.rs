@@ -249,11 +249,7 @@ impl Senders {
             .then_some((impostors, "came from addresses that do not belong to the operators of the crawlers"));
         [
             (verified, "came from addresses that the operators of the crawlers publish"),
-            (
-                claimed,
-                "could be from \
-                     anyone",
-            ),
+            (claimed, "could be from anyone"),
         ]
         .into_iter()
         .chain(impostors)
