@@ -66,7 +66,7 @@ struct Placement {
 const FOUND: (u16, &str) = (200, FILE);
 const MISSING: (u16, &str) = (404, "");
 const MISPLACED: &str = "100 crawler requests were judged, but none for /robots.txt reached the layer";
-const NESTED: &str = "in a nested axum router";
+const NESTED: &str = "on a nested axum router";
 const SHADOWED: &str = "the application has a route for /robots.txt";
 
 fn placements() -> [Placement; 13] {

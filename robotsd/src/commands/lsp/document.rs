@@ -194,8 +194,11 @@ mod tests {
 
     #[test]
     fn safe_fixes_are_kept_until_the_text_changes() {
-        let item =
-            DocumentItem { uri: "untitled:robots.txt".to_owned(), version: 1, text: "User-agent: *\nDissallow: /\n".to_owned() };
+        let item = DocumentItem {
+            uri: "untitled:robots.txt".to_owned(),
+            version: 1,
+            text: "User-agent: *\nDissallow: /\n".to_owned(),
+        };
         let mut document = Document::open(item, PositionEncoding::Utf8);
         let is_kept = |document: &Document| document.fixed(&|| false).is_ok();
         assert!(!is_kept(&document));
