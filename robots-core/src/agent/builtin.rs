@@ -14,17 +14,20 @@ use crate::rules::ProductToken;
 /// Content of `crawlers.toml`.
 const FILE: &str = include_str!("crawlers.toml");
 
+/// First line of a row.
+const TABLE: &str = "[[crawler]]";
+
 /// Parses `crawlers.toml` into one crawler per row.
 pub(super) fn rows() -> Result<Vec<Crawler>, String> {
     read(FILE)
 }
 
 fn read(text: &str) -> Result<Vec<Crawler>, String> {
-    let mut rows: Vec<Crawler> = Vec::new();
+    let mut rows: Vec<Crawler> = Vec::with_capacity(text.matches(TABLE).count());
     let mut lines = text.lines().zip(1..).filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
     while let Some((line, number)) = lines.next() {
         let fault = || format!("line {number} is not a supported kind of line: {line}");
-        if line == "[[crawler]]" {
+        if line == TABLE {
             rows.push(Crawler::default());
             continue;
         }
@@ -40,7 +43,7 @@ fn read(text: &str) -> Result<Vec<Crawler>, String> {
         rows.last_mut().zip(values).and_then(|(row, values)| set(row, key, values)).ok_or_else(fault)?;
     }
     for row in rows.iter_mut().filter(|row| row.header_names.is_empty() && !row.is_control) {
-        row.header_names.push(row.name.clone());
+        row.header_names = vec![row.name.clone()];
     }
     Ok(rows)
 }
@@ -58,9 +61,12 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
                 other => string.push(other),
             }
         }
+        // Registries live as long as the process, and `push` allocates room for several values.
+        string.shrink_to_fit();
         strings.push(string);
         text = chars.as_str().trim_start_matches([',', ' ']);
     }
+    strings.shrink_to_fit();
     Some(strings)
 }
 

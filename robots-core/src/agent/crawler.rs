@@ -124,7 +124,7 @@ impl Crawler {
             return wrong("header", &message);
         }
         if self.tokens.is_empty() {
-            self.tokens.push(ProductToken::new(&self.name));
+            self.tokens = vec![ProductToken::new(&self.name)];
         }
         if let Some(token) = self.tokens.iter().map(ToString::to_string).find(|token| token.trim().is_empty()) {
             let message =
