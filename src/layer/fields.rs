@@ -1,13 +1,13 @@
 //! The names of header fields that operators and applications cannot set, and the `Vary` field.
 //!
-//! The functions that compare names expect the result of [`plain_name`], because some servers do not
-//! distinguish `Content_Length` from `Content-Length`.
+//! The functions that compare names expect the result of [`plain_name`], because some servers do
+//! not distinguish `Content_Length` from `Content-Length`.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue, VARY};
 
-/// Names of hop-by-hop fields (RFC 9110, section 7.6.1, and its predecessors). They include `Trailer`
-/// and `TE`, because trailers are negotiated for each hop, and `Proxy-*`, because a client of a site
-/// has not chosen the server as its proxy.
+/// Names of hop-by-hop fields (RFC 9110, section 7.6.1, and its predecessors). They include
+/// `Trailer` and `TE`, because trailers are negotiated for each hop, and `Proxy-*`, because a client
+/// of a site has not chosen the server as its proxy.
 pub const HOP_BY_HOP: [&str; 11] = [
     "connection",
     "http2-settings",

@@ -305,9 +305,9 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Replaces the verdict fields that a client sent by the field of this record. Also removes the name
-/// of this field from the client's `Connection` fields; otherwise, a proxy behind this one would
-/// remove the verdict.
+/// Replaces the verdict fields that a client sent by the field of this record. Also removes the
+/// name of this field from the client's `Connection` fields; otherwise, a proxy behind this one
+/// would remove the verdict.
 pub fn mark(headers: &mut HeaderMap, record: Option<&Record>) {
     strip(headers);
     let Some(record) = record else { return };

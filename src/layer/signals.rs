@@ -175,8 +175,8 @@ impl Signals {
         (has_fields || found.content_varies || found.links_vary).then_some(found)
     }
 
-    /// Adds the fields whose path matches in any form: every `X-Robots-Tag`, and of any other field only the
-    /// value with the longest path.
+    /// Adds the fields whose path matches in any form: every `X-Robots-Tag`, and of any other field
+    /// only the value with the longest path.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
