@@ -56,7 +56,8 @@ async fn answer<R>(
     let (mut sent, mut octets) = (0, 0);
     poll_fn(|cx| {
         let answered = answering.as_mut().poll(cx);
-        if respond.poll_reset(cx).is_ready() {
+        // If there is a response, sending it fails if the client has reset the stream.
+        if answered.is_pending() && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
         let queue = consumer.interim();
@@ -101,10 +102,12 @@ where
     let mut body = pin!(body);
     loop {
         let step = poll_fn(|cx| {
-            if stream.poll_reset(cx).is_ready() {
+            let frame = body.as_mut().poll_frame(cx);
+            // If there is a frame, sending it fails if the client has reset the stream.
+            if frame.is_pending() && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(BodyStep::Reset);
             }
-            Poll::Ready(match ready!(body.as_mut().poll_frame(cx)) {
+            Poll::Ready(match ready!(frame) {
                 None => BodyStep::Ended(None),
                 Some(Err(_)) => BodyStep::Failed,
                 Some(Ok(frame)) => match frame.into_data() {
