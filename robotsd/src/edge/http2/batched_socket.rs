@@ -54,6 +54,11 @@ impl<T> Clone for BatchedSocket<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> BatchedSocket<T> {
+    /// Returns the number of requests that have arrived on the connection.
+    pub(crate) fn requests(&self) -> usize {
+        self.0.lock().socket.requests()
+    }
+
     /// Sends the gathered bytes. Called at the end of a turn.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let batch = &mut *self.0.lock();

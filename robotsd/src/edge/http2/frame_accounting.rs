@@ -18,6 +18,8 @@ pub(crate) struct FrameAccounting {
     budget: FrameBudget,
     /// The highest number of the streams that the client has opened.
     last: u32,
+    /// Number of streams whose request has arrived.
+    pub(crate) requests: usize,
     open: OpenStreams,
     /// Whether a field section is incomplete, and its last frame has not begun to arrive.
     in_fields: bool,
@@ -48,21 +50,22 @@ struct OpenStream {
 
 impl FrameAccounting {
     pub(crate) fn new() -> Self {
-        let (received, sent, last, open, in_fields, coming, begun) = Default::default();
+        let (received, sent, last, requests, open, in_fields, coming, begun) = Default::default();
         let budget = FrameBudget::new(Instant::now());
-        Self { received, sent, budget, last, open, in_fields, coming, begun }
+        Self { received, sent, budget, last, requests, open, in_fields, coming, begun }
     }
 
     /// Inspects bytes from the client. If there are more frames than the client's requests explain,
     /// returns the type of the first excess frame as the error.
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
-        let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
+        let Self { received, budget, last, requests, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
         // A stream becomes a request once its field section is complete. Frames before that must
         // not keep a connection open.
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;
+                *requests += 1;
                 open.streams.push(OpenStream { number: stream, has_content: false });
             }
         };
