@@ -6,10 +6,11 @@ use tokio::time::Instant;
 use crate::http_common::FrameBudget;
 use crate::http_common::frames::{self, Frames};
 
-/// Maximum size of the pieces of response bodies passed to `h2`, in bytes: the default frame size
-/// (RFC 9113, section 4.2). A client is seen to read only when a whole piece has been sent. With
+/// Maximum size of the pieces of response bodies passed to `h2`, in bytes. A piece and the head of
+/// its frame fit into one TLS record, and into the default frame size (RFC 9113, section 4.2). A
+/// client is seen to read only when a whole piece has been sent. With
 /// larger pieces, slow clients would look stalled.
-pub(crate) const PIECE: usize = 16 * 1024;
+pub(crate) const PIECE: usize = 16 * 1024 - frames::HEAD;
 
 #[derive(Debug)]
 pub(crate) struct FrameAccounting {
