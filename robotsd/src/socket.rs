@@ -1,8 +1,8 @@
 //! A connected socket from a client or to an upstream: TCP, a Unix socket, or TLS over TCP. This
 //! module also closes sockets whose peer may still be sending.
 
-use std::io;
 use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
+use std::io::{self, Write as _};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, Sleep, sleep};
-use tokio_rustls::TlsStream;
+use tokio_rustls::{TlsStream, server};
 
 /// A connected socket.
 #[derive(Debug)]
@@ -111,6 +111,23 @@ pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     }
 }
 
+/// Encrypts bytes for a client. They are sent when the buffer of the TLS session is full, or with
+/// the next flush. So one system call sends several records. Everything that writes slices flushes
+/// afterwards.
+fn poll_encrypt(
+    stream: &mut server::TlsStream<TcpStream>,
+    cx: &mut Context<'_>,
+    slices: &[io::IoSlice<'_>],
+) -> Poll<io::Result<usize>> {
+    loop {
+        let written = stream.get_mut().1.writer().write_vectored(slices)?;
+        if written > 0 || !stream.get_ref().1.wants_write() {
+            return Poll::Ready(Ok(written));
+        }
+        ready!(Pin::new(&mut *stream).poll_flush(cx))?;
+    }
+}
+
 /// Evaluates an expression with the stream of a socket, whatever its variant.
 macro_rules! of_any {
     ($kind:expr, $socket:ident => $answer:expr) => {
@@ -152,7 +169,14 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        of_any!(self.get_mut(), socket => Pin::new(socket).poll_write_vectored(cx, slices))
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
+            Self::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
+            Self::Tls(stream) => match &mut **stream {
+                TlsStream::Server(stream) => poll_encrypt(stream, cx, slices),
+                TlsStream::Client(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            },
+        }
     }
 
     fn is_write_vectored(&self) -> bool {

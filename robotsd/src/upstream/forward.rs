@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::header::UPGRADE;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::ext::ReasonPhrase;
 
@@ -33,12 +33,16 @@ impl UpstreamState {
         let ClientRequest { peer, interim, wants_websocket, accepts_trailers, mut forwarded, .. } =
             request.extensions_mut().remove::<ClientRequest>().unwrap_or_default();
         let client = peer.as_ref().map(ClientKey::new).unwrap_or_default();
+        let is_stream = request.version() == Version::HTTP_2;
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
         // The yield comes before a connection is chosen. During a later yield, the chosen
-        // connection could close unnoticed.
-        yield_before_write().await;
+        // connection could close unnoticed. The request of an HTTP/2 stream needs no yield, because
+        // it has a new task, which ran only after the other ready tasks.
+        if !is_stream {
+            yield_before_write().await;
+        }
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
         // A WebSocket needs a connection of its own, so HTTP/2 is not used.
         let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };

@@ -71,8 +71,9 @@ pub(super) async fn serve_handover<S: EdgeService>(
         // If TLS has negotiated HTTP/2, the server must send nothing before it has received the
         // HTTP/2 preface.
         Some(SettledProtocol::Http2) | None => {
-            let detection = ProtocolDetection::new(socket);
-            let cancel = |detection: Pin<&mut ProtocolDetection<_>>| detection.get_mut().socket = None;
+            // Boxed, so that the connection does not keep memory for it.
+            let detection = Box::new(ProtocolDetection::new(socket));
+            let cancel = |detection: Pin<&mut Box<ProtocolDetection<_>>>| detection.get_mut().socket = None;
             let detected = drive(detection, cancel, &state, &settings, stop.clone()).await?;
             let Some(detected) = detected else { return Ok(()) };
             detected
@@ -85,8 +86,9 @@ pub(super) async fn serve_handover<S: EdgeService>(
             .await
             .map(|_| ());
     }
-    let connection = settings.http1.serve_connection(TokioIo::new(socket), service).with_upgrades();
-    drive(connection, |connection| connection.graceful_shutdown(), &state, &settings, stop).await?;
+    // Boxed, because the future of an HTTP/2 connection would otherwise have space for it.
+    let connection = Box::pin(settings.http1.serve_connection(TokioIo::new(socket), service).with_upgrades());
+    drive(connection, |connection| connection.get_mut().as_mut().graceful_shutdown(), &state, &settings, stop).await?;
     let tunnel = state.tunnel.lock().take();
     if let Some(tunnel) = tunnel {
         let _busy = state.begin(false);

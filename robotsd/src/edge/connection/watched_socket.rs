@@ -101,6 +101,14 @@ impl<T> WatchedSocket<T> {
         }
     }
 
+    /// Returns the number of requests that have arrived on an HTTP/2 connection.
+    pub(crate) fn requests(&self) -> usize {
+        match &self.protocol {
+            Protocol::Http2(accounting) => accounting.requests,
+            _ => 0,
+        }
+    }
+
     /// Stores in the [`ConnectionState`] whether data remains to be sent (in the socket or in
     /// streams), and whether a frame is incomplete.
     fn record_progress(&mut self) {

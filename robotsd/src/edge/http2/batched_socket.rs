@@ -37,11 +37,13 @@ struct Batch<T> {
     /// The gathered bytes. No memory is allocated until bytes are gathered, because most
     /// connections are idle.
     gathered: BytesMut,
+    /// Whether a read in this turn has found no more bytes. The next ones wake the connection.
+    is_drained: bool,
 }
 
 impl<T> BatchedSocket<T> {
     pub(crate) fn new(socket: WatchedSocket<T>) -> Self {
-        Self(Arc::new(Mutex::new(Batch { socket, gathered: BytesMut::new() })))
+        Self(Arc::new(Mutex::new(Batch { socket, gathered: BytesMut::new(), is_drained: false })))
     }
 }
 
@@ -52,9 +54,15 @@ impl<T> Clone for BatchedSocket<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> BatchedSocket<T> {
+    /// Returns the number of requests that have arrived on the connection.
+    pub(crate) fn requests(&self) -> usize {
+        self.0.lock().socket.requests()
+    }
+
     /// Sends the gathered bytes. This is called at the end of a turn.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let batch = &mut *self.0.lock();
+        batch.is_drained = false;
         ready!(batch.poll_write_gathered(cx))?;
         Pin::new(&mut batch.socket).poll_flush(cx)
     }
@@ -75,7 +83,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Batch<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for BatchedSocket<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0.lock().socket).poll_read(cx, buffer)
+        let batch = &mut *self.0.lock();
+        if batch.is_drained {
+            return Poll::Pending;
+        }
+        let read = Pin::new(&mut batch.socket).poll_read(cx, buffer);
+        batch.is_drained = read.is_pending();
+        read
     }
 }
 

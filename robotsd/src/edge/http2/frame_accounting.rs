@@ -6,10 +6,11 @@ use tokio::time::Instant;
 use crate::http_common::FrameBudget;
 use crate::http_common::frames::{self, Frames};
 
-/// Maximum size of the pieces of response bodies passed to `h2`, in bytes: the default frame size
-/// (RFC 9113, section 4.2). A client is seen to read only when a whole piece has been sent. With
+/// Maximum size of the pieces of response bodies passed to `h2`, in bytes. A piece and the head of
+/// its frame fit into one TLS record, and into the default frame size (RFC 9113, section 4.2). A
+/// client is seen to read only when a whole piece has been sent. With
 /// larger pieces, slow clients would look stalled.
-pub(crate) const PIECE: usize = 16 * 1024;
+pub(crate) const PIECE: usize = 16 * 1024 - frames::HEAD;
 
 #[derive(Debug)]
 pub(crate) struct FrameAccounting {
@@ -18,6 +19,8 @@ pub(crate) struct FrameAccounting {
     budget: FrameBudget,
     /// The highest number of the streams that the client has opened.
     last: u32,
+    /// Number of streams whose request has arrived.
+    pub(crate) requests: usize,
     open: OpenStreams,
     /// Whether a field section has begun whose last frame has not begun to arrive.
     in_fields: bool,
@@ -48,21 +51,22 @@ struct OpenStream {
 
 impl FrameAccounting {
     pub(crate) fn new() -> Self {
-        let (received, sent, last, open, in_fields, coming, begun) = Default::default();
+        let (received, sent, last, requests, open, in_fields, coming, begun) = Default::default();
         let budget = FrameBudget::new(Instant::now());
-        Self { received, sent, budget, last, open, in_fields, coming, begun }
+        Self { received, sent, budget, last, requests, open, in_fields, coming, begun }
     }
 
     /// Inspects bytes from the client. If there are more frames than the client's requests explain,
     /// returns the type of the first excess frame as the error.
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
-        let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
+        let Self { received, budget, last, requests, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
         // A stream becomes a request as soon as its field section is complete. Frames before that
         // must not keep a connection open.
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;
+                *requests += 1;
                 open.streams.push(OpenStream { number: stream, has_content: false });
             }
         };

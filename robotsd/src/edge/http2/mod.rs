@@ -46,6 +46,8 @@ pub(crate) struct Http2ServerConnection<S> {
     /// Clock for the `Date` of responses. `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
+    /// Number of requests that have arrived and are not in the queue of `h2`.
+    taken: usize,
     /// Timer that limits the time for sending GOAWAY to a flooding client.
     patience: Option<Pin<Box<Sleep>>>,
 }
@@ -69,7 +71,7 @@ impl<S> Http2ServerConnection<S> {
         let socket = BatchedSocket::new(socket);
         let part = Part::Handshake(builder(&settings.limits).handshake(socket.clone()));
         let clock = date::is_clock_set().then_some(clock);
-        Self { part, socket, service, settings, clock, is_leaving: false, patience: None }
+        Self { part, socket, service, settings, clock, is_leaving: false, taken: 0, patience: None }
     }
 
     /// Sends a GOAWAY. Requests in progress are completed, and no new ones are accepted.
@@ -125,6 +127,13 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
 
+    /// Completes if the client has silently disconnected.
+    fn poll_absence(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        let Part::Serving { absence, .. } = &mut self.part else { return Poll::Pending };
+        ready!(absence.as_mut().poll(cx));
+        Poll::Ready(Err("the client did not answer a PING in time".into()))
+    }
+
     /// Reads and answers as much as is possible now. Written bytes may remain in the socket's
     /// buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
@@ -141,7 +150,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                     let absence = Box::pin(absence(pings, state, limits.keep_alive, limits.header_read));
                     self.part = Part::Serving { connection, absence };
                 }
-                Part::Serving { connection, absence } => {
+                Part::Serving { connection, .. } => {
                     if let Some(&kind) = self.service.connection.flood.get() {
                         let patience = self.patience.get_or_insert_with(|| {
                             connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
@@ -155,15 +164,23 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                             format!("the client sent more {kind} frames than its requests need").into()
                         ));
                     }
-                    let accepted = connection.poll_accept(cx);
-                    if accepted.is_pending() {
-                        ready!(absence.as_mut().poll(cx));
-                        return Poll::Ready(Err("the client did not answer a PING in time".into()));
-                    }
-                    match ready!(accepted) {
-                        Some(Ok((request, respond))) => self.begin_stream(request, respond),
-                        Some(Err(error)) => return Poll::Ready(Err(cause(error))),
-                        None => return Poll::Ready(Ok(())),
+                    match connection.poll_accept(cx) {
+                        Poll::Ready(Some(Ok((request, respond)))) => {
+                            self.begin_stream(request, respond);
+                            self.taken += 1;
+                            // `h2` polls the connection before it returns a request. So if no
+                            // other request has arrived, another poll would find nothing.
+                            if self.taken == self.socket.requests() {
+                                return self.poll_absence(cx);
+                            }
+                        }
+                        Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(cause(error))),
+                        Poll::Ready(None) => return Poll::Ready(Ok(())),
+                        Poll::Pending => {
+                            // The requests that `h2` has not returned were invalid.
+                            self.taken = self.socket.requests();
+                            return self.poll_absence(cx);
+                        }
                     }
                 }
             }

@@ -15,7 +15,7 @@ use http_body::Body;
 use super::stream_timeout::StreamConsumer;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::request::response_body::Framing;
-use crate::http_common::{InterimClient, interim};
+use crate::http_common::{InterimClient, interim, yield_before_write};
 
 /// Waits for the service's response and sends it. Stops if the client resets the stream. If the
 /// response is complete before the request, the stream is reset, so that the client does not send
@@ -56,7 +56,8 @@ async fn answer<R>(
     let (mut sent, mut octets) = (0, 0);
     poll_fn(|cx| {
         let answered = answering.as_mut().poll(cx);
-        if respond.poll_reset(cx).is_ready() {
+        // If there is a response, sending it fails if the client has reset the stream.
+        if answered.is_pending() && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
         let queue = consumer.interim();
@@ -101,10 +102,12 @@ where
     let mut body = pin!(body);
     loop {
         let step = poll_fn(|cx| {
-            if stream.poll_reset(cx).is_ready() {
+            let frame = body.as_mut().poll_frame(cx);
+            // If there is a frame, sending it fails if the client has reset the stream.
+            if frame.is_pending() && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(BodyStep::Reset);
             }
-            Poll::Ready(match ready!(body.as_mut().poll_frame(cx)) {
+            Poll::Ready(match ready!(frame) {
                 None => BodyStep::Ended(None),
                 Some(Err(_)) => BodyStep::Failed,
                 Some(Ok(frame)) => match frame.into_data() {
@@ -167,8 +170,13 @@ enum BodyStep {
 /// send, because a window that is reserved for this stream cannot be used by others. The client
 /// counts as stalled during the wait, even if the body reports something else.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
-    consumer.handed_out();
     stream.reserve_capacity(1);
+    if stream.capacity() == 0 {
+        // The buffer of the stream may be full only because the connection has not sent it yet.
+        consumer.polled();
+        yield_before_write().await;
+    }
+    consumer.handed_out();
     let has_room = poll_fn(|cx| {
         while stream.capacity() == 0 {
             match ready!(stream.poll_capacity(cx)) {
