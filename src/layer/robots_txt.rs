@@ -17,7 +17,8 @@ use crate::live::{Content, Snapshot, WhenMissing};
 /// Value of `Retry-After`, in seconds, while the robots.txt is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
 
-/// Initial capacity of a response's header map: its own fields, and one that a proxy adds.
+/// Initial capacity of the header map of a response: the fields that this module adds, and one for
+/// robotsd, which adds the request id.
 const FIELDS: usize = 7;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");

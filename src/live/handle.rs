@@ -452,8 +452,8 @@ pub struct Status {
     /// match. Use `RobotsLayer::for_axum08` in nested routers. Always 0 without the feature
     /// `axum08`, which detects such requests.
     pub stripped_targets: u64,
-    /// Number of crawler requests that only a `RobotsLayer::for_axum08` in a nested axum router
-    /// judged, if a group applies to the crawler. Such a layer does not see requests for
+    /// Number of requests of crawlers with a group that were judged by a `RobotsLayer::for_axum08`
+    /// in a nested axum router, and by no other layer. Such a layer does not see requests for
     /// `/robots.txt`. Unless an outer layer serves the file, crawlers interpret the 404 as "nothing
     /// is disallowed", and the app enforces rules that it does not publish. A request is not
     /// counted if an outer layer for another site judged it and a group of that site's file applies

@@ -44,7 +44,7 @@ pub(super) trait Switched: Send + Sync {
 #[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
-    /// Why the switch has this position, if no operator has set it.
+    /// The reason for the setting; `None` if an operator has chosen it.
     why: Option<String>,
     sites: Vec<(u8, Weak<dyn Switched>)>,
 }

@@ -97,10 +97,11 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Adds a callback. It is called after the first reload, and after every reload that changed
-    /// something or failed in a new way. Callbacks run one at a time, in the order of the reloads,
-    /// on the thread of one of these reloads. They hold no lock, so they may use the site like any
-    /// caller. If a callback reloads the site, the callbacks for that reload run after it returns.
-    /// A reload may return before its callbacks have run, if another thread is running callbacks.
+    /// something or failed in a new way. Callbacks run one at a time, in the order of the reloads. A
+    /// callback runs on a thread that reloads the site, which may be the thread of an earlier
+    /// reload. It holds no lock, so it may use the site like any caller. If a callback reloads the
+    /// site, the callbacks for that reload run after it returns. A reload may return before its
+    /// callbacks have run, if another thread is running callbacks.
     /// Panics are caught. A second call adds a callback.
     ///
     /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would

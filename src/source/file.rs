@@ -59,7 +59,7 @@ pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     unrest_at(SystemTime::now(), modified)
 }
 
-/// Returns the result of [`unrest`] at the time `now`.
+/// Returns how long a file must stay unchanged before it is read ([`unrest`]), at the time `now`.
 pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
     match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),

@@ -1,6 +1,6 @@
 //! A crawler of the registry, with its purpose and the rules that it obeys. This module also
-//! contains the rows that change a registry: a crawler to add or replace, or the name of a crawler
-//! to remove.
+//! contains the changes to a registry: a crawler to add or replace, or the name of a crawler to
+//! remove.
 
 use std::fmt;
 

@@ -23,8 +23,8 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// The marks for all further parts at the current level. The level is the open comment or, if
-    /// no comment is open, the header outside comments. Inside a comment, `inherited_outside` keeps
+    /// The marks for all further parts of the open comment. If no comment is open, the marks for
+    /// the further parts outside comments. Inside a comment, `inherited_outside` keeps
     /// the marks for the parts after the comment.
     inherited: Marks,
     inherited_outside: Marks,

@@ -313,7 +313,7 @@ pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Returns the range of the text between the parentheses.
+/// Returns the range of the list in a comment `# robots-check: allow(LIST)`.
 fn list(line: &[u8]) -> Option<Range<usize>> {
     let comment = memchr::memchr(b'#', line)?;
     let rest = line[comment + 1..].trim_ascii_start().strip_prefix(MARK)?.trim_ascii_start().strip_prefix(b"allow(")?;

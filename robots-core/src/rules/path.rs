@@ -28,7 +28,7 @@ pub struct RequestPath<'t> {
     readings: Option<Box<Readings<'t>>>,
 }
 
-/// A target that servers may read as other paths, too.
+/// A target that some servers may interpret as another path.
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,

@@ -42,8 +42,8 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     standard_from(octets, || path)
 }
 
-/// Converts bytes like [`standard`]. `path` returns the number of leading bytes that belong to the
-/// path; the rest is the query.
+/// Converts bytes as [`standard`] does. `path` returns the number of leading bytes that belong to
+/// the path; the rest is the query.
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();

@@ -85,7 +85,7 @@ impl AdminReply {
         Self::text(StatusCode::FOUND, format!("see {path}\n")).with(LOCATION, path)
     }
 
-    /// Returns an error with its message.
+    /// Returns a response with this error message.
     pub(super) fn error(status: StatusCode, message: &str) -> Self {
         let reply = Self::new(status, "application/json", format!("{}\n", json!({ "error": message })));
         Self { error: Some(message.to_owned()), ..reply }

@@ -277,7 +277,8 @@ mod tests {
         assert_eq!(between(&watches), [(1, 90, None)]);
     }
 
-    /// Between two processes or in a lost time, another server may have served another version.
+    /// While this process did not run, or did not record requests, another server may have served
+    /// another version.
     #[test]
     fn what_was_live_before_and_after_is_certain_within_one_process_alone() {
         let watch = |from, to, process| Watch { from, to, version: Some("1".into()), process, live_since: Some(10) };

@@ -297,7 +297,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
             Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
                 return Err(format!(
-                    "no robotsd has served site {name:?} yet. A new site may start switched off, because it shares \
+                    "no robotsd has served site {name:?} yet. A new site starts switched off if it shares \
                      hosts with a switched-off site: start robotsd, then switch the site on"
                 ));
             }

@@ -104,8 +104,8 @@ fn directory(url: &Spanned<String>) -> Result<String, Fault> {
     parsed.map(|_| url.get_ref().clone()).map_err(|error| url.fault(error.to_string()))
 }
 
-/// Reads the operator's copy of a list, so that its errors are errors of the config. The file is
-/// read again when verification starts.
+/// Reads a local copy of a list, so that errors in the copy are reported as errors of the config.
+/// The file is read again when verification starts.
 fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fault> {
     let url = list.url.get_ref();
     if !url.starts_with("https://") {

@@ -510,7 +510,7 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
 }
 
 /// Returns, for each file, a claim of an earlier file and the first claim of this file that
-/// conflicts with it. Adds the position of every such conflicting claim to `places`.
+/// conflicts with it. Adds the position of the later claim to `places`.
 fn disputed_claims<'s>(
     sites: &'s [Spanned<RawSite>],
     parts: &Parts,

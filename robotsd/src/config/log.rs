@@ -95,8 +95,8 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     })
 }
 
-/// Resolves the path of the access log. Returns an error if the file cannot be created there,
-/// because the next start would fail.
+/// Resolves the path of the access log. Returns an error if the file cannot be created there;
+/// otherwise, the next start would fail.
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = match std::fs::metadata(&path) {

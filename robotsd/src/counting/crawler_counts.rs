@@ -66,7 +66,7 @@ pub(crate) struct CrawlerCombinations {
     robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// Combinations in each [`KeyRoom`].
+/// The combinations, by the group whose limit applies to them ([`KeyRoom`]).
 type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {

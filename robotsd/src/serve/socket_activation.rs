@@ -14,7 +14,7 @@ use crate::config;
 /// Name that a supervisor must give to the socket of the admin interface.
 const ADMIN: &str = "admin";
 
-/// The passed sockets that nothing uses yet.
+/// The passed sockets that no listener uses yet.
 #[derive(Debug, Default)]
 pub(super) struct InheritedSockets {
     sockets: Vec<PassedSocket>,

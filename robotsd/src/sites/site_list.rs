@@ -161,9 +161,9 @@ impl Sites {
         self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
-    /// Stops announcing versions, because another process announces them from now on. The sites
-    /// must not be renewed after this call, because renewing them would start the announcements
-    /// again.
+    /// Stops announcing versions, because another process announces them from now on. No new
+    /// config may be applied to the sites after this call, because that would start the
+    /// announcements again.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }

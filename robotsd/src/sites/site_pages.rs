@@ -88,7 +88,7 @@ impl SitePages {
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
-    /// Sets the pages of the operator's list. `file` is the name of its file.
+    /// Sets the pages that the operator listed in a file. `file` is the name of that file.
     pub(super) fn set_urls(&self, file: &str, pages: Vec<Page>) {
         let name = format!("of {file}");
         let before = self.urls.lock().replace(name.clone()).filter(|before| *before != name);

@@ -221,8 +221,9 @@ mod tests {
 
     const OWN: &str = "127.0.0.1:9145";
 
-    /// Returns what happens to a request to this place if the hook's file has this list. A test
-    /// name contains the addresses that it resolves to, for example `10.0.0.5-10.0.0.6.test`.
+    /// Returns what happens to a request to `place`. `listed` are the hosts that the config allows
+    /// for hooks of the file `team.toml`. A test name contains the addresses that it resolves to,
+    /// for example `10.0.0.5-10.0.0.6.test`.
     fn outcome(place: &str, listed: Option<&[&str]>) -> String {
         let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
         let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];

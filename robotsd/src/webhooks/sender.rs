@@ -70,7 +70,8 @@ pub(super) struct Job {
     /// The notice to send next.
     waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
-    /// This is notified when a newer notice waits, or when the event or the process ends.
+    /// This is notified when a newer notice waits, when the reported problem has ended, or when the
+    /// process ends.
     woken: Arc<Notify>,
     /// The last announcement that was requested from this job, even if it was not sent.
     asked: Option<String>,

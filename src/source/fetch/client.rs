@@ -96,7 +96,7 @@ impl Client {
         }
     }
 
-    /// Sends one request. If the response is a redirect, returns it.
+    /// Sends one request and returns the response. Does not follow redirects.
     pub(super) async fn exchange(&self, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
         let mut address = None;
         let answering = async {

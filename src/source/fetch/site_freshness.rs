@@ -17,8 +17,8 @@ use crate::live::{FetchStatus, RejectionKind, VersionHash};
 pub(super) struct SiteFreshness {
     pub(super) schedule: Schedule,
     known: LastKnown,
-    /// When the server began to respond that the robots.txt is missing. `Some` only if there was
-    /// one before.
+    /// When the server began to respond that the robots.txt is missing. `None` if it has
+    /// not, or if there was no robots.txt before.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
     /// Status of the fetches. `failures` counts consecutive failures of any kind, including fetched

@@ -38,8 +38,7 @@ pub(super) struct FolderId {
     path: PathBuf,
 }
 
-/// The folders that an event source watches, and the targets in each folder. The lock is held only
-/// briefly, also by the thread that delivers events.
+/// The folders that an event source watches, and the targets in each folder.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) folders: HashMap<PathBuf, FolderListeners>,

@@ -91,8 +91,9 @@ pub struct Diff {
 pub struct Effect {
     /// The affected crawlers; search engines first.
     pub crawlers: Vec<Subject>,
-    /// The changes for these crawlers, newly disallowed paths first. Each pair of deciding rules
-    /// has only one change.
+    /// The changes for these crawlers, newly disallowed paths first. If the same rule of the old
+    /// file and the same rule of the new file decide about several paths, only one of these paths
+    /// is a change here.
     pub changes: Vec<Change>,
     /// Number of changes that are not in `changes`, because there are too many.
     pub omitted: usize,

@@ -6,8 +6,9 @@
 //!
 //! The pattern is also combined with the patterns of all other rules, because an exception only
 //! affects paths that both rules match. For each pair of patterns, the shortest path that both
-//! match is generated. For two plain patterns (without `*` and `%`), this path is the longer
-//! pattern, which is generated anyway.
+//! match is generated. For two plain patterns (without `*` and `%`), this is not
+//! necessary: if both match a path, one begins with the other, and the longer pattern is such a
+//! path.
 
 use std::collections::{HashSet, VecDeque};
 

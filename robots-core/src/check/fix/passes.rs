@@ -170,7 +170,7 @@ pub(super) struct Prover {
 /// The outcome of applying edits to a file; the best outcome comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EditOutcome {
-    /// The findings are gone, and both files have the same [`EffectiveContent`].
+    /// The findings are gone, and the [`EffectiveContent`] is the same as before.
     SameContent,
     /// The findings are gone, and the comparison found no changed path or delay.
     SameEffect,

@@ -1,4 +1,5 @@
-//! Parses structured fields (RFC 9651) with the crate `sfv`, and finds a member as received.
+//! Parses structured fields (RFC 9651) with the crate `sfv`. Also finds the bytes of a
+//! member of a dictionary as they were received.
 //!
 //! A signature covers its parameters exactly as received, but `sfv` does not return the bytes that
 //! a value was parsed from.

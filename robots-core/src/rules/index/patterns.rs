@@ -45,7 +45,7 @@ struct StoredPattern {
     octets: OctetSet,
 }
 
-/// A pattern and the rank of its candidate.
+/// A pattern, and the rank of the rule that has this pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wildcard {
     pub(super) rank: Rank,

@@ -196,7 +196,8 @@ fn more_named(more: usize) -> String {
     format!("{more} more that the files name")
 }
 
-/// Lists the first names, and the number of all other names, formatted with `more`.
+/// Returns the names of the first [`SHOWN`] crawlers. If there are more crawlers, adds their
+/// number, which `more` formats.
 fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String) -> String {
     let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");

@@ -363,7 +363,7 @@ pub(in crate::commands) struct RequestedTargets {
 }
 
 impl SearchRequests {
-    /// Reads logs on every core. If a log cannot be read, the others are still counted.
+    /// Reads logs, using all cores. If a log cannot be read, the others are still counted.
     pub(in crate::commands) fn read(
         logs: &[PathBuf],
         selection: &LogSelection,
