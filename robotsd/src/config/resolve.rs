@@ -144,7 +144,7 @@ impl ConfigFile {
         for (site, raw) in config.sites.iter_mut().zip(&file.site) {
             let at = raw.span().start;
             let in_config = |fault: Fault| parts.error(text, vec![fault]);
-            match site::resolve_refusal(&raw.get_ref().refusal, site.backend.as_ref(), parts.folder(at), in_config) {
+            match site::resolve_refusal(&raw.get_ref().refusal, &file.listener, parts.folder(at), in_config) {
                 Ok(refusal) => site.refusal = refusal,
                 Err(of_page) => match errors.entry(parts.of(at)) {
                     Entry::Occupied(mut error) => error.get_mut().problems.extend(of_page.problems),

@@ -309,13 +309,13 @@ fn explain_and_replay_report_the_status() {
         ("GET /a/y", GPTBOT),
         ("GET /b", GPTBOT),
         ("GET /t", CCBOT),
-        ("POST /t", CCBOT),
+        ("POST /t", GPTBOT),
         ("GET /a/x", GOOGLEBOT),
         ("GET /a/x", FIREFOX),
     ];
     let log: String = lines.iter().map(|(request, agent)| log(request, agent)).collect();
     let cases = "[[site.refusal.case]]\npaths = [\"/a/\"]\nstatus = 402\n\
-                 [[site.refusal.case]]\ncrawlers = [\"CCBot\"]\nstatus = 451\nupstream = \"http://127.0.0.1:10\"";
+                 [[site.refusal.case]]\npaths = [\"/t\"]\nstatus = 451\nupstream = \"http://127.0.0.1:10\"";
     let config = Config::refusing().upstream("shop", "127.0.0.1:9").tables(cases).robots(ROBOTS).file("log", log);
     let folder = config.folder();
     let explain = |agent: &str, path: &str, more: &[&str]| {
@@ -341,7 +341,7 @@ fn explain_and_replay_report_the_status() {
     assert_eq!(json["refusal"], json!({ "status": null, "case": 2 }));
 
     // The upstream gets only GET and HEAD.
-    let json: Value = serde_json::from_str(&explain("CCBot", "/t", &["--json", "--method", "POST"])).unwrap();
+    let json: Value = serde_json::from_str(&explain("GPTBot", "/t", &["--json", "--method", "POST"])).unwrap();
     assert_eq!(json["refusal"], json!({ "status": 451, "case": 2 }));
 
     let report = folder.with_config(&["replay", "log", "--format", "json"]).json();

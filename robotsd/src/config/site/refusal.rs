@@ -14,8 +14,7 @@ use tower_robots::internals::{RefusalCase, RefusalTable, is_of_caches, is_of_con
 use tower_robots::policy::Crawlers;
 use tower_robots::rules::PathPattern;
 
-use super::backend::Backend;
-use crate::config::{ConfigError, Fault, Faults, Placed, bound, tables, words};
+use crate::config::{ConfigError, Fault, Faults, ListenerKind, Placed, RawListener, bound, tables, words};
 use crate::files;
 use crate::refusal::{
     CaseAnswer, CaseServer, Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, SiteRefusals, Template,
@@ -78,13 +77,13 @@ const MAX_FIELDS: usize = 16;
 const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"];
 
 /// Resolves a site's responses to refused requests. `None` if the site uses the default response.
-/// Without a backend, no request is forwarded, so the servers of cases are ignored.
+/// If no listener forwards requests, the servers of cases are ignored.
 ///
 /// The position of an error in a template is in the template itself. `in_config` adds the position
 /// in the config to any other error.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
-    backend: Option<&Backend>,
+    listeners: &[RawListener],
     folder: &Path,
     in_config: impl Fn(Fault) -> ConfigError,
 ) -> Result<Option<Arc<SiteRefusals>>, ConfigError> {
@@ -112,7 +111,7 @@ pub(in crate::config) fn resolve(
     }
     let cases = raw.case.iter().map(|case| resolve_case(case, written, folder, &in_config));
     let mut cases = RefusalTable(cases.collect::<Result<Vec<_>, _>>()?);
-    if backend.is_none() {
+    if listeners.iter().all(|listener| listener.kind == ListenerKind::Decision) {
         cases.0.iter_mut().for_each(|(_, answer)| answer.server = None);
     }
     let is_default = page.file.is_none() && page.status == StatusCode::FORBIDDEN && cases.0.is_empty();
