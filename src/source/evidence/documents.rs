@@ -345,10 +345,13 @@ mod tests {
                 "\"http://house.example\" is fetched without TLS",
             ),
             (wrong(|row| Crawler { reverse_dns: vec!["*.*".into()], ..row }), "rdns"),
-            (wrong(|row| Crawler { header_names: vec!["Safari".into()], ..row }), "would match the browsers that send"),
+            (
+                wrong(|row| Crawler { header_names: vec!["Safari".into()], ..row }),
+                "would also match browsers that send",
+            ),
             (
                 wrong(|row| Crawler { header_names: vec!["Firefox".into()], ..row }),
-                "crawler \"HouseBot\" would match the browsers",
+                "crawler \"HouseBot\" would also match browsers",
             ),
         ] {
             assert!(wrong.as_deref().is_some_and(|wrong| wrong.contains(want)), "{wrong:?}, not {want}");
