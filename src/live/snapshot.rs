@@ -15,9 +15,9 @@ use super::switch::{Enforcement, Switches};
 use super::versions::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
-use crate::policy::{Decision, Override, Policy, Reason, RequestFacts};
+use crate::policy::{Decision, Override, Policy, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
-use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
+use crate::rules::{Access, Fallback, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
 /// One immutable, complete state of a site: the file, its compiled rules, the recogniser of
 /// crawlers, and the policy.
@@ -120,10 +120,9 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Returns one line for each override of the policy that has no effect. Such an override
-    /// applies to a rule that the file does not contain, or is a rate override for search engines
-    /// whose crawler is not a search engine. Empty for a file of a
-    /// [`Directory`](crate::source::Directory).
+    /// Returns one line for each override of the policy that has no effect: an override for a rule
+    /// that the file does not contain, or a rate override for crawlers that it cannot limit. Empty
+    /// for a file of a [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
@@ -136,14 +135,36 @@ impl Snapshot {
                 "the override for {over} has no effect, because no Disallow line of the robots.txt has this pattern"
             )
         });
-        let unnamed = self.policy.rate_overrides_for_unnamed_engines().map(|over| {
-            format!(
-                "the rate override for {over} does not limit search engines that people use: to limit a search \
-                 engine, add a rate override with its name, and add a group with its name and a Crawl-delay to \
-                 robots.txt"
-            )
+        let unlimited = self.policy.rate_overrides().filter_map(|over| {
+            Some(format!("the rate override for {over} {why}", why = self.reason_without_limit(content, over)?))
         });
-        idle.chain(unnamed).collect()
+        idle.chain(unlimited).collect()
+    }
+
+    /// Returns the reason why a rate override does not limit its crawlers; `None` if it may limit
+    /// them.
+    fn reason_without_limit(&self, content: &Content, over: &Override<RateMode>) -> Option<&'static str> {
+        if over.is_for_unnamed_engines() {
+            return Some(
+                "does not limit search engines that people use: to limit a search engine, add a rate override with \
+                 its name, and add a group with its name and a Crawl-delay to robots.txt",
+            );
+        }
+        let (_, agents) = content.compiled.recognizer.resolve(&over.agent_name()?.to_string());
+        let agent = agents.first();
+        let fallback = if self.policy.holds_to_star(agent) { Fallback::Star } else { Fallback::Nothing };
+        let selection = content.rules().select(agent.tokens(), fallback);
+        if selection.crawl_delay().is_none() {
+            return Some(
+                "has no effect, because no Crawl-delay applies to this crawler: add a group with its name and a \
+                 Crawl-delay to robots.txt",
+            );
+        }
+        let is_spared = agent.is_index_engine() && selection.is_star() && over.mode == RateMode::Refuse;
+        is_spared.then_some(
+            "only records requests, because the Crawl-delay of \"*\" does not limit search engines: add a group with \
+             its name and a Crawl-delay to robots.txt",
+        )
     }
 
     /// Returns one line for each override of the policy that has no effect any more because it has

@@ -349,17 +349,27 @@ fn a_proxy_that_is_not_listed_causes_a_warning() {
 }
 
 #[test]
-fn a_rate_override_that_limits_no_search_engine_is_reported() {
+fn a_rate_override_that_does_not_limit_its_crawlers_is_reported() {
+    const DELAY: &str = "User-agent: *\nCrawl-delay: 5\n";
+    const OWN_DELAY: &str = "User-agent: bingbot\nCrawl-delay: 5\n";
     let engines = || Override::index_engines(RateMode::Refuse);
     let search = || Override::category(Category::Search, RateMode::Observe);
-    let named = || Override::agent("bingbot", RateMode::Refuse).unwrap();
-    for (over, want) in [
-        (engines(), Some("the rate override for index engines does not limit")),
-        (search(), Some("the rate override for category \"search\" does not limit")),
-        (Override::index_engines(RateMode::Off), None),
-        (named(), None),
+    let of_agent = |name, mode| Override::agent(name, mode).unwrap();
+    for (robots, over, want) in [
+        (FILE, engines(), Some("the rate override for index engines does not limit")),
+        (FILE, search(), Some("the rate override for category \"search\" does not limit")),
+        (FILE, Override::index_engines(RateMode::Off), None),
+        (FILE, of_agent("bingbot", RateMode::Off), None),
+        (FILE, of_agent("bingbot", RateMode::Refuse), Some("the rate override for agent \"bingbot\" has no effect")),
+        (FILE, of_agent("GPTBot", RateMode::Refuse), None),
+        (DELAY, of_agent("bingbot", RateMode::Refuse), Some("the rate override for agent \"bingbot\" only records")),
+        (DELAY, of_agent("bingbot", RateMode::Observe), None),
+        (DELAY, of_agent("GPTBot", RateMode::Refuse), None),
+        (OWN_DELAY, of_agent("bingbot", RateMode::Refuse), None),
+        (OWN_DELAY, of_agent("GPTBot", RateMode::Refuse), Some("the rate override for agent \"gptbot\" has no effect")),
     ] {
-        let live = live(Policy::builder().rate(RateMode::Refuse).with_rate_override(over));
+        let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).with_rate_override(over).build();
+        let live = LiveRobots::text(robots).policy(policy).open().unwrap();
         let lines = live.snapshot().overrides_without_rule();
         assert_eq!(lines.iter().filter(|line| line.contains("rate override")).count(), usize::from(want.is_some()));
         assert!(want.is_none_or(|want| lines.iter().any(|line| line.starts_with(want))), "{lines:?}");

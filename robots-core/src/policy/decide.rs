@@ -209,11 +209,10 @@ impl Policy {
         modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
     }
 
-    /// Returns the rate overrides for search engines that name no search engine. These overrides
-    /// cannot limit the engines that people use, because an override must name such an engine.
+    /// Returns the rate overrides that record or refuse requests.
     #[doc(hidden)]
-    pub fn rate_overrides_for_unnamed_engines(&self) -> impl Iterator<Item = &Override<RateMode>> {
-        self.rate.overrides.iter().filter(|over| over.mode != RateMode::Off && over.is_for_unnamed_engines())
+    pub fn rate_overrides(&self) -> impl Iterator<Item = &Override<RateMode>> {
+        self.rate.overrides.iter().filter(|over| over.mode != RateMode::Off)
     }
 
     /// Returns the overrides that have ended by the time `now`, each with the time of its end.

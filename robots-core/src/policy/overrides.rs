@@ -113,7 +113,8 @@ impl<M: Copy> Override<M> {
     }
 
     /// Returns the crawler that the override is for; `None` if it is not for one crawler.
-    pub(super) const fn agent_name(&self) -> Option<&ProductToken> {
+    #[doc(hidden)]
+    pub const fn agent_name(&self) -> Option<&ProductToken> {
         match &self.covers {
             OverrideFor::Crawlers(Crawlers::Agent(name)) => Some(name),
             _ => None,
@@ -142,7 +143,8 @@ impl<M: Copy> Override<M> {
 
     /// Reports whether the override is for search engines in general, not for a named search
     /// engine.
-    pub(super) const fn is_for_unnamed_engines(&self) -> bool {
+    #[doc(hidden)]
+    pub const fn is_for_unnamed_engines(&self) -> bool {
         matches!(self.covers, OverrideFor::Crawlers(Crawlers::IndexEngines | Crawlers::Category(Category::Search)))
     }
 

@@ -197,9 +197,10 @@ fn is_too_much(loss: &PageLoss) -> bool {
     is_many && lost >= MIN_LOST_PAGES || loss.lost.iter().any(|lost| lost.page.is_front())
 }
 
-/// Formats a share in percent, as a whole number if it is at least one.
+/// Formats a share in percent, rounded to a whole number.
 fn percent(part: usize, of: usize) -> String {
-    match part.saturating_mul(100) / of.max(1) {
+    let of = of.max(1);
+    match part.saturating_mul(100).saturating_add(of / 2) / of {
         0 => "less than 1 %".to_owned(),
         whole => format!("{whole} %"),
     }

@@ -265,6 +265,13 @@ impl<'e> Explanation<'e> {
         self.evaluator.rules.select(&self.tokens, self.fallback).crawl_delay()
     }
 
+    /// Reports whether the agent is a search engine that no group names. Its requests are not
+    /// limited.
+    pub(super) fn is_spared_engine(&self) -> bool {
+        let is_star = self.evaluator.rules.select(&self.tokens, self.fallback).is_star();
+        is_star && self.agent.as_ref().is_some_and(Agent::is_index_engine)
+    }
+
     /// Reports whether the agent's operator documents that the agent obeys a crawl delay.
     pub(super) fn obeys_crawl_delay(&self) -> Obeys {
         let crawler = self.agent.as_ref().and_then(Agent::registered);
