@@ -36,7 +36,8 @@ pub(crate) struct AuditWriter {
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Start of the hour whose refusals `count` and `left_out` count.
+    /// Time of the first refusal in the current hour. `count` is the number of refusals that were
+    /// recorded since then. `left_out` is the number of refusals since the last recorded one.
     since: Option<Instant>,
     count: u32,
     left_out: usize,
@@ -75,8 +76,8 @@ impl AuditWriter {
         written
     }
 
-    /// Returns a message if operators' decisions are refused, because the last record could not be
-    /// written. `None` if it was written.
+    /// Returns a message if the last record could not be written, because robotsd then refuses
+    /// decisions of operators. `None` if the last record was written.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
         Some(format!("{why}; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"))
@@ -114,8 +115,8 @@ impl AuditWriter {
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// Counts a refusal. If the refusal is to be recorded, returns the number of refusals that were
-    /// left out since the last record. `None` if the limit is reached and the refusal is left out.
+    /// Decides whether a refusal is recorded. If so, returns the number of refusals that were left
+    /// out since the last recorded one. `None` if the limit for this hour is reached.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

@@ -58,7 +58,8 @@ pub(crate) struct DayRows {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteLine {
     pub(crate) name: String,
-    /// Whether every fetch of robots.txt reaches these processes.
+    /// Whether every fetch of robots.txt reaches the processes that serve the site, according to
+    /// the config.
     pub(crate) sees_all: bool,
     /// Number of processes that serve the site.
     pub(crate) replicas: usize,
@@ -171,8 +172,8 @@ impl DayRows {
         self.rows.len() + self.days.len()
     }
 
-    /// Changes the remaining records of a damaged day so that they are not evidence against a
-    /// crawler on any day.
+    /// Changes the records of a damaged day so that they cannot be evidence against a crawler, on
+    /// this or on another day.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();

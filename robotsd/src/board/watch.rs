@@ -1,5 +1,5 @@
 //! Records watches: times when every fetch of robots.txt was recorded, with the version that was
-//! live then. In any other time, a gap, fetches may have been missed.
+//! live then. All other times are gaps, in which fetches may have been missed.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live during the gap. A crawler is accused only if every fetch that may have been its last
@@ -110,8 +110,8 @@ impl Watches {
         }
     }
 
-    /// Records the state at a moment: extends the last watch, or begins a new one. Returns whether
-    /// the live version has changed.
+    /// Records the version and the sight at `now`: extends the last watch, or begins a new one.
+    /// Returns whether the live version has changed.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let (mut is_other, mut from, mut live_since) = (true, now, None);
@@ -183,8 +183,8 @@ impl Watches {
     }
 }
 
-/// Adds watches to the watches of a file. If a new watch begins where another watch ends, the two
-/// are joined.
+/// Adds watches to the watches of a file. If a new watch begins during or at the end of a watch of
+/// the same process and version, the two are joined.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
         let goes_on = |own: &&mut Watch| {
