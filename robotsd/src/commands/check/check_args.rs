@@ -119,7 +119,7 @@ impl FixArgs {
         self.fix || self.diff
     }
 
-    /// Reports whether standard output contains lines of the files, which are not escaped.
+    /// Reports whether lines of the files are written to standard output without escaping.
     pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
         self.diff || (self.fix && has_stdin(paths))
     }

@@ -45,8 +45,9 @@ impl FrontPage {
         Self { rows: FrontPageAccess::without_rules(&settings.registry, access), has_rules: false }
     }
 
-    /// Writes the access, as text or Markdown. Writes nothing if it is unknown, or in other formats.
-    /// `name` is the URL of the page, or says which file determines the access.
+    /// Writes which crawlers may fetch the front page, as text or Markdown. Writes nothing in other
+    /// formats, or if the access is unknown. `name` is the URL of the page, or says which file
+    /// determines the access.
     pub(super) fn write(&self, out: &mut impl Write, format: FindingFormat, name: &str) -> io::Result<()> {
         match format {
             _ if self.rows.is_empty() => Ok(()),

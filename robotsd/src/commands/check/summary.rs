@@ -27,7 +27,7 @@ pub(super) struct CheckSummary {
     pub(super) is_cut: bool,
     /// Number of findings with a safe fix, and number of findings with an unsafe fix.
     fixable: [usize; 2],
-    /// Whether some findings are only counted. Whether they can be fixed is not known.
+    /// Whether some findings were only counted, so that it is unknown whether they can be fixed.
     has_omitted: bool,
     /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],

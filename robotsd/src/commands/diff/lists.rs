@@ -109,7 +109,7 @@ pub(super) struct ListLoss {
     /// The requests for these pages, if the list is a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) requests: Option<LostRequests>,
-    /// The rules that disallow the lost pages; the rule with the most pages is the first.
+    /// The rules that disallow the lost pages, the rule with the most pages first.
     pub(super) rules: Vec<RuleLoss>,
     pub(super) examples: Vec<LostExample>,
     /// Value of --max-loss, as a percentage, if the loss exceeds it.
@@ -145,7 +145,7 @@ impl PageListArgs {
         self.urls.iter().chain(&self.log)
     }
 
-    /// Reads every list, and returns the losses from the change for each.
+    /// Reads every list, and returns the losses that the change causes.
     pub(super) fn losses(&self, site: &SelectedSite, old: &Evaluator, new: &Evaluator) -> io::Result<ListLosses> {
         let hosts = site.hosts().map_or(&[][..], |(_, hosts)| hosts);
         let mut found = ListLosses::default();

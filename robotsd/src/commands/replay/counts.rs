@@ -46,7 +46,7 @@ pub(super) struct ReplayPlan {
     /// Time when the rules began to apply; earlier requests are counted separately.
     pub(super) effective_from: Option<i64>,
     pub(super) privacy: ReportPrivacy,
-    /// Evidence about the senders.
+    /// Evidence about the senders of requests.
     pub(super) evidence: LogEvidence,
     /// Versions of robots.txt for judging crawlers, as on the board.
     pub(super) history: Option<VersionHistory>,

@@ -11,8 +11,8 @@ use super::headers::AgentKind;
 use super::rule_paths::RulePaths;
 use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 
-/// Maximum number of crawlers with a row of their own. Names can be made up, so all other crawlers
-/// share one row.
+/// Maximum number of crawlers with their own rows. All other crawlers share one row, because
+/// clients can make up names.
 const ROWS: usize = 1024;
 
 /// Maximum number of nodes in the path trees of each of the first `FULL_ROWS` rows; each later row
@@ -168,8 +168,8 @@ const HANDFUL: usize = 5;
 const DAY: i64 = 24 * 60 * 60;
 
 /// Returns the crawlers whose failed claims prove nothing, because the log may not contain the
-/// addresses of clients. A log that was written behind a proxy must not make every crawler an
-/// impostor.
+/// addresses of clients. Otherwise, a log that was written behind a proxy would make every crawler
+/// an impostor.
 ///
 /// The failed claims of a crawler are suspect
 ///
@@ -228,7 +228,7 @@ pub(super) struct FailedClaims {
     pub(super) addresses: FailedAddresses,
 }
 
-/// The requests by address.
+/// Numbers of requests with failed claims, by address.
 pub(super) type FailedAddresses = FrequentCounts<IpAddr, ADDRESSES>;
 
 impl Default for FailedClaims {

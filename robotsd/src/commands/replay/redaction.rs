@@ -43,8 +43,8 @@ impl ReportPrivacy {
     }
 
     /// Returns an unreadable line as it may be shown. Any part of such a line may be an address or
-    /// a query. So all digits are masked, and the text from a `?` up to the next space, tab or
-    /// quote is masked, too.
+    /// a query. Therefore, all digits are masked, and all text from a `?` up to the next space, tab
+    /// or quote.
     pub(super) fn line(self, line: &[u8]) -> Vec<u8> {
         if self.keep_queries && self.keep_addresses {
             return line.to_vec();

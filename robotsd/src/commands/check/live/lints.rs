@@ -10,7 +10,7 @@ macro_rules! lints {
         $(pub(super) const $name: AnswerLint =
             AnswerLint { code: $code, severity: Severity::$severity, summary: $summary, why: $why };)*
 
-        /// Every lint, in the order of the page.
+        /// Every lint, in the order of the documentation page.
         static ALL: &[AnswerLint] = &[$($name),*];
     };
 }

@@ -45,7 +45,7 @@ struct DatedVersion {
 /// The versions that were found, the newest first, within the limits.
 #[derive(Debug, Default)]
 struct FoundVersions {
-    /// The file that these versions belong to; with dated files, the newest of them.
+    /// Path of the file; with dated files, the path of the newest file.
     file: String,
     versions: Vec<DatedVersion>,
     octets: usize,
@@ -54,8 +54,8 @@ struct FoundVersions {
 }
 
 impl FoundVersions {
-    /// Reports whether the next version, which has this size, may be read. If not, records the
-    /// reason.
+    /// Reports whether the next version, which has this size, is within the limits. If not, records
+    /// the reason.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -79,7 +79,7 @@ impl FoundVersions {
 #[derive(Debug)]
 pub(super) struct VersionHistory {
     pub(super) versions: Vec<PastVersion>,
-    /// The file that these versions belong to; with dated files, the newest of them.
+    /// Path of the file; with dated files, the path of the newest file.
     file: String,
     /// Why versions were left out, as sentences without a full stop.
     pub(super) left_out: Vec<String>,
