@@ -43,8 +43,8 @@ const FORWARDING: [HeaderName; 4] = [
 /// Prefix of the `User-Agent` of robotsd's fetcher. The version number follows it.
 const FETCHER: &[u8] = b"robotsd/";
 
-/// The peer of a connection. For TCP, also the listener's settings that decide which requests are
-/// admitted.
+/// The connection that a request came through. For TCP, also the listener's settings that decide
+/// which requests are admitted.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
     Address(TcpPeer, Arc<AddressTerms>),

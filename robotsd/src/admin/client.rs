@@ -70,7 +70,7 @@ const MAX_ROWS: u64 = 8 * 1024 * 1024;
 /// Path of the route that returns the rows of the board.
 pub(crate) const ROWS: &str = "/board/rows";
 
-/// Why a command got no response.
+/// The reasons why a command gets no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     /// No process listens at the address.

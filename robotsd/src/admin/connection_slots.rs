@@ -66,7 +66,7 @@ pub(super) enum Urgency {
 pub(super) enum SlotError {
     /// The maximum number of requests is in progress.
     Busy,
-    /// The connection is being closed for another one.
+    /// The connection is being closed to make room for another one.
     Closed,
 }
 
@@ -94,7 +94,7 @@ struct OpenSlot {
     _close: oneshot::Sender<Infallible>,
 }
 
-/// The slot of one connection. Dropping it frees the slot.
+/// The slot of one connection. Dropping this value frees the slot.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     number: u64,

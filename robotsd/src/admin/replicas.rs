@@ -54,7 +54,8 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
     ReplicaRows { replica: state.audit.replica(), process, heard, ..board.rows_of(query, seconds(SystemTime::now())) }
 }
 
-/// Maximum time for a request to all replicas, including the wait for the end of another one.
+/// Maximum time for a request to all replicas, including the time to wait until an earlier request
+/// has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns the board of all configured replicas, including this one. Like a command, this function

@@ -92,7 +92,7 @@ word_enum! {
     pub(crate) enum Phase {
         /// The process is reading robots.txt files and opening listeners.
         Starting = "starting",
-        /// All listeners are listening.
+        /// All listeners accept connections.
         Serving = "serving",
         /// Listeners are closed, and open requests are being finished.
         Draining = "draining",

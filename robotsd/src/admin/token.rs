@@ -68,7 +68,7 @@ fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
 #[derive(Debug)]
 pub(crate) struct KeptToken {
     pub(crate) token: String,
-    /// The files that contain the token, the preferred file first. Not empty.
+    /// The files that contain the token, the preferred file first. At least one.
     pub(crate) files: Vec<PathBuf>,
     /// Reasons why the token in existing files was replaced.
     pub(crate) replaced: Vec<String>,

@@ -84,7 +84,7 @@ impl SiteLine {
 }
 
 impl DayRows {
-    /// Returns the records for a day whose file cannot be read. The whole day is one lost time.
+    /// Returns the records for a day whose file cannot be read. The whole day counts as lost.
     pub(super) fn of_lost_day(day: Second) -> Self {
         Self { lost: vec![Lost { from: day, to: day.saturating_add(DAY) }], ..Self::default() }
     }

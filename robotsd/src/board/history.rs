@@ -105,7 +105,7 @@ impl History {
     }
 
     /// Returns a site's rows for a day, and the number of bytes read. If the file cannot be read
-    /// completely, the whole day becomes a lost time.
+    /// completely, the whole day counts as lost.
     fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
             Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
@@ -297,8 +297,8 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
         Ok((rows, damage, _)) => {
             all = rows;
             if damage == Damage::Some {
-                // The whole day becomes a lost time. The site line is dropped, because its settings
-                // may not apply to rows that are added later.
+                // The whole day counts as lost. The site line is dropped, because its settings may
+                // not apply to rows that are added later.
                 all.site = None;
                 // The new rows are written even if no copy of the damaged file can be kept.
                 added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);

@@ -2,10 +2,10 @@
 //! current rules yet.
 //!
 //! No crawler may be reported falsely. It is often uncertain which fetch of robots.txt was the
-//! crawler's last one before a request. The request counts against the crawler only if **every**
-//! fetch that may have been the last one is evidence against the crawler. A fetch is evidence
-//! against the crawler if the fetched version disallows the request, or if the fetch was more than
-//! 24 hours before the request (RFC 9309, section 2.4). These fetches may have been the last one:
+//! crawler's last before a request. The request counts against the crawler only if **every** fetch
+//! that may have been the last one is evidence against the crawler. A fetch is evidence against the
+//! crawler if the fetched version disallows the request, or if the fetch was more than 24 hours
+//! before the request (RFC 9309, section 2.4). These fetches may have been the last one:
 //!
 //! - the last fetch before the request, from the same origin, by a verified crawler that obeys one
 //!   of the same product tokens. Without such a fetch, the request does not count against the
@@ -43,7 +43,7 @@ pub(crate) struct Disallowed<'r> {
     pub(crate) agent: &'r Agent,
     pub(crate) method: &'r str,
     pub(crate) target: &'r [u8],
-    /// Hash of the version in force. `form` is the form of the path that this version disallows.
+    /// Hash of the version in force. `form` is the path form that this version disallows.
     pub(crate) by: VersionHash,
     pub(crate) form: PathForm,
 }

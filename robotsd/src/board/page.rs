@@ -75,8 +75,8 @@ struct SiteRow<'a> {
     counts: [(&'static str, u64); 5],
 }
 
-/// Numbers of requests from a set of crawlers: all requests, disallowed requests, and refused ones
-/// among the disallowed requests.
+/// Numbers of requests from a set of crawlers: all requests, disallowed requests, and disallowed
+/// requests that were refused.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     requests: u64,

@@ -72,13 +72,13 @@ pub(crate) struct CrawlerBoard {
     /// without requests for images and other page resources. 0 for an unregistered crawler.
     #[serde(default)]
     pub(crate) pages: u64,
-    /// Numbers of disallowed requests, grouped by what the crawler had fetched before the requests.
+    /// Numbers of disallowed requests, by judgement.
     pub(crate) judged: JudgedCounts,
     pub(crate) done: Done,
     pub(crate) first_disallowed: Option<String>,
     pub(crate) last_disallowed: Option<String>,
     pub(crate) worst_line: Option<LineBoard>,
-    /// Bars of the trend, oldest first.
+    /// Requests per hour or day, as bars of a chart, oldest first.
     pub(crate) trend: Vec<TrendBar>,
 }
 
@@ -111,14 +111,14 @@ pub(crate) struct NeverHit {
     pub(crate) lines: Vec<LineBoard>,
 }
 
-/// Numbers of disallowed requests, grouped by what the crawler had fetched before the requests.
+/// Numbers of disallowed requests, by judgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JudgedCounts {
-    /// Number of requests after the last fetch of a version that disallows them, or more than 24
+    /// Number of requests that the last fetched version disallows, or that were sent more than 24
     /// hours after the last fetch.
     pub(crate) ignored: u64,
-    /// Number of requests at most 24 hours after the last fetch, which was a fetch of an older
-    /// version that allows the requests.
+    /// Number of requests that the last fetched version, an older one, allows, and that were sent
+    /// at most 24 hours after the last fetch.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
     /// Number of requests that cannot be judged.
@@ -294,7 +294,7 @@ pub(crate) fn csv(report: &BoardReport) -> String {
     head + &report.sites.iter().map(rows).collect::<String>()
 }
 
-/// Returns the columns of a crawler: the name and the value of each.
+/// Returns the CSV columns for a crawler, each with its name and value.
 fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String); 29] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: u64| number.to_string();

@@ -1,5 +1,5 @@
 //! Records watches: times when every fetch of robots.txt was recorded, with the version that was
-//! live then. All other times are gaps, in which fetches may have been missed.
+//! live then. All other times are gaps: fetches may have been missed then.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live during the gap. A crawler is accused only if every fetch that may have been its last
@@ -48,7 +48,7 @@ pub(crate) struct Lost {
     pub(crate) to: Second,
 }
 
-/// Whether the process records fetches of robots.txt at a moment.
+/// Whether the process records fetches of robots.txt at a given time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
     #[default]
@@ -82,12 +82,12 @@ impl Watches {
         Self { process, ..Self::default() }
     }
 
-    /// Records that the site, or one of its hosts, was not served since the last moment. Another
-    /// server may have served another version in this time.
+    /// Records that the site, or one of its hosts, was not served since the last call of `add`.
+    /// Another server may have served another version in this time.
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
         let Some(last) = self.list.last_mut() else { return };
-        // Another server may have responded in the second of the last moment, so the watch must end
+        // Another server may have responded in the last second of the watch, so the watch must end
         // before that second.
         if last.from < last.to {
             last.to -= 1;

@@ -6,7 +6,7 @@
 //!
 //! - 0 if every replica has confirmed;
 //! - 1 if a replica reports a problem, or replicas serve different versions;
-//! - 2 if a replica could not be reached, or refused the command.
+//! - 2 if any replica could not be reached or refused the command.
 //!
 //! A fleet with a name has a document in a store, so a change is sent to only one replica. This
 //! replica writes the change to the store, and the other replicas read it a second later. `enforce

@@ -60,7 +60,7 @@ enum TestFormat {
 #[derive(Serialize)]
 struct UnmetRecord<'a> {
     file: &'a str,
-    /// Position of the path in the file of expectations.
+    /// Line of the path in the file of expectations; `column` is its column.
     line: usize,
     column: usize,
     #[serde(flatten)]

@@ -112,7 +112,7 @@ impl ExplainedSender {
 #[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
-    /// The selected site. Without a config only the file is explained, and no policy is shown.
+    /// The selected site. Without a config, only the file is explained, and no policy is shown.
     pub(super) site: &'a SelectedSite,
     /// Description of the live version and its verdict, if the file is not live.
     pub(super) live: Option<String>,

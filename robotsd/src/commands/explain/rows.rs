@@ -97,7 +97,7 @@ struct ExplanationJson<'a> {
     groups: Vec<Value>,
     /// Form of the path that the deciding rule matches.
     form: PathForm,
-    /// Deciding rule.
+    /// The deciding rule, if any.
     rule: Option<ExplainedRule>,
     forms: Vec<ExplainedForm>,
     /// Minimum delay between the agent's requests, according to the file.

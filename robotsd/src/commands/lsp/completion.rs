@@ -65,8 +65,8 @@ fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
     item(spelling, KEYWORD, detail, &format!("{spelling}: "), range)
 }
 
-/// Returns the completion of a crawler: the token that its group needs. `None` if the registry has
-/// no token.
+/// Returns the completion item for a crawler, which inserts the token for its group. `None` if the
+/// registry contains no token of the crawler.
 fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
     let token = crawler.tokens.first()?.to_string();
     // Case does not matter in tokens. If the name and the token differ only in case, the name is

@@ -1,4 +1,4 @@
-//! An open robots.txt: its text, and the results that were computed from this text.
+//! An open robots.txt: its content, and the results that were computed from the content.
 //!
 //! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark.
 //! Lints about bytes therefore run on the file on disk, and only when the document is opened or

@@ -1,5 +1,5 @@
-//! Hover texts: facts about a crawler, or the crawlers and URLs that a rule applies to. Also finds
-//! the groups that apply to a crawler.
+//! Hovers: facts about a crawler, or the crawlers and URLs that a rule applies to. Also finds the
+//! groups that apply to a crawler.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::names::crawler_hint;
 use crate::pages::read_urls;
 use crate::render::{plural, printable, printable_path};
 
-/// Maximum number of crawlers that a hover text lists by name.
+/// Maximum number of crawlers that a hover lists by name.
 const SHOWN: usize = 8;
 
 /// The configured list of URLs. It is read again when the file changes.

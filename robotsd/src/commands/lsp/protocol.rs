@@ -35,7 +35,7 @@ impl Range {
     }
 }
 
-/// Unit in which positions count characters.
+/// Unit of the character counts in positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PositionEncoding {
     Utf8,

@@ -159,8 +159,8 @@ impl ReplayRow {
     }
 }
 
-/// Maximum number of addresses with failed claims that are attributed to impostors without more
-/// evidence.
+/// Maximum number of addresses whose failed claims are attributed to impostors even if no request
+/// of the crawler is verified.
 const HANDFUL: usize = 5;
 
 /// Maximum time between failed claims and a verified request of the same crawler, in seconds.
@@ -168,10 +168,10 @@ const HANDFUL: usize = 5;
 const DAY: i64 = 24 * 60 * 60;
 
 /// Returns the crawlers whose failed claims prove nothing, because the log may not contain the
-/// addresses of clients. Otherwise, a log that was written behind a proxy would make every crawler
-/// an impostor.
+/// addresses of clients. Without this check, a log that was written behind a proxy would make every
+/// crawler an impostor.
 ///
-/// The failed claims of a crawler are suspect
+/// The failed claims of a crawler are suspect:
 ///
 /// 1. if claims from more than `HANDFUL` addresses fail, and no request of the crawler is verified
 ///    within a day of the failed claims; or

@@ -40,18 +40,19 @@ pub(super) struct RequestTally {
     /// The requests in `would_refuse`, by the status of the response.
     #[serde(skip)]
     pub(super) refusals: RefusalTally,
-    /// Number of requests that the server answered with a page.
+    /// Number of requests to which the server responded with a page.
     #[serde(skip)]
     pub(super) pages: u64,
 }
 
 /// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last number counts
-/// refused requests to which an upstream responds.
+/// refused requests with a response from an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 
 impl RefusalTally {
-    /// Returns the tally of `count` refusals with this status; `None` if an upstream answers.
+    /// Returns the tally of `count` refusals with this status. `status` is `None` if an upstream
+    /// responds.
     pub(super) fn of(status: Option<u16>, count: u64) -> Self {
         let mut tally = Self::default();
         let at = REFUSAL_STATUSES.iter().position(|known| Some(known.as_u16()) == status);

@@ -305,7 +305,7 @@ pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
 pub(crate) struct LoggedRequest<'a> {
     /// Host with port; `None` if the log does not contain hosts, empty if the request had no host.
     pub(crate) host: Option<Cow<'a, [u8]>>,
-    /// Name of the site that answered, if the line may be from robotsd's own log.
+    /// Name of the site that responded, if the line may be from robotsd's own log.
     pub(crate) site: Option<Cow<'a, [u8]>>,
     pub(crate) address: Cow<'a, [u8]>,
     /// Seconds since 1970; `None` if the line has no time.

@@ -49,15 +49,15 @@ pub(crate) struct Report {
     first: Option<i64>,
     last: Option<i64>,
     totals: CrawlerTotals,
-    /// Search engines for which the change blocks a path that they requested. Only search engines
-    /// with an index that people use are listed.
+    /// Search engines that requested a path which the change blocks. Only search engines with an
+    /// index that people use are listed.
     pub(crate) search_engines_shut_out: Vec<String>,
     /// Senders of the requests that name a crawler.
     identity: Senders,
     crawlers: Vec<ReportedCrawler>,
     /// The requests of impostors, by the crawler that they name.
     impostors: Vec<ImpostorRow>,
-    /// Agents that are not crawlers, by class.
+    /// Requests of agents that are not crawlers, by class of agent.
     others: Vec<ClassRow>,
     /// Requests of crawlers, by hour.
     hours: Vec<HourRow>,
@@ -89,7 +89,7 @@ struct ReportedCrawler {
     by_rule: RuleRows,
 }
 
-/// Sums of the counts of all crawlers, without impostors.
+/// Sums of the counts of all crawlers, without requests of impostors.
 #[derive(Debug, Serialize)]
 struct CrawlerTotals {
     crawler_requests: u64,

@@ -362,7 +362,7 @@ impl SuspectRow {
     }
 }
 
-/// Returns addresses as they may be shown, sorted by the number of requests, largest first.
+/// Returns the addresses for the report, sorted by the number of requests, largest first.
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {
