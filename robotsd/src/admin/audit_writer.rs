@@ -20,7 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const REFUSALS: u32 = 120;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Writes audit records.
 #[derive(Debug)]
 pub(crate) struct AuditWriter {
     /// The audit file, if one is configured, and the name of this replica.
@@ -59,7 +58,6 @@ impl AuditWriter {
         let _ = self.place.set((path, replica));
     }
 
-    /// Returns the name of this replica.
     pub(super) fn replica(&self) -> String {
         self.place.get().map(|(_, replica)| replica.clone()).unwrap_or_default()
     }

@@ -226,7 +226,6 @@ fn authorities() -> Result<Option<Authorities>, String> {
     path.map(|path| Authorities::read(path.as_ref())).transpose()
 }
 
-/// An open connection.
 struct Connection {
     socket: Socket,
     /// The `Host` of requests on this connection.

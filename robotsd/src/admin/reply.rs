@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::report::ChangeReport;
 
-/// A response to a request.
 #[derive(Debug)]
 pub(super) struct AdminReply {
     response: Box<Response<Full<Bytes>>>,
@@ -80,7 +79,6 @@ impl AdminReply {
         Self::new(StatusCode::OK, "text/csv; charset=utf-8", body)
     }
 
-    /// Redirects to another path.
     pub(super) fn redirect(path: &'static str) -> Self {
         Self::text(StatusCode::FOUND, format!("see {path}\n")).with(LOCATION, path)
     }

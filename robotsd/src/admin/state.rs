@@ -147,7 +147,6 @@ impl ServerState {
         self.began_without.get().is_some_and(|names| names.contains(site))
     }
 
-    /// Sets the phase of the process.
     pub(crate) fn enter(&self, phase: Phase) {
         *self.phase.lock() = phase;
     }

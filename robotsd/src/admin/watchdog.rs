@@ -90,7 +90,6 @@ impl Watchdog {
         }));
     }
 
-    /// Returns the last panic, if any.
     pub(crate) fn last_panic(&self) -> Option<String> {
         self.last_panic.lock().clone()
     }

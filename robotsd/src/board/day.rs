@@ -256,7 +256,6 @@ pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64
     Ok((rows, damage, read as u64))
 }
 
-/// Parses the file of a day.
 pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
     let (mut rows, mut damage) = (DayRows::default(), Damage::None);
     let mut end = None;

@@ -156,7 +156,6 @@ impl SiteRecorders {
 }
 
 impl Recorder {
-    /// Counts a crawler's request.
     pub(crate) fn observe(&self, event: &Event<'_>) {
         self.observe_at(event, seconds(SystemTime::now()));
     }

@@ -105,7 +105,6 @@ pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
     io::Error::other(printable(reason.to_string()))
 }
 
-/// Returns a path with a query.
 pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     let pair = |(name, value): &(&str, &str)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
     format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))

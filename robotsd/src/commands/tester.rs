@@ -122,7 +122,6 @@ impl Write for Limited {
     }
 }
 
-/// Responds to one request.
 fn answer(stream: &mut (impl Read + Write), page: &[u8]) -> io::Result<()> {
     let head = read_head(stream)?;
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();

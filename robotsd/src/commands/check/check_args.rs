@@ -166,7 +166,6 @@ fn hint(code: &str) -> String {
     did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists all codes".to_owned())
 }
 
-/// Returns all codes.
 fn codes() -> impl Iterator<Item = &'static str> {
     Lint::all().iter().map(|lint| lint.code).chain(answer_lints().iter().map(|lint| lint.code))
 }

@@ -30,7 +30,6 @@ fn plain(name: &str) -> String {
     printable(name)
 }
 
-/// The names of the two files.
 pub(in crate::commands) struct DiffNames {
     old: String,
     new: String,
@@ -130,7 +129,6 @@ fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     (!classes.is_empty()).then(|| format!("unchanged: {}{more}", classes.join("; ")))
 }
 
-/// Returns the summary of the changes.
 fn summary(diff: &Diff, style: NameStyle) -> String {
     let mut totals: Vec<_> = (!diff.effects.is_empty()).then(|| totals(&diff.effects)).into_iter().collect();
     if !diff.delays.is_empty() {

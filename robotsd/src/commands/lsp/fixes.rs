@@ -69,7 +69,6 @@ fn quick_fix(client: &Client, document: &Document, finding: &Finding, fix: &Fix,
     }))
 }
 
-/// Describes what an unsafe fix changes for crawlers.
 fn effect(document: &Document, fix: &Fix, time: &TimeBudget) -> String {
     let fixed = RobotsTxt::parse(Edit::apply(document.robots().bytes(), &fix.edits));
     let options = DiffOptions::new().with_reading(Reading::Standard);

@@ -213,7 +213,6 @@ impl ActionContext {
     }
 }
 
-/// Reads the parameters of a message.
 pub(super) fn params<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, ResponseError> {
     serde_json::from_value(params)
         .map_err(|fault| error(ErrorCode::InvalidParams, format!("{method}: unusable parameters: {fault}")))

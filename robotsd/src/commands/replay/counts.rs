@@ -93,7 +93,6 @@ pub(super) struct ReplayCounts {
 }
 
 impl ReplayCounts {
-    /// Counts the lines of a chunk.
     pub(super) fn of_chunk(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> Self {
         let mut counts = Self::default();
         let mut hosts = RequestedHosts::default();
@@ -218,7 +217,6 @@ impl ReplayCounts {
 
 /// Result of judging a request by one file, or by both files of a comparison.
 struct JudgedEntry {
-    /// The counts of this request.
     tally: RequestTally,
     /// The rule whose row counts the request; see [`deciding_rule`].
     rule: Option<DecidingRule>,

@@ -40,7 +40,7 @@ pub(super) struct RequestTally {
     /// The requests in `would_refuse`, by the status of the response.
     #[serde(skip)]
     pub(super) refusals: RefusalTally,
-    /// Number of requests to which the server responded with a page.
+    /// Number of requests that received a page.
     #[serde(skip)]
     pub(super) pages: u64,
 }

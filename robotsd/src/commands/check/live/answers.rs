@@ -68,7 +68,6 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
     })
 }
 
-/// Returns the findings about the redirects.
 pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
     let mut findings = Vec::new();
     let urls: Vec<&FetchUrl> = chain.hops().map(|hop| &hop.url).collect();

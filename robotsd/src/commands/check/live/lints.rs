@@ -104,12 +104,10 @@ lints! {
          listed. After a site has moved, the sitemap is often still on the old host.";
 }
 
-/// Returns all lints.
 pub(crate) fn answer_lints() -> &'static [AnswerLint] {
     ALL
 }
 
-/// Returns the lint with this code.
 pub(crate) fn answer_lint(code: &str) -> Option<&'static AnswerLint> {
     ALL.iter().find(|lint| lint.code == code)
 }

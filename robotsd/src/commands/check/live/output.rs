@@ -59,7 +59,6 @@ fn write_counted(out: &mut impl Write, notes: &[FoundProblem]) -> io::Result<()>
     }
 }
 
-/// Returns the URL of the front page.
 fn front_page_url(report: &LiveReport) -> String {
     printable(report.name.trim_end_matches("robots.txt"))
 }

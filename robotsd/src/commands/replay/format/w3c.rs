@@ -52,7 +52,6 @@ impl W3cColumns {
         Some(Self { places, count: names.len() })
     }
 
-    /// Parses a line with these columns.
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let line = line.trim_ascii_end();
         // The first space or tab in the line is the separator. Quoted values may contain either.
