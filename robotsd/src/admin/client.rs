@@ -184,8 +184,8 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request may be sent again. This requires that nothing was received
-    /// and, if the request is not idempotent, that nothing was sent.
+    /// Reports whether a failed request may be sent again. This is safe if nothing was received
+    /// and, unless the request is idempotent, nothing was sent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");

@@ -53,7 +53,7 @@ pub(crate) struct ServerState {
     pub(super) asking: Arc<RwLock<()>>,
     /// The state of the config file: whether it is in force or rejected.
     pub(crate) config: ConfigState,
-    /// The board, set together with the first sites. This is never set if the board is disabled.
+    /// The board, set together with the first sites. Not set if the board is disabled.
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
     /// Users and tokens of the admin interface, from the config in force.

@@ -7,9 +7,9 @@
 //! crawler if the fetched version disallows the request, or if the fetch was more than 24 hours
 //! before the request (RFC 9309, section 2.4). These fetches may have been the last one:
 //!
-//! - the last fetch before the request, from the same origin, by a verified crawler that obeys one
-//!   of the same product tokens. Without such a fetch, the request does not count against the
-//!   crawler;
+//! - the last verified fetch before the request, from the same origin, by the crawler or by another
+//!   crawler that obeys one of its product tokens. Without such a fetch, the request does not count
+//!   against the crawler;
 //! - every later fetch by crawlers of the same operator, unless the client was an impostor;
 //! - every fetch that may have been missed, because no process was watching, enforcement was off,
 //!   or counts were lost.
@@ -126,8 +126,8 @@ pub(crate) struct Reading<'r> {
 /// Relation between the client that fetched robots.txt and the crawler that is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// The judged crawler, or a verified crawler that obeys one of the same product tokens. Its
-    /// fetches can be evidence against the judged crawler.
+    /// The judged crawler, or another crawler that obeys one of its product tokens. The client is
+    /// verified. Its fetches can be evidence against the judged crawler.
     Chain,
     /// Another crawler of the operator, or an unverified client. Its fetches can only excuse the
     /// judged crawler.

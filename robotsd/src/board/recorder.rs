@@ -54,8 +54,7 @@ pub(crate) struct KnownVersions {
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
-    /// Name of the version on the board. It is stored so that it is not formatted for every
-    /// request.
+    /// Name of the version on the board. Stored so that it need not be formatted for every request.
     name: Arc<str>,
     until: Second,
 }

@@ -266,8 +266,7 @@ impl Board {
                 held.watches.interrupt(now);
             }
         }
-        // Half a minute after a failed write, the table is written again. Other state uses the same
-        // delay.
+        // Half a minute after a failed write, the table is written again.
         let pause = if table.problem.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due

@@ -171,7 +171,8 @@ impl Watches {
     }
 
     /// Removes the written watches. The last watch is replaced by an empty watch that begins where
-    /// the last watch ended. So files never overlap in time, and a deleted file leaves a gap.
+    /// the last watch ended. Therefore, files never overlap in time, and a deleted file leaves a
+    /// gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);

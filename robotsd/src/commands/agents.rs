@@ -320,8 +320,8 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     Ok(())
 }
 
-/// Returns a note if other commands treat the value as the name of a crawler, and the same value as
-/// a header is identified differently.
+/// Returns a note if other commands treat the value as the name of a crawler, but a header with
+/// this value is identified differently.
 fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let (named_as, agents) = evaluator.resolve(header);
     let crawler = agents.first().crawler();

@@ -85,8 +85,8 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps })
 }
 
-/// Wraps the evidence about claims. Calls `note` with a description of every piece of evidence that
-/// a check examines.
+/// Evidence about claims. Calls `note` with a description of every piece of evidence that a check
+/// examines.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
     /// DNS resolver, and the async runtime that it runs on.

@@ -21,11 +21,11 @@ use crate::sites::open_sitemap;
 /// Maximum number of lost pages shown per list and group of crawlers, each with its rule.
 const SHOWN: usize = 10;
 
-/// Description of the pages of sitemaps. In output, it follows the word "pages".
+/// Phrase for the pages of all sitemaps. In output, it follows the word "pages".
 pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Description of the pages that any search engine requested in the logs. In output, it follows the
-/// word "pages".
+/// Phrase for the pages that any search engine requested according to the logs. In output, it
+/// follows the word "pages".
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]

@@ -84,7 +84,7 @@ impl Document {
     }
 
     /// Reads the settings of the folder and the bytes of the file. A document without a file has
-    /// neither. Returns the problem with the settings, if there is one.
+    /// default settings. Returns the problem with the settings, if there is one.
     pub(super) fn read_disk(&mut self) -> Option<String> {
         let source = self.path.clone().map(InputSource::Found);
         let found = source.as_ref().map(|source| CheckFile::find(source, None, &WithinArgs::default()));

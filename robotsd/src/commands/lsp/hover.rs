@@ -176,7 +176,8 @@ fn is_registered(registry: &Registry, name: Name<'_>) -> bool {
     ProductToken::from_name(name.value()).is_some_and(|token| registry.knows(&token))
 }
 
-/// Returns two numbers of URLs in the list: URLs that a rule matches, and URLs that it decides.
+/// Describes how many URLs of the list a rule matches, and for how many of them it is the deciding
+/// rule.
 fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> String {
     let pattern = PathPattern::new(rule.pattern(), Reading::Standard);
     let tokens: Vec<_> = rule.group().names().filter_map(|name| ProductToken::from_name(name.value())).collect();

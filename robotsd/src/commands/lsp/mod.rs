@@ -1,7 +1,8 @@
 //! `robotsd lsp`: a language server for robots.txt files, on standard input and output.
 //!
-//! Unlike other editor extensions, it knows the effect of a file: who obeys a rule, which group
-//! decides, and what a fix changes. It uses the checks of `robotsd check`, and fetches nothing.
+//! Unlike other editor extensions, the server knows the effect of a file: who obeys a rule, which
+//! group decides, and what a fix changes. It uses the checks of `robotsd check`, and fetches
+//! nothing.
 //!
 //! One thread handles all messages ([`Server`]). Other threads only read and write messages, and
 //! wait until the editor ends.

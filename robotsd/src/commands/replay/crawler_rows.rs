@@ -15,8 +15,8 @@ use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 /// clients can make up names.
 const ROWS: usize = 1024;
 
-/// Maximum number of nodes in the path trees of each of the first `FULL_ROWS` rows; each later row
-/// gets `NODES_LATER`.
+/// Maximum number of nodes in the path trees of each of the first `FULL_ROWS` rows; `NODES_LATER`
+/// is the maximum for each later row.
 const NODES: usize = 512;
 const FULL_ROWS: usize = 256;
 const NODES_LATER: usize = 64;
@@ -82,8 +82,8 @@ impl Rows {
         }
     }
 
-    /// Counts the failed claims of these crawlers as undecided, and returns the failed claims of
-    /// each.
+    /// Counts the failed claims of these crawlers as undecided. Returns each crawler that has
+    /// failed claims, with these claims.
     pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()

@@ -24,8 +24,8 @@ pub(super) fn meaning(kind: AnswerKind) -> String {
     format!("{reading}{others}")
 }
 
-/// Returns the finding about the final status; `None` for 200, and if the server cannot be reached
-/// from here.
+/// Returns the finding about the final status; `None` for 200, and if this machine cannot reach the
+/// server.
 pub(super) fn of_status(chain: &RetrievalChain) -> Option<FoundProblem> {
     let kind = AnswerKind::of(chain);
     let (lint, help) = lint_of(kind)?;

@@ -122,8 +122,8 @@ impl VersionHistory {
                 continue;
             }
             let (name, since) = (board::version_name(hash), Second::try_from(at).unwrap_or(0));
-            // An HTML page in git was served as it is. An HTML page among saved files was probably
-            // never served, so it is an error.
+            // An HTML page in git was probably served as it is. An HTML page among saved files was
+            // probably never served, so it is an error.
             let evaluator = match of_git {
                 true => Evaluator::new(bytes, Reading::Standard, settings),
                 false => RobotsFile { name: source.clone(), bytes }
@@ -173,7 +173,7 @@ const DEPLOYED: Second = 15 * 60;
 /// The observations in one chunk of the log. The board judges crawlers by these observations.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Full sets of counts, which have no room for another row. They are joined to the board before
+    /// Full sets of counts, which have no room for another row. They are added to the board before
     /// `counted`.
     full: Vec<Counted>,
     counted: Counted,

@@ -15,8 +15,8 @@
 //!    proxy.
 //! 5. Logs do not contain signatures.
 //!
-//! A log may not contain the addresses of clients at all. This is determined from all its requests
-//! ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
+//! A log may not contain the addresses of clients at all. Whether this is the case is determined
+//! from all requests in the log ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
 
 mod names;
 
