@@ -1,20 +1,20 @@
-//! Decides which requests the admin interface admits. It admits direct requests from an operator's
-//! program, and refuses requests from web pages and through an unconfigured proxy.
+//! Decides which requests the admin interface admits: requests that an operator's program sends
+//! directly. Requests from web pages, and through a proxy that is not configured, are refused.
 //!
 //! A web page that an operator visits can make the browser send requests to the loopback address.
 //! The page can read the responses only if its own host name resolves to that address (DNS
 //! rebinding). Over TCP, the `Host` must therefore be a name or address that a web page cannot
-//! have. The page can also send a POST without being able to read the response. Changes over TCP
-//! therefore need the header field `Robotsd-Admin`. Before a page can add this field, the browser
-//! sends a preflight request (CORS), and preflight requests are refused. Header fields that
-//! browsers add (`Origin`, `Sec-Fetch-Site`) are also checked on the Unix socket, because someone
-//! may forward the socket to a port of a machine with a browser.
+//! have. A page that cannot read responses can still send POST requests. Changes over TCP therefore
+//! need the header field `Robotsd-Admin`. A page can send this field only after a CORS preflight
+//! request, and preflight requests are refused. Header fields that browsers add (`Origin`,
+//! `Sec-Fetch-Site`) are also checked on the Unix socket, because someone may forward the socket to
+//! a port of a machine with a browser.
 //!
 //! A proxy that forwards requests to this interface would give its clients access. Proxies and
 //! robotsd's own listeners add header fields about the client. Requests with one of these fields
-//! are refused unless the listener is configured for a proxy. Requests of robotsd's own fetcher are
-//! always refused. Otherwise, if the URL of a robots.txt or a redirect pointed to this interface by
-//! mistake, the response would be published as robots.txt.
+//! are refused unless the listener is configured for a proxy. Requests from robotsd's own fetcher
+//! are always refused. Otherwise, if the URL of a robots.txt or a redirect pointed to this
+//! interface by mistake, the response would be published as robots.txt.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -43,7 +43,8 @@ const FORWARDING: [HeaderName; 4] = [
 /// Prefix of the `User-Agent` of robotsd's fetcher. The version number follows it.
 const FETCHER: &[u8] = b"robotsd/";
 
-/// The access rule of the listener that received a request.
+/// The connection that a request came through. For TCP, also the listener's settings that decide
+/// which requests are admitted.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
     Address(TcpPeer, Arc<AddressTerms>),
@@ -59,9 +60,9 @@ pub(super) struct SocketPeer {
     /// Whether the user is the socket's owner, the user of this process, or root.
     pub(super) is_owner: bool,
     /// Whether a supervisor such as systemd created the socket. If so, the mode of the socket file
-    /// determines who may connect. A socket that robotsd created is open to other users only if the
-    /// config lists users of the socket. A connection of another user may have been opened before a
-    /// reload removed these users from the config.
+    /// determines who may connect. If robotsd created the socket, other users may connect only if
+    /// the config lists local users. Another user may still be connected after a reload has removed
+    /// these users from the config.
     pub(super) is_of_supervisor: bool,
 }
 
@@ -71,14 +72,14 @@ pub(super) struct TcpPeer {
     /// Local address of the connection.
     pub(super) local: IpAddr,
     pub(super) remote: IpAddr,
-    /// The name in the client certificate.
+    /// Name in the client certificate; `None` if the client sent no certificate.
     pub(super) certificate: Option<String>,
 }
 
 /// The settings of a TCP listener that decide which requests it admits.
 #[derive(Debug)]
 pub(super) struct AddressTerms {
-    /// The names that are accepted in `Host`.
+    /// Configured names that are accepted in `Host`, in addition to `localhost`.
     pub(super) names: Vec<String>,
     pub(super) config: AdminListenerConfig,
 }
@@ -158,8 +159,8 @@ impl AccessRule {
         }
     }
 
-    /// Returns the schemes that `Origin` may have in requests of this listener's own pages. Behind
-    /// a proxy, these include `https`, because the proxy may use TLS.
+    /// Returns the schemes that `Origin` may have in requests from this listener's own pages.
+    /// Behind a proxy, these include `https`, because the proxy may use TLS.
     fn schemes(&self) -> &'static [&'static str] {
         match self {
             Self::Address(_, terms) if terms.config.proxy.is_some() => &["http://", "https://"],
@@ -169,9 +170,8 @@ impl AccessRule {
     }
 }
 
-/// Returns the reason to assume that a web page of another site sent the request. `None` if nothing
-/// suggests this. If the request has no `Host`, every `Origin` counts as the origin of another
-/// site.
+/// Returns an error message if a web page of another site seems to have sent the request; otherwise
+/// `None`. If the request has no `Host`, every `Origin` counts as the origin of another site.
 fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {

@@ -20,7 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const REFUSALS: u32 = 120;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Writes audit records.
 #[derive(Debug)]
 pub(crate) struct AuditWriter {
     /// The audit file, if one is configured, and the name of this replica.
@@ -36,7 +35,8 @@ pub(crate) struct AuditWriter {
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Start of the hour whose refusals `count` and `left_out` count.
+    /// Time of the first refusal in the current hour. `count` is the number of refusals that were
+    /// recorded since then. `left_out` is the number of refusals since the last recorded one.
     since: Option<Instant>,
     count: u32,
     left_out: usize,
@@ -58,7 +58,6 @@ impl AuditWriter {
         let _ = self.place.set((path, replica));
     }
 
-    /// Returns the name of this replica.
     pub(super) fn replica(&self) -> String {
         self.place.get().map(|(_, replica)| replica.clone()).unwrap_or_default()
     }
@@ -75,8 +74,8 @@ impl AuditWriter {
         written
     }
 
-    /// Returns a message if operators' decisions are refused, because the last record could not be
-    /// written. `None` if it was written.
+    /// Returns a message if the last record could not be written, because robotsd then refuses
+    /// decisions of operators. `None` if the last record was written.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
         Some(format!("{why}; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"))
@@ -114,8 +113,8 @@ impl AuditWriter {
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// Counts a refusal. If the refusal is to be recorded, returns the number of refusals that were
-    /// left out since the last record. `None` if the limit is reached and the refusal is left out.
+    /// Decides whether a refusal is recorded. If so, returns the number of refusals that were left
+    /// out since the last recorded one. `None` if the limit for this hour is reached.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

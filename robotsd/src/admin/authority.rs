@@ -33,7 +33,7 @@ pub(super) struct AdminClient {
     pub(super) grant: Grant,
 }
 
-/// The client, or the response that refuses it.
+/// The identified client, or the response that refuses the request.
 type Identified = Result<AdminClient, AdminReply>;
 
 impl AccessRule {
@@ -120,8 +120,8 @@ impl SocketPeer {
     }
 }
 
-/// Returns the user whose name the proxy sent in its header field. A request from an address that
-/// is not the proxy's is refused.
+/// Returns the user whose name the proxy sent in its header field. Refuses a request that does not
+/// come from the proxy's addresses.
 fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
         let message = format!(

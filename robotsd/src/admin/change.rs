@@ -1,8 +1,8 @@
 //! Handles a request: checks the rights of the client, calls the handler of the route, and writes
 //! the audit record.
 //!
-//! A change is completed even if its client disconnects, so it runs in its own task. Accepting a
-//! version, rolling back and turning enforcement on are refused if the audit record cannot be
+//! A change runs in its own task, so that it is completed even if its client disconnects. Accepting
+//! a version, rolling back and turning enforcement on are refused if the audit record cannot be
 //! written first. Turning enforcement off does not depend on the audit: it is recorded afterwards,
 //! without waiting for a hanging disk.
 
@@ -26,7 +26,7 @@ use crate::config::{AdminRole, Grant};
 use crate::log::{LogEvent, LogLevel};
 use crate::report::SettingChange;
 
-/// Maximum time that a response waits until its audit record is written.
+/// Maximum time that a response is delayed until its audit record is written.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
 
 /// A request that is being handled, with the data for its audit record.
@@ -53,7 +53,7 @@ impl Attempt {
         Self { query, record, is_change }
     }
 
-    /// Records that a request was refused, if the reply is a refusal.
+    /// Writes an audit record if the reply is a refusal: a response with status 401 or 403.
     pub(super) async fn refused(self, state: Arc<ServerState>, reply: &AdminReply) {
         let is_refusal = matches!(reply.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED);
         // Refused changes are recorded, and also refused reads if the client is unknown.

@@ -31,14 +31,14 @@ use crate::upstream::secured;
 /// all.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Timeout for a response. A process that is not stopped responds in far less time.
+/// Timeout for a response. A process responds in far less time, unless it is stopped (SIGSTOP).
 const WHOLE: Duration = Duration::from_secs(30);
 
 /// Timeout for the response to a reload. robotsd may first read thousands of files, and waits up to
 /// a minute for each site whose source hangs.
 const RELOADED: Duration = Duration::from_secs(300);
 
-/// Timeout for a response if many replicas are queried. For the response to a reload, it is
+/// Timeout for a response if many replicas are queried. The timeout for a reload is
 /// [`RELOADED_OF_MANY`].
 const ONE_OF_MANY: Duration = Duration::from_secs(10);
 const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
@@ -55,8 +55,8 @@ const SILENT: Duration = Duration::from_secs(1);
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
 /// Maximum number of connections that are opened for one request. If robotsd has reached its limit
-/// of connections, it closes the one that has been idle longest. This may be the connection of a
-/// slow command, which must then connect again.
+/// of connections, it closes the connection that has been idle longest. If this was the connection
+/// of a slow command, the command must connect again.
 const ATTEMPTS: usize = 5;
 
 /// Maximum size of a response, in bytes. It is large enough for the status of a hundred thousand
@@ -67,10 +67,10 @@ const MAX_BYTES: u64 = 128 * 1024 * 1024;
 /// of all replicas are in memory at the same time.
 const MAX_ROWS: u64 = 8 * 1024 * 1024;
 
-/// Path of the rows of the board.
+/// Path of the route that returns the rows of the board.
 pub(crate) const ROWS: &str = "/board/rows";
 
-/// Why a command got no response.
+/// The reasons why a command gets no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     /// No process listens at the address.
@@ -115,14 +115,14 @@ pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: Admin
     ask_within((deadline, deadline), place, of, &|_| {})
 }
 
-/// Returns how long a request for this target may take, including its response.
+/// Returns the timeout for a request with this target, until the response is complete.
 fn whole_for(target: &str) -> Duration {
     let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
     if opens_files { RELOADED } else { WHOLE }
 }
 
-/// Sends a request. Calls `announce` if there is no response after the time `silent`. Returns an
-/// error if the response is not complete after the time `whole`.
+/// Sends a request. Calls `announce` if there is no response within the time `silent`. Returns an
+/// error if the response is not complete within the time `whole`.
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
     place: &AdminPlace,
@@ -184,8 +184,8 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request may be sent again. This requires that nothing was received
-    /// and, if the request is not idempotent, that nothing was sent.
+    /// Reports whether a failed request may be sent again. This is safe if nothing was received
+    /// and, unless the request is idempotent, nothing was sent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
@@ -226,7 +226,6 @@ fn authorities() -> Result<Option<Authorities>, String> {
     path.map(|path| Authorities::read(path.as_ref())).transpose()
 }
 
-/// An open connection.
 struct Connection {
     socket: Socket,
     /// The `Host` of requests on this connection.

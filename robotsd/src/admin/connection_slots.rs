@@ -1,15 +1,15 @@
 //! Slots for the connections of one listener, so that idle connections do not lock out an operator.
 //!
 //! A listener has few slots. A new connection gets a slot even at the limit, if another connection
-//! can be closed for it. The oldest connection without a complete request is closed first, and then
-//! the oldest connection that has not read its response. So a client with many idle connections
-//! cannot prevent robotsd from reading a request that is sent as soon as its connection is open.
+//! can be closed for it. The oldest connection without a complete request is closed first. If there
+//! is none, the oldest connection whose client has not read the response is closed. A client that
+//! opens many idle connections therefore cannot block a client that sends its request immediately.
 //! Connections with a request in progress are not closed. Two slots are reserved for the kill
 //! switch, because requests in progress could use up all other slots.
 //!
 //! The owner of a Unix socket has priority: other users' connections are closed to make room for
-//! the owner's connections. The owner's connections are never closed for other users. The owner
-//! gets one of [`OWNERS`] additional slots if requests are in progress in all others.
+//! the owner's connections. The owner's connections are never closed for other users. If requests
+//! are in progress in all other slots, the owner gets one of [`OWNERS`] additional slots.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub(super) enum Urgency {
 pub(super) enum SlotError {
     /// The maximum number of requests is in progress.
     Busy,
-    /// The connection is being closed for another one.
+    /// The connection is being closed to make room for another one.
     Closed,
 }
 
@@ -81,7 +81,7 @@ struct SlotTable {
     /// Open slots, the oldest connection first.
     open: Vec<OpenSlot>,
     next: u64,
-    /// Whether the listener has ended, so that new connections get no slot.
+    /// Whether the listener has ended. New connections then get no slot.
     is_closed: bool,
 }
 
@@ -90,11 +90,11 @@ struct OpenSlot {
     number: u64,
     peer: PeerRole,
     stage: ConnectionStage,
-    /// Dropping this closes the connection.
+    /// Dropping this sender closes the connection.
     _close: oneshot::Sender<Infallible>,
 }
 
-/// The slot of one connection. Dropping it frees the slot.
+/// The slot of one connection. Dropping this value frees the slot.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     number: u64,
@@ -133,8 +133,8 @@ impl ConnectionSlots {
     }
 
     /// Closes the slots when the listener ends. New connections get no slot. Connections without a
-    /// complete request are closed, because a later request would be judged by the access rule of
-    /// the ended listener.
+    /// complete request are closed, because a later request would be checked against the settings
+    /// of the ended listener.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.is_closed = true;
@@ -148,7 +148,7 @@ impl ConnectionSlots {
 }
 
 impl ConnectionSlot {
-    /// Records that the request is complete and that handling it begins.
+    /// Marks the request as complete and in progress.
     pub(super) fn begin(&self, work: Urgency) -> Result<(), SlotError> {
         let mut table = self.slots.table.lock();
         let working = table.open.iter().filter(|open| open.stage == ConnectionStage::Working).count();
@@ -160,7 +160,7 @@ impl ConnectionSlot {
         Ok(())
     }
 
-    /// Records that the response is ready to be sent.
+    /// Marks the response as ready to be sent.
     pub(super) fn answer(&self) {
         if let Some(open) = self.slots.table.lock().open.iter_mut().find(|open| open.number == self.number) {
             open.stage = ConnectionStage::Answered;

@@ -1,9 +1,9 @@
 //! Changes for the whole fleet that an operator makes through this replica. This module also
 //! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
-//! An off switch takes effect on this replica even if the store cannot be reached; the response
-//! then reports that the store does not have the switch yet. The response reports *off* only after
-//! the served sites were checked.
+//! An off switch takes effect on this replica even if the store cannot be reached. The response
+//! then reports that the switch is not in the store yet. The response reports *off* only after
+//! checking that enforcement is off for the served sites.
 
 use std::sync::Arc;
 
@@ -50,9 +50,8 @@ pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
     serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
-/// Turns enforcement off for a site, or for all sites if `site` is `None`. This adds an off switch
-/// with the ID `mark`. If `to` is `On`, removes all off switches for the site or for all sites
-/// instead.
+/// Turns enforcement off for `site`, or for all sites if `site` is `None`, by adding an off switch
+/// with the ID `mark`. If `to` is `On`, removes all off switches with this scope instead.
 pub(super) async fn enforce(
     serving: Arc<Serving>,
     to: Enforcement,
@@ -111,7 +110,8 @@ pub(super) async fn enforce(
     }))
 }
 
-/// Accepts a version for the fleet: `hash`, or the version before the live one.
+/// Accepts the version `hash` for the fleet. If `hash` is `None`, accepts the version before the
+/// live one.
 pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<String>, by: &Attribution) -> Answer {
     let fleet = fleet_of(&serving)?;
     let conflict = |message: &str| AdminReply::error(StatusCode::CONFLICT, message);

@@ -34,9 +34,9 @@ pub(crate) enum InheritedSocket {
 #[derive(Debug)]
 pub(crate) struct OpenListener {
     pub(super) listener: AdminListener,
-    /// The address or path that it listens on, for messages.
+    /// Address or path of the listener, for messages.
     pub(crate) address: String,
-    /// The slots for its connections.
+    /// Slots for the connections of this listener.
     pub(crate) slots: Arc<ConnectionSlots>,
 }
 
@@ -124,7 +124,7 @@ fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-/// A bound TCP address, from which several listeners can be created, for example one per config.
+/// A bound TCP address. Several listeners can be created from it, for example one per config.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -147,7 +147,8 @@ impl AddressSocket {
         Ok(Self { socket, local })
     }
 
-    /// Creates a listener that accepts `names` as hosts. Must be called in a Tokio runtime.
+    /// Creates a listener that accepts `names` in the `Host` field. Must be called in a Tokio
+    /// runtime.
     pub(crate) fn listen(
         &self,
         names: &[String],
@@ -188,14 +189,14 @@ impl AddressSocket {
     }
 }
 
-/// The open Unix socket for commands, from which several listeners can be created, for example one
-/// per config.
+/// The open Unix socket for commands. Several listeners can be created from it, for example one per
+/// config.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the socket file; `None` if a supervisor created it. With them, the
-    /// process notices whether another process has replaced the file at the path.
+    /// Device and inode of the socket file; `None` if a supervisor created it. Used to detect that
+    /// another process has replaced the file at the path.
     made: Option<(u64, u64)>,
     is_of_supervisor: bool,
 }
@@ -280,7 +281,7 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     made
 }
 
-/// Returns device and inode of a file.
+/// Returns the device and inode numbers of a file.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let found = fs::symlink_metadata(path)?;

@@ -1,5 +1,5 @@
-//! Handles `GET /metrics`. The metrics contain the data of the status, and data about the process
-//! from the operating system.
+//! Handles `GET /metrics`. The metrics contain the data of the status report, and data from the
+//! operating system about this process.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
             Err(_) => {}
         }
     }
-    // The listing itself uses a descriptor, which is subtracted.
+    // Reading the directory itself uses one descriptor, which is subtracted.
     if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
         exposition.sample(&family::PROCESS_OPEN_FDS, &[], open.count().saturating_sub(1));
     }

@@ -11,8 +11,8 @@
 //! detects stalled threads.
 //!
 //! The interface runs on the control thread and shares nothing with the listeners that serve sites,
-//! so it responds even if these listeners are busy. Connections, heads, bodies and waiting times
-//! are bounded.
+//! so it responds even if these listeners are busy. The number of connections, the size of requests
+//! and all waiting times are limited.
 
 mod access_rule;
 mod audit_writer;

@@ -34,14 +34,15 @@ pub(crate) struct CommandAccess<'a> {
     pub(crate) place: &'a AdminPlace,
     /// Absolute paths of the files with the local token.
     pub(crate) tokens: &'a [PathBuf],
-    /// All addresses of the process, so that a command finds the token for the address it uses.
+    /// All TCP addresses of the admin interface, so that a command finds the token for the address
+    /// it uses.
     pub(crate) addresses: Vec<SocketAddr>,
 }
 
 /// The content of a place file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
-    /// The place in the form that `--admin` accepts.
+    /// Address or socket path of the admin interface, in the form that `--admin` accepts.
     place: String,
     /// Path of the token file in the same folder as this place file. A command may be able to read
     /// only one of the folders with place files.
@@ -73,12 +74,12 @@ pub(crate) struct PlaceFile {
 }
 
 impl PlaceFile {
-    /// Records the place of a process that runs with the config at `config`, in both folders if
-    /// possible.
+    /// Writes the place file of a process that runs with the config at `config`, in the runtime
+    /// folder and in the state directory if possible.
     ///
     /// # Errors
     ///
-    /// Returns an error if neither file can be written.
+    /// Returns an error if no place file can be written.
     pub(crate) fn leave(access: &CommandAccess<'_>, config: &Path, state: Option<&Path>) -> Result<Vec<Self>, String> {
         let of_runtime = |folder: PathBuf| (prepare_runtime_folder(&folder), folder.join(in_runtime(config)));
         let of_runtime = runtime_folders().into_iter().next().map(of_runtime);

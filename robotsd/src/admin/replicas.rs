@@ -54,7 +54,8 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
     ReplicaRows { replica: state.audit.replica(), process, heard, ..board.rows_of(query, seconds(SystemTime::now())) }
 }
 
-/// Maximum time to wait until another request to all replicas has ended.
+/// Maximum time for a request to all replicas, including the time to wait until an earlier request
+/// has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns the board of all configured replicas, including this one. Like a command, this function
@@ -81,7 +82,7 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }
 
-/// Resolves a name to the places of its addresses. Returns any other place unchanged.
+/// Resolves a name to one place per IP address. Returns any other place unchanged.
 pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
     let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;

@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::report::ChangeReport;
 
-/// A response to a request.
 #[derive(Debug)]
 pub(super) struct AdminReply {
     response: Box<Response<Full<Bytes>>>,
@@ -23,8 +22,8 @@ pub(super) struct AdminReply {
     pub(super) outcome: ChangeRecord,
 }
 
-/// The state before and after a change, for the audit record. The state is the position of a switch
-/// or the hash of a version.
+/// The values before and after a change, for the audit record: `on` or `off` for enforcement, or
+/// the hash of a version.
 #[derive(Debug, Default)]
 pub(super) struct ChangeRecord {
     pub(super) before: Option<String>,
@@ -40,7 +39,7 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' 
                            frame-ancestors 'none'; base-uri 'none'";
 
 impl AdminReply {
-    /// Returns lines of text for people and probes.
+    /// Returns a plain-text response, for people and probes.
     pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Self {
         Self::new(status, "text/plain; charset=utf-8", body.into())
     }
@@ -70,7 +69,7 @@ impl AdminReply {
         reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))
     }
 
-    /// Returns the style sheet of a page.
+    /// Returns the style sheet of the board's page.
     pub(super) fn css(body: String) -> Self {
         Self::new(StatusCode::OK, "text/css; charset=utf-8", body).rendered()
     }
@@ -80,12 +79,11 @@ impl AdminReply {
         Self::new(StatusCode::OK, "text/csv; charset=utf-8", body)
     }
 
-    /// Redirects to another path.
     pub(super) fn redirect(path: &'static str) -> Self {
         Self::text(StatusCode::FOUND, format!("see {path}\n")).with(LOCATION, path)
     }
 
-    /// Returns a response with this error message.
+    /// Returns an error response: a JSON object with the message.
     pub(super) fn error(status: StatusCode, message: &str) -> Self {
         let reply = Self::new(status, "application/json", format!("{}\n", json!({ "error": message })));
         Self { error: Some(message.to_owned()), ..reply }

@@ -29,7 +29,7 @@ use crate::config::{AdminRole, Grant};
 use crate::report::{ChangeReport, ReloadReport, ReplicaState, StatusReport};
 use crate::sites::{ChangeError, Sites};
 
-/// All paths.
+/// All routes of the admin interface.
 pub(super) const ROUTES: &[Route] = &[
     Route::reads("/", Need::Nothing, |state, _| {
         now(Ok(AdminReply::redirect(if state.board.get().is_some() { "/board" } else { "/status" })))
@@ -80,9 +80,10 @@ pub(super) struct Route {
 pub(super) enum Need {
     /// No right is needed, for example for a probe or a style sheet.
     Nothing,
-    /// Read access to any site. The response contains only the sites that the client may read.
+    /// Read access to at least one site. The response contains only the sites that the client may
+    /// read.
     Own,
-    /// The role for a request that concerns the process and not a single site.
+    /// The role for at least one site. The request concerns the process and not a single site.
     Process(AdminRole),
     /// The role for all sites, even if the query has `site`.
     All(AdminRole),
@@ -107,7 +108,7 @@ fn now(answer: Answer) -> Answering {
     Box::pin(std::future::ready(answer))
 }
 
-/// The parts of a request other than its path.
+/// A request as its handler receives it, without the path.
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) fields: HeaderMap,
@@ -178,16 +179,16 @@ fn alive(state: &ServerState) -> AdminReply {
 /// Reports whether requests should be sent to this process.
 ///
 /// The response lists each site without a robots.txt. Such a site does not affect the other sites,
-/// and its own requests are forwarded. The process is not ready only if the request has
-/// `?require=sites` and the site had no robots.txt when the process started. A robots.txt that
-/// becomes unavailable later is probably unavailable to all replicas, and one bad file must not
-/// take all other sites out of rotation.
+/// and its own requests are forwarded. With `?require=sites`, a site without a robots.txt makes the
+/// process unready, but only if the site had no robots.txt when the process started. A robots.txt
+/// that becomes unavailable later is probably unavailable to all replicas, and one bad file must
+/// not take all other sites out of rotation.
 ///
 /// A rejected included file is handled in the same way if no earlier copy of it is in use, because
 /// its sites are missing.
 ///
 /// If the config file is rejected, the response reports the problem, and the previous config stays
-/// in force. The process is then not ready only with `?require=config`. Both conditions can be
+/// in force. With `?require=config`, this makes the process unready. Both conditions can be
 /// combined: `?require=sites,config`.
 fn ready(state: &ServerState, query: &Query) -> Answer {
     query.only(&["require"])?;
@@ -314,8 +315,8 @@ async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answ
     }
 }
 
-/// Rolls `?site=` back to the previously accepted version; with `?fleet=`, on all replicas, to
-/// `?hash=` if given.
+/// Rolls `?site=` back to the previously accepted version. With `?fleet=`, rolls back all replicas,
+/// to `?hash=` if the query contains a hash.
 async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(if query.value("fleet").is_some() { &["site", "fleet", "hash"] } else { &["site"] })?;
     let (site, hash) = (query.needed("site", "NAME")?, query.value("hash").map(version).transpose()?);
@@ -450,23 +451,23 @@ impl Query {
         self.value("to") == Some("off")
     }
 
-    /// Removes the first pair with a name, and returns its value.
+    /// Removes the first pair with this name, and returns its value.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// Returns the first value of a name.
+    /// Returns the first value with this name.
     fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Returns all values of a name.
+    /// Returns all values with this name.
     fn values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Returns the value of a required name. `what` describes the value in the error message.
+    /// Returns the value of a required parameter. `what` describes the value in the error message.
     fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
         match self.value(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
@@ -474,7 +475,7 @@ impl Query {
         }
     }
 
-    /// Refuses a query with names other than these.
+    /// Refuses a query that contains other names than `names`.
     fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
         let Some((name, _)) = self.0.iter().find(|(name, _)| !names.contains(&&**name)) else { return Ok(()) };
         Err(AdminReply::bad_request(&format!(

@@ -72,8 +72,8 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     }
 }
 
-/// Returns the user at the other end. If the kernel does not identify the user, returns IDs that a
-/// config cannot contain.
+/// Returns the user at the other end of a connection over the Unix socket. If the kernel does not
+/// identify the user, returns IDs that a config cannot contain.
 fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor }: SocketOrigin) -> SocketPeer {
     let Ok(peer) = socket.peer_cred() else {
         return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_of_supervisor };
@@ -161,8 +161,8 @@ async fn reply(
     let route = ROUTES.iter().find(|route| route.path == path);
     let mut attempt = Attempt::new(&head, access, route, &state.audit);
     let answer = match admit(&head, body, access, route, slot).await {
-        // The connection is being closed for another one. The request must not be handled, because
-        // the client could not receive the response.
+        // The connection is being closed to make room for another one. The request must not be
+        // handled, because the client could not receive the response.
         Ok(None) => std::future::pending().await,
         Ok(Some(route)) => attempt.answer(Arc::clone(&state), access, head, route).await,
         Err(reply) => Err(reply),
@@ -174,7 +174,7 @@ async fn reply(
 }
 
 /// Returns the route of a request, or the response that refuses it; `None` if the connection is
-/// being closed for another one.
+/// being closed to make room for another one.
 async fn admit(
     head: &Parts,
     body: Incoming,

@@ -51,9 +51,9 @@ pub(crate) struct ServerState {
     /// Lock that is held during a request to all replicas of the fleet, so that these requests run
     /// one after another.
     pub(super) asking: Arc<RwLock<()>>,
-    /// The state of the config file: in force or rejected.
+    /// The state of the config file: whether it is in force or rejected.
     pub(crate) config: ConfigState,
-    /// The board, set together with the first sites. This is never set if the board is disabled.
+    /// The board, set together with the first sites. Not set if the board is disabled.
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
     /// Users and tokens of the admin interface, from the config in force.
@@ -78,10 +78,10 @@ pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) listener_configs: Vec<ListenerConfig>,
-    /// Errors in questions from other proxies, for each decision listener.
+    /// Errors in decision requests from other proxies, per decision listener.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
-    /// The counts of agent lookups, for each worker.
+    /// Counts of agent lookups, per worker.
     pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
     pub(crate) edge: Edge,
 }
@@ -92,7 +92,7 @@ word_enum! {
     pub(crate) enum Phase {
         /// The process is reading robots.txt files and opening listeners.
         Starting = "starting",
-        /// All listeners are listening.
+        /// All listeners accept connections.
         Serving = "serving",
         /// Listeners are closed, and open requests are being finished.
         Draining = "draining",
@@ -147,7 +147,6 @@ impl ServerState {
         self.began_without.get().is_some_and(|names| names.contains(site))
     }
 
-    /// Sets the phase of the process.
     pub(crate) fn enter(&self, phase: Phase) {
         *self.phase.lock() = phase;
     }
@@ -363,8 +362,8 @@ impl Serving {
     }
 }
 
-/// Maximum time that a request waits for a reload of the config. After the same time, the next
-/// reload starts although the previous one hangs.
+/// Maximum time that a request waits for a reload of the config. After this time, the next reload
+/// starts even if the previous one hangs.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Channel that sends the outcome of a reload to the request that waits for the reload.
@@ -386,11 +385,11 @@ pub(crate) struct ControlRequests {
 pub(crate) struct ConfigState(Mutex<(SystemTime, ConfigReport)>);
 
 impl ConfigState {
-    /// Creates the state of a process that starts with the config at `path`.
+    /// Creates the state of the config file at `path`, when the process starts.
     pub(crate) fn new(path: &Path) -> Self {
         let now = SystemTime::now();
         let report = ConfigReport {
-            // The path is absolute, so that a command with it works in any folder.
+            // The path is absolute, so that commands that contain it work in any folder.
             path: absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
             state: "accepted".to_owned(),
             accepted: rfc3339(now),
@@ -399,8 +398,9 @@ impl ConfigState {
         Self(Mutex::new((now, report)))
     }
 
-    /// Records that the file is in force, except for the settings in `next_start`, which take
-    /// effect at the next start. `is_new` tells whether the file differs from the previous config.
+    /// Records that the config file is in force, except for the settings in `next_start`, which
+    /// take effect at the next start. `is_new` tells whether the file differs from the previous
+    /// config.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>, refused: &[RefusedFile]) {
         let mut state = self.0.lock();
         let (accepted, report) = &mut *state;
@@ -421,9 +421,9 @@ impl ConfigState {
         (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
-    /// Records that the file is rejected. `changes` are the settings that the file would change, or
-    /// `None` if it cannot be parsed. Returns whether `why` differs from the reason of the previous
-    /// rejection.
+    /// Records that the config file is rejected. `changes` are the settings that the file would
+    /// change, or `None` if it cannot be parsed. Returns whether `why` differs from the reason of
+    /// the previous rejection.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) -> bool {
         let report = &mut self.0.lock().1;
         let is_news = report.rejected.as_ref().is_none_or(|before| before.why != why);
@@ -442,7 +442,8 @@ impl ConfigState {
         is_news
     }
 
-    /// Describes in one line since when and why the file is rejected; `None` if it is in force.
+    /// Returns a one-line message with the time and the reason of the rejection; `None` if the
+    /// config file is in force.
     pub(crate) fn problem(&self) -> Option<String> {
         let state = self.0.lock();
         let RejectedConfigReport { since, why, .. } = state.1.rejected.as_ref()?;

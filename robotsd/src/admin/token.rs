@@ -1,6 +1,6 @@
 //! Tokens of the admin interface. A token consists of the prefix `rbd_`, 256 random bits and a
 //! checksum. The prefix lets secret scanners recognise tokens, and the checksum lets commands
-//! detect truncated ones.
+//! detect truncated tokens.
 //!
 //! robotsd creates the local token in a file that only the user of robotsd can read. Changes over a
 //! loopback address need this token, so programs of other users cannot make them.
@@ -19,7 +19,7 @@ use crate::files;
 
 const PREFIX: &str = "rbd_";
 
-/// Number of hex digits of the random part, which the checksum with [`CHECKED`] digits follows.
+/// Number of hex digits of the random part. The checksum that follows it has [`CHECKED`] digits.
 const DIGITS: usize = 64;
 const CHECKED: usize = 8;
 
@@ -68,7 +68,7 @@ fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
 #[derive(Debug)]
 pub(crate) struct KeptToken {
     pub(crate) token: String,
-    /// The files that contain the token, the preferred file first. Not empty.
+    /// The files that contain the token, the preferred file first. At least one.
     pub(crate) files: Vec<PathBuf>,
     /// Reasons why the token in existing files was replaced.
     pub(crate) replaced: Vec<String>,
@@ -76,7 +76,7 @@ pub(crate) struct KeptToken {
     pub(crate) failures: Vec<String>,
 }
 
-/// Reads the local token from these files. If no file contains a token, creates one. Writes the
+/// Reads the local token from these files. If no file contains a token, creates a token. Writes the
 /// token to every file that does not contain it. There are several files, so that a command finds
 /// the token even if the command cannot read the state directory. If other users may know the token
 /// in one of the files, all files get a new token. Blocks.

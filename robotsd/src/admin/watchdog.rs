@@ -8,8 +8,8 @@
 //! **The watchdog does not end the process.** A stalled loop may recover, and the other workers
 //! respond meanwhile. The supervisor decides whether to end the process: robotsd stops notifying
 //! systemd, and `/livez` returns 503. If the thread of a worker has *ended*, however, the process
-//! exits with the reason. The connections of that worker are lost in any case, and a supervisor can
-//! start a new process faster than robotsd could replace the thread.
+//! reports the reason and exits. The connections of that worker are lost in any case, and a
+//! supervisor can start a new process faster than robotsd could replace the thread.
 
 use std::convert::Infallible;
 use std::panic::PanicHookInfo;
@@ -90,7 +90,6 @@ impl Watchdog {
         }));
     }
 
-    /// Returns the last panic, if any.
     pub(crate) fn last_panic(&self) -> Option<String> {
         self.last_panic.lock().clone()
     }
@@ -141,8 +140,8 @@ impl EventLoop {
                 seconds = self.seconds()
             )
         });
-        // The count is reset before the line is logged. So if the line causes someone to request
-        // the status, the status no longer shows the stall.
+        // The count is reset before the message is logged. If someone reads the message and
+        // requests the status, the status then no longer shows the stall.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);

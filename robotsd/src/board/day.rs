@@ -58,7 +58,8 @@ pub(crate) struct DayRows {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteLine {
     pub(crate) name: String,
-    /// Whether every fetch of robots.txt reaches these processes.
+    /// Whether every fetch of robots.txt reaches the processes that serve the site, according to
+    /// the config.
     pub(crate) sees_all: bool,
     /// Number of processes that serve the site.
     pub(crate) replicas: usize,
@@ -83,7 +84,7 @@ impl SiteLine {
 }
 
 impl DayRows {
-    /// Returns the records for a day whose file cannot be read. The whole day is one lost time.
+    /// Returns the records for a day whose file cannot be read. The whole day counts as lost.
     pub(super) fn of_lost_day(day: Second) -> Self {
         Self { lost: vec![Lost { from: day, to: day.saturating_add(DAY) }], ..Self::default() }
     }
@@ -171,8 +172,8 @@ impl DayRows {
         self.rows.len() + self.days.len()
     }
 
-    /// Changes the remaining records of a damaged day so that they are not evidence against a
-    /// crawler on any day.
+    /// Changes the records of a damaged day so that they cannot be evidence against a crawler, on
+    /// this or on another day.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -255,7 +256,6 @@ pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64
     Ok((rows, damage, read as u64))
 }
 
-/// Parses the file of a day.
 pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
     let (mut rows, mut damage) = (DayRows::default(), Damage::None);
     let mut end = None;

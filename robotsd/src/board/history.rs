@@ -82,8 +82,8 @@ impl History {
     /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // Days are read from the newest to the oldest. If another thread prunes files meanwhile, it
-        // deletes only days that are not read yet.
+        // Days are read from the newest to the oldest. Another thread that prunes meanwhile deletes
+        // the oldest days, which are not read yet.
         for day in days(from, to).rev() {
             if octets > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -92,8 +92,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch may have begun on an earlier day. If nothing was counted on that
-                // day, it has no file.
+                // The first watch may have begun on an earlier day. That day has no file if nothing
+                // was counted on it.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -105,7 +105,7 @@ impl History {
     }
 
     /// Returns a site's rows for a day, and the number of bytes read. If the file cannot be read
-    /// completely, the whole day becomes a lost time.
+    /// completely, the whole day counts as lost.
     fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
             Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
@@ -193,8 +193,8 @@ impl History {
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
                 // If a file cannot be deleted, newer files of the same site are kept. Otherwise,
-                // the history of the site would have a hole of days whose fetches could excuse a
-                // crawler. Files of other sites are still deleted.
+                // the history of the site would lack days whose fetches could excuse a crawler.
+                // Files of other sites are still deleted.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {
@@ -267,7 +267,7 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Stores that the hours of all days before `before` are folded, so that the files of these days
+/// Records that the hours of all days before `before` are folded, so that the files of these days
 /// are not read again. Blocks.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
@@ -297,10 +297,10 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
         Ok((rows, damage, _)) => {
             all = rows;
             if damage == Damage::Some {
-                // The whole day becomes a lost time. The site line is dropped, because its settings
-                // may not apply to rows that are added later.
+                // The whole day counts as lost. The site line is dropped, because its settings may
+                // not apply to rows that are added later.
                 all.site = None;
-                // The new rows are written even if the damaged file cannot be kept.
+                // The new rows are written even if no copy of the damaged file can be kept.
                 added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
             }
         }
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(fs::read(path.with_extension("jsonl.damaged")).unwrap(), damaged);
     }
 
-    /// New rows are written even if the damaged file cannot be kept.
+    /// New rows are written even if no copy of the damaged file can be kept.
     #[test]
     fn a_damaged_file_that_cannot_be_copied_does_not_stop_the_counting() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,15 +1,15 @@
 //! Decides whether a crawler that sent disallowed requests ignores robots.txt, or does not know the
 //! current rules yet.
 //!
-//! No crawler may be reported falsely. Several fetches of robots.txt may have been the crawler's
-//! last fetch before a request. The request counts against the crawler only if **every** one of
-//! these fetches is evidence against the crawler. A fetch is evidence against the crawler if the
-//! fetched version disallows the request, or if the fetch was more than 24 hours before the request
-//! (RFC 9309, section 2.4). These fetches may have been the last one:
+//! No crawler may be reported falsely. It is often uncertain which fetch of robots.txt was the
+//! crawler's last before a request. The request counts against the crawler only if **every** fetch
+//! that may have been the last one is evidence against the crawler. A fetch is evidence against the
+//! crawler if the fetched version disallows the request, or if the fetch was more than 24 hours
+//! before the request (RFC 9309, section 2.4). These fetches may have been the last one:
 //!
-//! - the last fetch before the request, from the same origin, by a verified crawler that obeys one
-//!   of the same product tokens. Without such a fetch, the request does not count against the
-//!   crawler;
+//! - the last verified fetch before the request, from the same origin, by the crawler or by another
+//!   crawler that obeys one of its product tokens. Without such a fetch, the request does not count
+//!   against the crawler;
 //! - every later fetch by crawlers of the same operator, unless the client was an impostor;
 //! - every fetch that may have been missed, because no process was watching, enforcement was off,
 //!   or counts were lost.
@@ -43,7 +43,7 @@ pub(crate) struct Disallowed<'r> {
     pub(crate) agent: &'r Agent,
     pub(crate) method: &'r str,
     pub(crate) target: &'r [u8],
-    /// The version in force that disallows the request, and the form of the path that matched.
+    /// Hash of the version in force. `form` is the path form that this version disallows.
     pub(crate) by: VersionHash,
     pub(crate) form: PathForm,
 }
@@ -97,8 +97,7 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     *written += 1;
 }
 
-/// The conclusion about disallowed requests of a crawler, from its fetches of robots.txt before
-/// them.
+/// Conclusion about a crawler's disallowed requests, from its earlier fetches of robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadJudgement {
     /// The crawler's last fetch was a version that disallows the requests, or was more than 24
@@ -127,8 +126,8 @@ pub(crate) struct Reading<'r> {
 /// Relation between the client that fetched robots.txt and the crawler that is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// A verified crawler that obeys one of the same product tokens. Its fetches can be evidence
-    /// against the judged crawler.
+    /// The judged crawler, or another crawler that obeys one of its product tokens. The client is
+    /// verified. Its fetches can be evidence against the judged crawler.
     Chain,
     /// Another crawler of the operator, or an unverified client. Its fetches can only excuse the
     /// judged crawler.
@@ -188,13 +187,13 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
 }
 
 impl Case {
-    /// Reports whether some of these requests may have been sent after one of the fetches in
+    /// Reports whether some requests of this case may have been sent after one of the fetches in
     /// `read`.
     fn is_after(&self, read: &Reading<'_>) -> bool {
         (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
     }
 
-    /// Returns the time of the latest fetch in `read` that is certainly older than the requests;
+    /// Returns the time of the latest fetch in `read` that was certainly before the requests;
     /// `None` if there is no such fetch.
     const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
         if read.last < self.first {
@@ -208,8 +207,8 @@ impl Case {
 }
 
 impl Candidate<'_> {
-    /// Reports whether a crawler whose last fetch was this one must have known that the requests
-    /// are disallowed, or must have fetched robots.txt again.
+    /// Reports whether this fetch is evidence against the crawler: the fetched version disallows
+    /// the requests, or the fetch was more than a day before the requests.
     fn accuses(&self, case: &Case) -> bool {
         case.first.saturating_sub(self.at) > DAY || self.is_among(&case.disallowed_by)
     }
@@ -299,7 +298,8 @@ mod tests {
             (read("1", 40), gap(45, 46, Some("2")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("1")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("0")), ReadJudgement::Undecided),
-            // The gap reaches the requests in the first case, but not in the second.
+            // The first gap includes the time of the requests. The second gap begins after the
+            // requests.
             (read("2", 40), gap(50, 90, None), ReadJudgement::Undecided),
             (read("2", 40), gap(51, 90, None), ReadJudgement::Ignored),
         ] {

@@ -123,7 +123,6 @@ impl LogBoard {
         sum_up("", slice::from_ref(&self.rows), period, evidence, live)
     }
 
-    /// Returns the gaps in the log.
     pub(crate) fn lacking(&self) -> Vec<(Second, Second)> {
         self.times.spans().windows(2).map(|pair| (pair[0].1, pair[1].0)).collect()
     }

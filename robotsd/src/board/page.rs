@@ -26,7 +26,7 @@ const LINES: usize = 20;
 const RELOADS: usize = 10;
 
 /// Maximum number of sites whose details are shown. If there are more sites, the page has only the
-/// table of sites, with links to the page of each.
+/// table of sites, with a link to the page of each site.
 const DETAILED_SITES: usize = 3;
 
 /// The data of the page, from the same reports as `robotsd status` and `robotsd board`.
@@ -38,7 +38,7 @@ pub(crate) struct BoardPage<'a> {
     /// Histories of reloads of the shown sites.
     pub(crate) histories: &'a [HistoryReport],
     pub(crate) query: &'a BoardQuery,
-    /// Whether other replicas can be asked.
+    /// Whether there are other replicas, so that the page links to the board of all replicas.
     pub(crate) has_others: bool,
     /// Interval of automatic reloads by the browser, in seconds; `None` if the page is not
     /// reloaded.
@@ -75,7 +75,8 @@ struct SiteRow<'a> {
     counts: [(&'static str, u64); 5],
 }
 
-/// Numbers of requests by some crawlers: of all requests, of disallowed ones and of refused ones.
+/// Numbers of requests from a set of crawlers: all requests, disallowed requests, and disallowed
+/// requests that were refused.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     requests: u64,
@@ -84,7 +85,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds up the requests by crawlers of some groups.
+    /// Adds up the requests of the crawlers whose group is accepted by `is_meant`.
     fn of<'c>(crawlers: impl Iterator<Item = &'c CrawlerBoard>, is_meant: impl Fn(CrawlerGroup) -> bool) -> Self {
         crawlers.filter(|crawler| is_meant(group(crawler))).fold(Self::default(), |sums, crawler| Self {
             requests: sums.requests + crawler.requests(),
@@ -98,8 +99,8 @@ impl Sums {
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl<'a> BoardPage<'a> {
-    /// Returns links to the page with another period, site, scope or reload interval. Each link has
-    /// a target, whether the target is the current page, and a label.
+    /// Returns links to the page with another period, site, scope or reload interval. For each
+    /// link, returns the target, whether the target is the current page, and the label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (query, reload) = (self.query, self.reload);
         let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));
@@ -168,7 +169,7 @@ impl<'a> BoardPage<'a> {
         reasons
     }
 
-    /// Returns the totals over all shown sites.
+    /// Returns the label, number and note of each total over all shown sites.
     fn figures(&self) -> [(&'static str, u64, String); 6] {
         use CrawlerGroup::{AiAnswers, AiTraining, Impostors, SearchEngines};
         let crawlers = || self.board.sites.iter().flat_map(|site| &site.crawlers);
@@ -212,7 +213,8 @@ impl<'a> BoardPage<'a> {
         rows
     }
 
-    /// Returns the status reports of a site. A site with several hosts may have one for each host.
+    /// Returns the status reports of a site. A site with several hosts may have one report for each
+    /// host.
     fn reports_of(&self, site: &SiteBoard) -> Vec<&SiteReport> {
         self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect()
     }
@@ -291,8 +293,8 @@ fn group(crawler: &CrawlerBoard) -> CrawlerGroup {
     if crawler.identity == "impostor" { CrawlerGroup::Impostors } else { CrawlerGroup::of_category(&crawler.category) }
 }
 
-/// Returns the badges for the states and the mode of a site or of its hosts: the CSS class and the
-/// text of each badge.
+/// Returns the badges of a site, each as CSS class and text. They show the mode, and the states of
+/// the site or of its hosts.
 fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     let mut states = BTreeMap::<_, usize>::new();
     for report in reports {
@@ -314,8 +316,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns how many disallowed requests were forwarded: requests of crawlers other than search
-/// engines, and requests of search engines.
+/// Returns the numbers of disallowed requests that were forwarded: first of crawlers other than
+/// search engines, then of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);
@@ -334,7 +336,7 @@ fn is_live(line: &LineBoard, reports: &[&SiteReport]) -> bool {
     live.is_some_and(|live| short_hash(live) == short_hash(&line.version))
 }
 
-/// Draws a bar for the hits of a line. The line with the most hits has the longest bar.
+/// Draws a bar for the hits of a robots.txt line. The line with the most hits has the longest bar.
 fn bar_of(line: &LineBoard, site: &SiteBoard) -> Markup {
     bar(&[("disallowed", line.hits)], site.lines.iter().take(LINES).map(|line| line.hits).max().unwrap_or(0))
 }

@@ -27,14 +27,14 @@ use crate::http_common::ClientRequest;
 const MAX_ROWS: usize = 4096;
 
 /// Maximum number of unregistered crawlers that are counted under their own names, because clients
-/// can send any name. A worker applies the limit until its counts are taken; the board of a site
-/// applies it to each hour.
+/// can send any name. The limit applies to a worker's counts until they are taken, and to each hour
+/// on the board of a site.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
 /// Common name for all unregistered crawlers beyond [`MAX_UNKNOWN`], which are counted together.
 pub(super) const UNKNOWN: &str = "other crawlers";
 
-/// Maximum length of a stored name or host, in bytes. Longer ones are truncated.
+/// Maximum length of a stored name or host, in bytes. Longer names are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
 
 /// Header with the scheme of the original request. Proxies send this header with their decision
@@ -54,8 +54,7 @@ pub(crate) struct KnownVersions {
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
-    /// Name of the version on the board. It is stored so that it is not formatted for every
-    /// request.
+    /// Name of the version on the board. Stored so that it need not be formatted for every request.
     name: Arc<str>,
     until: Second,
 }
@@ -65,11 +64,11 @@ struct KnownVersion {
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
-    /// This is set when crawlers were not recognised for some time, for example because enforcement
-    /// was off. It is cleared when the control thread has read it.
+    /// Set when crawlers were not recognised for some time, for example because enforcement was
+    /// off. Cleared when the control thread has read this flag.
     pub(crate) has_missed: AtomicBool,
-    /// This is set when the hosts of the site have changed, because another site may have served
-    /// another version on the new hosts before. It is cleared when the control thread has read it.
+    /// Set when the hosts of the site have changed, because another site may have served another
+    /// version on the new hosts before. Cleared when the control thread has read this flag.
     pub(crate) has_new_hosts: AtomicBool,
     /// Counts the visitors that services refer.
     pub(crate) services: Arc<SendingServices>,
@@ -128,7 +127,7 @@ impl SiteRecorders {
         taken
     }
 
-    /// Adopts the live version of a robots.txt. The previous version remains known for as long as
+    /// Records the live version of a robots.txt. The previous version remains known for as long as
     /// crawlers may rely on it.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
@@ -156,7 +155,6 @@ impl SiteRecorders {
 }
 
 impl Recorder {
-    /// Counts a crawler's request.
     pub(crate) fn observe(&self, event: &Event<'_>) {
         self.observe_at(event, seconds(SystemTime::now()));
     }
@@ -323,8 +321,8 @@ fn served(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// Converts the result of identity verification to a row key. Without verification, every crawler
-/// is `Claimed`.
+/// Converts the result of identity verification to the identity in a row key. Without verification,
+/// every crawler is `Claimed`.
 pub(crate) const fn standing(identity: Option<Identity>) -> ClaimResult {
     match identity {
         Some(Identity::Verified(_)) => ClaimResult::Verified,

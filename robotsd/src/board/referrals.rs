@@ -19,7 +19,7 @@ use crate::html::{counted, grouped};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OperatorBalance {
     pub(crate) operator: String,
-    /// What the operator uses its crawlers for.
+    /// Purposes of the operator's crawlers.
     pub(crate) purposes: Vec<String>,
     pub(crate) pages: u64,
     pub(crate) visitors: u64,
@@ -46,8 +46,9 @@ pub(crate) struct ServiceVisitors {
 }
 
 impl OperatorBalance {
-    /// Returns the operators that have pages or visitors, the one with the most pages first.
-    /// `taken` contains each crawler's operator and pages.
+    /// Returns the balance of each operator whose crawlers fetched pages or whose services referred
+    /// visitors, the operator with the most pages first. `taken` contains each crawler's operator
+    /// and pages.
     pub(crate) fn all<'c>(
         taken: impl IntoIterator<Item = (&'c str, TakenPages)>,
         sent: impl IntoIterator<Item = (Service, u64)>,

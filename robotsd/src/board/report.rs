@@ -55,10 +55,10 @@ pub(crate) struct SiteBoard {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CrawlerBoard {
     pub(crate) crawler: String,
-    /// Empty if the crawler is not registered.
+    /// Operator from the registry; empty if the crawler is not registered.
     pub(crate) operator: String,
     pub(crate) category: String,
-    /// `verified`, `claimed` or `impostor`.
+    /// Identity of the client: `verified`, `claimed` or `impostor`.
     pub(crate) identity: String,
     /// The verdict: `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
     pub(crate) word: Option<String>,
@@ -72,17 +72,17 @@ pub(crate) struct CrawlerBoard {
     /// without requests for images and other page resources. 0 for an unregistered crawler.
     #[serde(default)]
     pub(crate) pages: u64,
-    /// Numbers of disallowed requests, grouped by the crawler's fetches of robots.txt before them.
+    /// Numbers of disallowed requests, by judgement.
     pub(crate) judged: JudgedCounts,
     pub(crate) done: Done,
     pub(crate) first_disallowed: Option<String>,
     pub(crate) last_disallowed: Option<String>,
     pub(crate) worst_line: Option<LineBoard>,
-    /// Bars of the trend, oldest first.
+    /// Requests per hour or day, as bars of a chart, oldest first.
     pub(crate) trend: Vec<TrendBar>,
 }
 
-/// Traffic of a site at this process in the last minute.
+/// Traffic of a site in the last minute, counted by this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecentTraffic {
     /// Length of the measured period, in seconds.
@@ -111,14 +111,14 @@ pub(crate) struct NeverHit {
     pub(crate) lines: Vec<LineBoard>,
 }
 
-/// Numbers of disallowed requests, grouped by the crawler's fetches of robots.txt before them.
+/// Numbers of disallowed requests, by judgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JudgedCounts {
-    /// The crawler's last fetch was a version that disallows the requests, or was more than 24
-    /// hours before the requests.
+    /// Number of requests that the last fetched version disallows, or that were sent more than 24
+    /// hours after the last fetch.
     pub(crate) ignored: u64,
-    /// The crawler's last fetch was an older version that allows the requests, at most 24 hours
-    /// before the requests.
+    /// Number of requests that the last fetched version, an older one, allows, and that were sent
+    /// at most 24 hours after the last fetch.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
     /// Number of requests that cannot be judged.
@@ -175,9 +175,9 @@ impl JudgedCounts {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 
-    /// Describes the counts. The description follows the words "disallowed requests", for example
-    /// `10 sent although the crawler had read the rules against them`; `None` if
-    /// all counts are 0.
+    /// Describes the counts, as a list that can follow the words "disallowed requests", for example
+    /// `10 sent although the crawler had read the rules against them`. Returns `None` if all counts
+    /// are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "sent although the crawler had read the rules against them"),
@@ -253,7 +253,7 @@ pub(super) struct TrafficWindow {
 }
 
 impl TrafficWindow {
-    /// Reports whether a total must be stored at this time.
+    /// Reports whether the totals are stored at the time `at`.
     pub(super) const fn is_due(at: Second) -> bool {
         at.is_multiple_of(EVERY)
     }
@@ -294,7 +294,7 @@ pub(crate) fn csv(report: &BoardReport) -> String {
     head + &report.sites.iter().map(rows).collect::<String>()
 }
 
-/// Returns the columns of a crawler: the name and the value of each.
+/// Returns the CSV columns for a crawler, each with its name and value.
 fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String); 29] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: u64| number.to_string();

@@ -1,5 +1,5 @@
 //! Defines the row: the data about one crawler on one site in one hour or day. It contains counts,
-//! fetches of robots.txt, and what is needed to judge disallowed requests later.
+//! fetches of robots.txt, and the data that is needed to judge disallowed requests later.
 //!
 //! [`Row::merge`] adds up the rows of workers, processes and replicas. Every list in a row has a
 //! maximum length. For privacy, a row contains the matching patterns of robots.txt instead of
@@ -85,8 +85,8 @@ pub(crate) struct Done {
     pub(crate) limited: u64,
 }
 
-/// Consecutive fetches of one version of robots.txt from one origin, uninterrupted by a fetch of
-/// another version.
+/// Consecutive fetches of one version of robots.txt from one origin, without a fetch of another
+/// version between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadSpan {
     pub(crate) origin: String,
@@ -168,7 +168,8 @@ impl Row {
         }
     }
 
-    /// Adds a [`Case`]. The caller must already have added its requests to `disallowed`.
+    /// Adds a [`Case`]. The caller must already have added the requests of the case to
+    /// `disallowed`.
     pub(crate) fn disallow(&mut self, case: &Case) {
         // Two requests stay in separate cases if a fetch begins between them, because the fetch
         // precedes only the later request. Requests also stay separate if a fetch begins in the

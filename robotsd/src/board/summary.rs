@@ -62,7 +62,7 @@ impl Period {
 
 /// Builds the board of a site. `processes` contains the rows of each process that serves the site.
 /// The rows should begin before the period, because earlier fetches of robots.txt are needed to
-/// judge its requests.
+/// judge the requests in the period.
 pub(crate) fn sum_up(
     site: &str,
     processes: &[DayRows],
@@ -71,7 +71,8 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // With partial evidence, no crawler is reported, but a recorded fetch can still excuse one.
+    // With partial evidence, no crawler is reported, but a recorded fetch can still excuse a
+    // crawler.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);
@@ -119,8 +120,8 @@ struct SiteRows<'r> {
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether the row is in the period. Only the fetches of robots.txt are used from an earlier
-    /// row.
+    /// Whether the row is in the period. From an earlier row, only the fetches of robots.txt are
+    /// used.
     is_counted: bool,
 }
 
@@ -141,8 +142,8 @@ impl<'r> SiteRows<'r> {
         rows
     }
 
-    /// Returns the crawlers of the same operator, whose fetches of robots.txt may affect the
-    /// verdict about this crawler.
+    /// Returns the crawler itself and the other crawlers of its operator, without impostors. Their
+    /// fetches of robots.txt may affect the verdict about the crawler.
     fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, ClaimResult)> {
         let own = [ClaimResult::Verified, ClaimResult::Claimed].map(|identity| (crawler, identity));
         let others = self.by_operator.get(operator).into_iter().flatten().copied();
@@ -338,7 +339,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
     let since = since_live(rows, &version, from);
-    // The time after the last watch is not a gap, because its watch is not recorded yet.
+    // The time after the last watch is not a gap. The watch that covers this time is not recorded
+    // yet.
     let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
     let mut is_certain =
         replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);
@@ -348,8 +350,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
         all.flat_map(|(end, row)| row.lines.iter().map(move |line| (end, line)))
     {
         if *line == 0 {
-            // Hits of unknown lines may be hits of any line, unless their hour or day ended before
-            // the version went live.
+            // Hits that were counted together may belong to any line, unless their hour or day
+            // ended before the version went live.
             is_certain &= end <= since;
         } else if *of == version {
             hit.insert(*line);

@@ -63,27 +63,28 @@ pub(crate) struct Board {
 #[derive(Debug, Default)]
 struct Table {
     sites: HashMap<String, SiteTable>,
-    /// Number of rows of all sites.
+    /// Number of unwritten rows of all sites.
     rows: usize,
     written: Second,
     pruned: Second,
     is_urgent: bool,
     /// Error of the last write; `None` if it succeeded.
     problem: Option<String>,
-    /// Error of the last attempt to remove or fold old files. The next write retries this.
+    /// Error of the last attempt to remove or fold old files. The next write tries again to remove
+    /// or fold them.
     of_old_files: Option<String>,
     lost: u64,
 }
 
 #[derive(Debug, Default)]
 struct SiteTable {
-    /// Unwritten counts. Its watches are held separately, in `watches`.
+    /// Unwritten counts of the site. The watches are held separately, in `watches`.
     counted: DayRows,
-    /// The totals of visitors per service when they were last added. Only the difference is added
-    /// next time.
+    /// The totals of visitors per service at the last call of `add_visitors`. The next call adds
+    /// only the difference.
     visitors_before: VisitorTotals,
-    /// The totals of pages per crawler when they were last added. Only the difference is added next
-    /// time.
+    /// The totals of pages per crawler at the last call of `add_pages`. The next call adds only the
+    /// difference.
     pages_before: PageTotals,
     unregistered: UnregisteredNames,
     watches: Watches,
@@ -181,7 +182,7 @@ impl UnregisteredNames {
     }
 }
 
-/// A site's counts since the last moment, and its state at this moment.
+/// The counts of a site since the previous call of `Board::add`, and its current state.
 #[derive(Debug, Default)]
 pub(crate) struct SiteMoment {
     pub(crate) site: String,
@@ -197,12 +198,12 @@ pub(crate) struct SiteMoment {
     pub(crate) visitors: VisitorTotals,
     /// Pages that crawlers received since the process started.
     pub(crate) pages: PageTotals,
-    /// Registry of the site; `None` if it is unknown. Without it, services are not counted.
+    /// Registry of the site; `None` if it is unknown. Without a registry, visitors are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
-    /// Whether fetches of robots.txt are recorded. While enforcement is off, crawlers are not
-    /// recognised, so they are not.
+    /// Whether fetches of robots.txt are recorded. They are not recorded while enforcement is off,
+    /// because crawlers are not recognised then.
     pub(crate) sight: Sight,
-    /// Whether the hosts of the site have changed since the previous moment.
+    /// Whether the hosts of the site have changed since the previous call.
     pub(crate) has_new_hosts: bool,
 }
 
@@ -265,8 +266,7 @@ impl Board {
                 held.watches.interrupt(now);
             }
         }
-        // Half a minute after a failed write, the table is written again. Other state uses the same
-        // delay.
+        // Half a minute after a failed write, the table is written again.
         let pause = if table.problem.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
@@ -378,8 +378,8 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Records that the process is ending. From now on, it still writes counts, but leaves old
-    /// files to the next process.
+    /// Records that the process is ending. The process still writes counts, but leaves old files to
+    /// the next process.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }

@@ -12,7 +12,7 @@ const TODAY: u64 = 20_784 * DAY;
 /// The parsed records are then encoded, and parsing the result must return the same records.
 pub fn board_day(octets: &[u8]) {
     let (_, cut) = parse(octets, TODAY);
-    // At most one of the two files can be undamaged, because a matching hash is no coincidence.
+    // A file with two end lines is damaged, so at most one of the two files is undamaged.
     let end = format!("{{\"end\":{{\"hash\":\"{}\"}}}}\n", VersionHash::of(octets));
     let with_end = [octets, end.as_bytes()].concat();
     let (rows, damage) = parse(&with_end, TODAY);

@@ -293,7 +293,7 @@ fn played_with(settings: BoardConfig, state: &Path, from: Second, to: Second) ->
     board
 }
 
-/// Returns what a process shows that starts with these files at the end of the week.
+/// Returns what a process shows if it starts with these files at the end of the week.
 fn said_at_the_end(state: &Path) -> Vec<Said> {
     let board = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
     said(&[rows(&board)], Evidence::Complete)
@@ -453,7 +453,7 @@ fn files_of_a_process_say_once_what_was_watched() {
     assert_eq!(gaps.len(), 2, "only the time before and after the week: {gaps:?}");
 }
 
-/// A newly added host may have had another site. It may have served another version.
+/// Another site may have served another version on a newly added host.
 #[test]
 fn hosts_that_come_are_a_gap() {
     for (has_new_hosts, ignored) in [(false, 1), (true, 0)] {

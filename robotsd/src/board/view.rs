@@ -25,13 +25,13 @@ const MAX_SITES: usize = 50;
 /// seconds older than its start.
 const EARLIER: Second = 14 * DAY;
 
-/// What a client asks the board to show.
+/// A query for the board: the site and the period, and whether to include all replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BoardQuery {
     /// The requested site; `None` for all sites.
     pub(crate) site: Option<String>,
     pub(crate) span: BoardSpan,
-    /// Whether all replicas of the fleet are asked.
+    /// Whether the board covers all replicas of the fleet.
     pub(crate) is_of_fleet: bool,
 }
 
@@ -108,7 +108,7 @@ impl Board {
         report
     }
 
-    /// Returns notes about why the report may cover less than requested.
+    /// Returns notes with the reasons why the report may cover less than requested.
     fn notes(&self) -> Vec<String> {
         let since = written(self.since);
         let unkept = format!(
@@ -205,7 +205,7 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     Ok(summed(begin(period, true, count, count), query, period, names, rows))
 }
 
-/// Adds these sites to a report. `rows` returns the rows of a site from each process.
+/// Adds the sites in `names` to a report. `rows` returns the rows of a site from each process.
 fn summed(
     mut report: BoardReport,
     query: &BoardQuery,
@@ -266,7 +266,8 @@ fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<St
 }
 
 impl History {
-    /// Opens the board in a state directory, or in its board folder.
+    /// Opens the board in `folder`, which is a state directory or the board folder in a state
+    /// directory.
     fn of_folder(folder: &Path) -> Option<Self> {
         let below = Self::below(folder);
         if !below.sites().is_empty() {

@@ -9,8 +9,8 @@ use tower_robots::agent::Referrer;
 use super::recorder::{MAX_NAME_LENGTH, cut};
 use super::row::{Second, day_of};
 
-/// Maximum number of counts in the file of a day. 512 services can have a count in every hour;
-/// fewer services exist.
+/// Maximum number of counts in the file of a day: enough for 512 services in every hour, which is
+/// more than there are services.
 const MAX_COUNTS: usize = 24 * 512;
 
 /// Visitors per service and hour.

@@ -1,5 +1,5 @@
 //! Records watches: times when every fetch of robots.txt was recorded, with the version that was
-//! live then. In any other time, a gap, fetches may have been missed.
+//! live then. All other times are gaps: fetches may have been missed then.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live during the gap. A crawler is accused only if every fetch that may have been its last
@@ -48,7 +48,7 @@ pub(crate) struct Lost {
     pub(crate) to: Second,
 }
 
-/// Whether the process records fetches of robots.txt at a moment.
+/// Whether the process records fetches of robots.txt at a given time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
     #[default]
@@ -82,12 +82,12 @@ impl Watches {
         Self { process, ..Self::default() }
     }
 
-    /// Records that the site, or one of its hosts, was not served since the last moment. Another
-    /// server may have served another version in this time.
+    /// Records that the site, or one of its hosts, was not served since the last call of `add`.
+    /// Another server may have served another version in this time.
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
         let Some(last) = self.list.last_mut() else { return };
-        // Another server may have responded in the second of the last moment, so the watch must end
+        // Another server may have responded in the last second of the watch, so the watch must end
         // before that second.
         if last.from < last.to {
             last.to -= 1;
@@ -110,8 +110,8 @@ impl Watches {
         }
     }
 
-    /// Records the state at a moment: extends the last watch, or begins a new one. Returns whether
-    /// the live version has changed.
+    /// Records the version and the sight at `now`: extends the last watch, or begins a new one.
+    /// Returns whether the live version has changed.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let (mut is_other, mut from, mut live_since) = (true, now, None);
@@ -171,7 +171,8 @@ impl Watches {
     }
 
     /// Removes the written watches. The last watch is replaced by an empty watch that begins where
-    /// the last watch ended. So files never overlap in time, and a deleted file leaves a gap.
+    /// the last watch ended. Therefore, files never overlap in time, and a deleted file leaves a
+    /// gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);
@@ -183,8 +184,8 @@ impl Watches {
     }
 }
 
-/// Adds watches to the watches of a file. If a new watch begins where another watch ends, the two
-/// are joined.
+/// Adds watches to the watches of a file. If a new watch begins during or at the end of a watch of
+/// the same process and version, the two are joined.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
         let goes_on = |own: &&mut Watch| {

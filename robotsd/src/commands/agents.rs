@@ -124,8 +124,8 @@ struct HeaderListing<'a> {
 }
 
 impl AgentsArgs {
-    /// Returns the settings of the site, or the default settings. If `--registry` is given, the
-    /// file that it names replaces the registry in these settings.
+    /// Returns the settings of the site, or the default settings. With `--registry`, the registry
+    /// in these settings is the built-in one, extended by the given file.
     fn select(&self) -> io::Result<SelectedSite> {
         let mut selected = self.site.select()?;
         if let Some(path) = &self.registry {
@@ -284,7 +284,8 @@ fn mentions(crawler: &Crawler, word: &str) -> bool {
     words_of(crawler).any(|text| text.to_lowercase().contains(word))
 }
 
-/// Returns the strings of a crawler that are searched for the words.
+/// Returns the strings that a search compares with the words: name, operator, category and product
+/// tokens of a crawler.
 fn words_of(crawler: &Crawler) -> impl Iterator<Item = String> {
     let own = [&*crawler.name, &*crawler.operator, crawler.category.as_str()].map(str::to_owned);
     own.into_iter().chain(crawler.tokens.iter().map(ToString::to_string))
@@ -319,8 +320,8 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     Ok(())
 }
 
-/// Returns a note if other commands would treat the value as the name of a crawler, but the value
-/// means something else if it is a header.
+/// Returns a note if other commands treat the value as the name of a crawler, but a header with
+/// this value is identified differently.
 fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let (named_as, agents) = evaluator.resolve(header);
     let crawler = agents.first().crawler();
@@ -370,7 +371,8 @@ impl<'a> AgentSummary<'a> {
     }
 }
 
-/// Formats, for example, `54 (7 %) checked against their operators' pages, the last on 2026-11-22`.
+/// Returns a phrase such as `54 (7 %) were checked against the pages of their operators, the last
+/// on 2026-11-22`.
 pub(in crate::commands) fn checked_share(rows: usize, checked: usize, last: Option<&str>) -> String {
     let last = last.map_or_else(String::new, |day| format!(", the last on {day}"));
     format!(

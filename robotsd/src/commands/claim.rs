@@ -1,5 +1,5 @@
-//! Checks whether a request from an address is from the crawler that it names, and records the
-//! evidence step by step.
+//! Checks whether a request from an address comes from the crawler that it names, and describes
+//! each step of the check.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,7 +19,7 @@ use tower_robots::internals::{ListCopy, NameResolver};
 use super::arguments::site::EvidencePlaces;
 use crate::date::rfc3339;
 
-/// Result of checking whether a request is from the crawler that it names.
+/// Result of checking whether a request comes from the crawler that it names.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedClaim {
     #[serde(flatten)]
@@ -35,7 +35,7 @@ pub(super) enum Names {
     Leave,
 }
 
-/// Checks whether a request from this address is from one of these agents. Uses, for each list, the
+/// Checks whether a request from `address` comes from one of `agents`. Uses, for each list, the
 /// copy that a running robotsd saved, otherwise the operator's own copy, otherwise the built-in
 /// copy. Fetches no list.
 pub(super) fn check(
@@ -85,8 +85,8 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps })
 }
 
-/// Wraps the evidence about claims. Calls `note` with a description of every piece of evidence that
-/// a check examines.
+/// Evidence about claims. Calls `note` with a description of every piece of evidence that a check
+/// examines.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
     /// DNS resolver, and the async runtime that it runs on.

@@ -198,7 +198,7 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     decide(&args.of.running, &decision, &|config| accept_at_rest(config, &args.of.site, &hash, &decision.by()))
 }
 
-/// Shows the pending version. Decides nothing. Exit status: 0 if no version is pending, 1 if a
+/// Shows the pending version without accepting it. Exit status: 0 if no version is pending, 1 if a
 /// version is pending.
 fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
     let report: StatusReport = asked(&args.of.running, (&Method::GET, "/status"))?;

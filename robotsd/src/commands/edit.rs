@@ -1,8 +1,9 @@
 //! `robotsd edit`: blocks crawlers from a site, or allows them, with the smallest edit of its
 //! robots.txt.
 //!
-//! The file is written only after the edit is proved: every selected crawler is treated as
-//! requested, and every other crawler as before.
+//! Before the file is written, the command proves that the edit has the requested effect: it
+//! changes the access of the selected crawlers as requested, and changes nothing for other
+//! crawlers.
 //!
 //! Exit status:
 //!
@@ -186,8 +187,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
         Some(path) if old != new => replace(path, old, new)?,
         Some(_) => {}
     }
-    // The edit must be flushed before the effect is written, so that their order is right if both
-    // go to the same place.
+    // `out` is flushed before the effect is written to stderr, so that the order is right if both
+    // streams go to the same terminal.
     out.flush()?;
     if args.diff || source.path().is_none() {
         write_effect(&mut stderr(), &name, &edited, &wanted, registry)?;
@@ -198,8 +199,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     Ok(exit::answer(!args.diff || old == new))
 }
 
-/// Writes the effect of the edit, and notes about effects that the edit does not have although the
-/// owner may expect them.
+/// Writes the effect of the edit, and notes about effects that the owner may expect, but that the
+/// edit does not have.
 fn write_effect(
     out: &mut impl Write,
     name: &str,

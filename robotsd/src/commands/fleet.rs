@@ -6,7 +6,7 @@
 //!
 //! - 0 if every replica has confirmed;
 //! - 1 if a replica reports a problem, or replicas serve different versions;
-//! - 2 if one replica could not be reached, or refused the command.
+//! - 2 if any replica could not be reached or refused the command.
 //!
 //! A fleet with a name has a document in a store, so a change is sent to only one replica. This
 //! replica writes the change to the store, and the other replicas read it a second later. `enforce
@@ -64,7 +64,8 @@ const FOLLOWED: Duration = Duration::from_secs(3);
 /// Note about a replica of a named fleet that has not confirmed a change.
 const FOLLOWS: &str = "; this replica makes the change when it next reads the store";
 
-/// Note about a replica of the document that none of the addresses in `fleet.replicas` reaches.
+/// Note about a replica that is in the document of the fleet, but cannot be reached at any address
+/// in `fleet.replicas`.
 const UNASKED: &str =
     "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 
@@ -210,7 +211,7 @@ fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<St
 }
 
 /// Replaces the state of each replica in the report with the replica's own response, which is newer
-/// than its heartbeat. Marks replicas that no address reached.
+/// than its heartbeat. Marks replicas that were not reached at any address.
 fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>]) {
     for FleetReplica { replica, why, sites, .. } in &mut report.replicas {
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
@@ -295,7 +296,8 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
     if unreached.is_empty() { asked(running, of) } else { Err(refusal(unreached.join("; "))) }
 }
 
-/// Accepts a version on every replica. A replica that already serves it counts as confirmed.
+/// Accepts a version on every replica. A replica that already serves this version counts as
+/// confirmed.
 pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) -> io::Result<ExitCode> {
     if let Some(code) = decide_by_store(running, target, site)? {
         return Ok(code);

@@ -119,7 +119,6 @@ pub(in crate::commands) fn say_report(
     Ok(code)
 }
 
-/// Writes a value as JSON.
 pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> io::Result<()> {
     let mut text = Vec::new();
     write_pretty_json(&mut text, value)?;

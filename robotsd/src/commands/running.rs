@@ -20,7 +20,7 @@ use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
-/// Environment variable with the place of an admin interface.
+/// Environment variable with the place of an admin interface, in the form that `--admin` accepts.
 const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
 /// Options that select the running robotsd of a command.
@@ -105,7 +105,6 @@ pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
     io::Error::other(printable(reason.to_string()))
 }
 
-/// Returns a path with a query.
 pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     let pair = |(name, value): &(&str, &str)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
     format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))

@@ -129,12 +129,12 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports whether there is something that an operator should do or know.
+/// Reports whether anything in the report needs the attention of an operator.
 pub(super) fn needs_an_operator(report: &StatusReport) -> bool {
     !is_well(report) || !report.problems.is_empty() || report.sites.iter().any(|site| needs_a_hand(report, site))
 }
 
-/// Reports whether there is something about a site that an operator should do or know.
+/// Reports whether a site needs the attention of an operator.
 fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
     let is_out = |upstream: &UpstreamReport| upstream.state != "up";
     let is_failing = site.fetch.as_ref().is_some_and(|fetch| fetch.failing_since.is_some());

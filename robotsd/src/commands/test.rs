@@ -1,7 +1,7 @@
 //! `robotsd test [FILE]`: tests a robots.txt against a file of expectations.
 //!
-//! Exit status: 0 if all expectations are met, 1 if one is not, 2 if a file could not be read, is
-//! invalid, or misspells the name of a crawler.
+//! Exit status: 0 if all expectations are met, 1 if an expectation is not met, 2 if a file could
+//! not be read, is invalid, or misspells the name of a crawler.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ enum TestFormat {
 #[derive(Serialize)]
 struct UnmetRecord<'a> {
     file: &'a str,
-    /// Position of the path in the file of expectations.
+    /// Line of the path in the file of expectations; `column` is its column.
     line: usize,
     column: usize,
     #[serde(flatten)]

@@ -1,9 +1,10 @@
-//! `robotsd tester`: serves the tester, a page that shows what a robots.txt means, or writes it to
-//! a file.
+//! `robotsd tester`: serves the tester, a page that shows what a robots.txt means, or writes the
+//! page to a file.
 //!
 //! Only packages contain the page: they are built with the variable `ROBOTSD_TESTER`. Other builds
-//! print where to find the page. The page is the same for every visitor and contains no data, so
-//! every request gets it, and nothing in a request is interpreted.
+//! print where to find the page. The page is the same for every visitor and contains no data. The
+//! server interprets only the request line: it sends the page for `/`, and otherwise responds with
+//! 404.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -28,7 +29,7 @@ const PAGE: Option<&[u8]> = None;
 /// Maximum size of a request's head, in bytes.
 const MAX_HEAD: usize = 16 << 10;
 
-/// Maximum time for reading a request, and for writing its answer.
+/// Maximum time for reading a request and writing the response.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// Maximum number of connections. Further connections are closed.
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &TesterArgs) -> io::Result<ExitCode> {
     serve(&listener, page)
 }
 
-/// Answers every connection with the page, each in a thread of its own.
+/// Responds to the requests, each in its own thread.
 fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
     let open = Arc::new(());
     loop {
@@ -90,7 +91,7 @@ fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
     }
 }
 
-/// A connection that can be used until a time.
+/// A connection that can be used until the time `end`.
 struct Limited {
     stream: TcpStream,
     end: Instant,
@@ -121,7 +122,6 @@ impl Write for Limited {
     }
 }
 
-/// Answers one request.
 fn answer(stream: &mut (impl Read + Write), page: &[u8]) -> io::Result<()> {
     let head = read_head(stream)?;
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
@@ -158,7 +158,7 @@ fn read_head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Returns the answer to a request with this first line.
+    /// Returns the response to a request with this first line.
     fn ask(address: SocketAddr, line: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
         write!(stream, "{line}\r\nHost: localhost\r\n\r\n").unwrap();

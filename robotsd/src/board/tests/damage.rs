@@ -1,4 +1,5 @@
-//! Damaged files cause no panic, exceed no limit, or make a crawler appear to ignore robots.txt.
+//! Damaged files cause no panic, do not exceed any limit, and do not make a crawler appear to
+//! ignore robots.txt.
 
 use std::collections::BTreeMap;
 use std::fs;

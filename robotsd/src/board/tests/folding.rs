@@ -1,4 +1,5 @@
-//! Hours are folded into days, and old days deleted. A kill loses or doubles no count.
+//! Hours are folded into days, and old days are deleted. No count is lost or doubled if the process
+//! is killed.
 
 use std::collections::BTreeMap;
 use std::fs;

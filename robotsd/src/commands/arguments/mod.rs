@@ -71,7 +71,6 @@ impl WithinArgs {
 /// matches it best. A host that matches no pattern belongs to the site that serves all other hosts.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct SiteHosts {
-    /// Name of the site.
     pub(in crate::commands) site: String,
     /// Name of the site in robotsd's log; `NAME/HOST` if the site has a folder of files.
     logged: String,

@@ -60,7 +60,7 @@ pub(in crate::commands) struct SiteArgs {
     retrieval: RetrievalSettings,
 }
 
-/// The settings, and the site that they belong to, if any.
+/// The settings that a command uses, and the site that they belong to, if any.
 #[derive(Debug)]
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
@@ -78,7 +78,7 @@ pub(in crate::commands) struct SelectedSite {
 pub(in crate::commands) struct EvidencePlaces {
     /// Folder where a running robotsd saves the lists that it fetches.
     saved: Option<PathBuf>,
-    /// The operator's own copies of lists, by URL.
+    /// The operator's own copies of published lists: paths by URL.
     files: HashMap<String, PathBuf>,
     /// Resolvers for name look-ups; if empty, the resolvers of the system are used.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
@@ -121,8 +121,8 @@ impl SiteArgs {
         let (path, origin) = match (config_of_environment(), &self.site) {
             (Some(path), _) => (path, CONFIG_VARIABLE),
             (None, None) => return Ok(None),
-            // `--site` without a config is an error: the command would check or edit a file that
-            // does not belong to the site.
+            // `--site` without a config is an error. Otherwise, the command would check or edit a
+            // file that does not belong to the site.
             (None, Some(site)) => match config_if_any(None) {
                 Some(path) => (path, "the default"),
                 None => {
@@ -256,7 +256,7 @@ impl SelectedSite {
         }
     }
 
-    /// Returns the fields that the config adds to responses; `None` without a config.
+    /// Returns the header fields that the config adds to responses; `None` if there is no config.
     pub(in crate::commands) fn signals(&self) -> Option<&Signals> {
         self.configured.as_ref().map(|configured| &configured.site.signals)
     }
@@ -354,8 +354,8 @@ impl SelectedSite {
 }
 
 impl RobotsFile {
-    /// Fetches the robots.txt as a crawler does. A response without a robots.txt is an error, which
-    /// explains how crawlers interpret that response.
+    /// Fetches the robots.txt as a crawler does. A response without a robots.txt is an error. The
+    /// error message explains how crawlers interpret such a response.
     fn retrieve(url: &str, retriever: &Retriever) -> io::Result<Self> {
         let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
         let unusable = |error: DocumentError| {
@@ -385,8 +385,8 @@ impl RobotsFile {
     /// A file that is not text has no rules and would look like a file that allows everything, so
     /// it is an error. An HTML page or an error message that was saved as robots.txt also allows
     /// everything, which is hardly intended, so it is an error if `pages` is `Refuse`. For the
-    /// reference parser any file is accepted, because users ask how that parser reads it. Prints
-    /// findings about rules that crawlers do not read to stderr.
+    /// reference parser any file is accepted, because users ask how that parser reads it. Prints to
+    /// stderr the findings about rules that crawlers do not read.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,

@@ -119,7 +119,7 @@ impl FixArgs {
         self.fix || self.diff
     }
 
-    /// Reports whether standard output contains lines of the files, which are not escaped.
+    /// Reports whether lines of the files are written to standard output without escaping.
     pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
         self.diff || (self.fix && has_stdin(paths))
     }
@@ -166,7 +166,6 @@ fn hint(code: &str) -> String {
     did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists all codes".to_owned())
 }
 
-/// Returns all codes.
 fn codes() -> impl Iterator<Item = &'static str> {
     Lint::all().iter().map(|lint| lint.code).chain(answer_lints().iter().map(|lint| lint.code))
 }

@@ -93,8 +93,8 @@ impl<'a> FixRun<'a> {
         self.left += fixed.report.findings.len() + fixed.report.omitted();
         self.left_unsafe += fixed.report.fixes.count(Safety::Unsafe);
         if fixed.applied.iter().any(|(_, safety)| *safety == Safety::Unsafe) {
-            // The text must be flushed before the effect is written, so that their order is right
-            // if both outputs go to the same place.
+            // `out` is flushed before the effect is written to stderr, so that the order is right
+            // if both streams go to the same terminal.
             out.flush()?;
             self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;
         }
@@ -169,8 +169,8 @@ pub(in crate::commands) fn write_difference(
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
     let lines = InternedInput::new(before, after);
-    // For 30,000 changed lines between lines that occur once, Myers takes 7 ms, and Histogram takes
-    // 6 s.
+    // Myers is much faster than Histogram on some files: for 30,000 changed lines between unique
+    // lines, it takes 7 ms instead of 6 s.
     let diff = Diff::compute(Algorithm::Myers, &lines);
     let mut changes = diff.hunks().peekable();
     while let Some(change) = changes.next() {

@@ -1,5 +1,5 @@
 //! Shows which search engines and AI crawlers may fetch the front page of a site, according to its
-//! robots.txt or to the answer that a server gave for the robots.txt.
+//! robots.txt or, if there are no rules, to the server's response.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -45,8 +45,9 @@ impl FrontPage {
         Self { rows: FrontPageAccess::without_rules(&settings.registry, access), has_rules: false }
     }
 
-    /// Writes the access, as text or Markdown. Writes nothing if it is unknown, or in other formats.
-    /// `name` is the URL of the page, or says which file determines the access.
+    /// Writes which crawlers may fetch the front page, as text or Markdown. Writes nothing in other
+    /// formats, or if the access is unknown. `name` is the URL of the page, or a phrase that names
+    /// the robots.txt.
     pub(super) fn write(&self, out: &mut impl Write, format: FindingFormat, name: &str) -> io::Result<()> {
         match format {
             _ if self.rows.is_empty() => Ok(()),

@@ -56,7 +56,7 @@ const MAX_SHOWN: usize = 100_000;
 const WITHOUT_SITE: &str =
     "checked without --config, so the mode, overrides, exemptions and crawlers of a site were not considered";
 
-/// How much of the findings of a file the text format shows.
+/// Level of detail of the findings of a file in the text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     /// Every finding, in the order of the file.
@@ -193,8 +193,8 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// Errors in settings files that have already been printed. Each is printed only once, because
-    /// one settings file may apply to many checked files.
+    /// Errors in settings files that have already been printed. Each error is printed only once,
+    /// because one settings file may apply to many checked files.
     faults: BTreeSet<String>,
 }
 
@@ -264,13 +264,13 @@ impl CheckOutput<'_> {
         self.front_page(out, name, &evaluator)
     }
 
-    /// Writes what the file says about the use of the content, if this is the only file.
+    /// Writes the usage preferences and licences in the file, if this is the only file.
     fn usage(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
         let usage = usage_line(evaluator).filter(|_| self.is_only_file && self.form == FindingFormat::Text);
         usage.map_or(Ok(()), |line| writeln!(out, "{}: {line}\n", printable(name)))
     }
 
-    /// Writes who may fetch the front page, if this is the only file.
+    /// Writes which crawlers may fetch the front page, if this is the only file.
     fn front_page(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
         if !self.is_only_file {
             return Ok(());
@@ -280,7 +280,7 @@ impl CheckOutput<'_> {
     }
 }
 
-/// Describes the lines of a file about the use of its content; `None` if there are none.
+/// Describes the usage preferences and licences in a file; `None` if there are none.
 fn usage_line(evaluator: &Evaluator) -> Option<String> {
     let rules = &evaluator.rules;
     let front_page = evaluator.path(b"/");

@@ -1,4 +1,4 @@
-//! Shows findings to people. The findings of one file are grouped by code, because a file may
+//! Formats findings for people. The findings of one file are grouped by code, because a file may
 //! repeat the same mistake in every line. The findings of all files are summed up in a table and a
 //! final line.
 
@@ -27,7 +27,7 @@ pub(super) struct CheckSummary {
     pub(super) is_cut: bool,
     /// Number of findings with a safe fix, and number of findings with an unsafe fix.
     fixable: [usize; 2],
-    /// Whether some findings are only counted. Whether they can be fixed is not known.
+    /// Whether some findings were only counted, so that it is unknown whether they can be fixed.
     has_omitted: bool,
     /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
@@ -52,7 +52,7 @@ impl CheckSummary {
         self.add_row(printable(name), found, groups.most_frequent());
     }
 
-    /// Adds the findings about the answers of a URL. `is_counted` is true if the URL is also
+    /// Adds the findings about the responses for a URL. `is_counted` is true if the URL is also
     /// counted as a checked file, or as one that could not be read.
     pub(super) fn add_answers(&mut self, name: &str, findings: &[FoundProblem], is_counted: bool) {
         self.files += usize::from(!is_counted);

@@ -21,11 +21,11 @@ use crate::sites::open_sitemap;
 /// Maximum number of lost pages shown per list and group of crawlers, each with its rule.
 const SHOWN: usize = 10;
 
-/// Description of the pages of sitemaps. In output, it follows the word "pages".
+/// Phrase for the pages of all sitemaps. In output, it follows the word "pages".
 pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Description of the pages that any search engine requested in the logs. In output, it follows the
-/// word "pages".
+/// Phrase for the pages that any search engine requested according to the logs. In output, it
+/// follows the word "pages".
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
@@ -109,7 +109,7 @@ pub(super) struct ListLoss {
     /// The requests for these pages, if the list is a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) requests: Option<LostRequests>,
-    /// The rules that disallow the lost pages; the rule with the most pages is the first.
+    /// The rules that disallow the lost pages, the rule with the most pages first.
     pub(super) rules: Vec<RuleLoss>,
     pub(super) examples: Vec<LostExample>,
     /// Value of --max-loss, as a percentage, if the loss exceeds it.
@@ -145,7 +145,7 @@ impl PageListArgs {
         self.urls.iter().chain(&self.log)
     }
 
-    /// Reads every list, and returns the losses from the change for each.
+    /// Reads every list, and returns the losses that the change causes.
     pub(super) fn losses(&self, site: &SelectedSite, old: &Evaluator, new: &Evaluator) -> io::Result<ListLosses> {
         let hosts = site.hosts().map_or(&[][..], |(_, hosts)| hosts);
         let mut found = ListLosses::default();

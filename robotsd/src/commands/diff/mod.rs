@@ -2,8 +2,8 @@
 //!
 //! Exit status:
 //!
-//! - 0 if neither of the next two lines applies, whether or not something changes;
-//! - 1 if something changes that `--forbid` names, or the loss exceeds `--max-loss`;
+//! - 0 if no other exit status applies, even if something changes;
+//! - 1 if `--forbid` forbids one of the changes, or the loss exceeds `--max-loss`;
 //! - 2 if a file could not be read, `--forbid` names a crawler that does not exist, or comparing
 //!   the files took too long.
 
@@ -82,8 +82,8 @@ struct DiffJson<'d> {
     pages: &'d ListLosses,
 }
 
-/// Parses the value of `--forbid`: crawlers, and the paths on which nothing may change for them. The
-/// crawler of the guard may be a selection, such as `category:ai-training`.
+/// Parses the value of `--forbid`: crawlers, and the paths whose rules must not change for them.
+/// The crawlers may be a selection, such as `category:ai-training`.
 fn forbidden_change(text: &str) -> Result<Guard, String> {
     let missing = || "write crawler, colon and path, such as \"Googlebot:/products/\"".to_owned();
     let key = ["category:", "operator:"].into_iter().find(|key| text.starts_with(key)).unwrap_or_default();
@@ -112,7 +112,7 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
     format!("--forbid {guard:?}: {fault}: {hint}Write {any:?} for the crawlers that no group names")
 }
 
-/// Prints a notice that more may change than what is shown.
+/// Prints a notice that more may change than is shown.
 pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
         "{file}: comparing the files took more than {seconds} s, so more may change than is shown: use fewer rules, \
@@ -168,7 +168,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     for forbidden in &args.forbid {
         guards.extend(guards_of(forbidden, &site.settings.registry).map_err(io::Error::other)?);
     }
-    // A `--forbid` for an unknown crawler would never fail.
+    // A `--forbid` for an unknown crawler would never fail, so it is an error.
     for guard in &guards {
         if let Some(unknown) = old.unknown_name(&guard.crawler, Some(&new)) {
             return Err(io::Error::other(unknown_crawler(guard, &unknown)));

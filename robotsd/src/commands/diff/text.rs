@@ -23,14 +23,13 @@ const SHOWN: usize = 4;
 /// Maximum number of rules shown for a loss.
 const RULES: usize = 10;
 
-/// Function that renders names chosen by others: of files, crawlers and paths.
+/// Function that formats a name from an input: the name of a file or crawler, or a path.
 type NameStyle = fn(&str) -> String;
 
 fn plain(name: &str) -> String {
     printable(name)
 }
 
-/// The names of the two files.
 pub(in crate::commands) struct DiffNames {
     old: String,
     new: String,
@@ -50,8 +49,8 @@ pub(super) struct LossesText<'a> {
     pub(super) pages: &'a ListLosses,
 }
 
-/// Formats, for example, `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of
-/// the sitemaps (12 %)`.
+/// Returns a line such as `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages
+/// of the sitemaps (12 %)`.
 fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     let ((lost, of), list) = ((loss.lost, loss.allowed), list_name(&loss.of, style));
     let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| style(name)).collect();
@@ -109,9 +108,9 @@ fn width(effect: &Effect) -> usize {
     shown(effect).map(|change| what(change, plain).chars().count()).max().unwrap_or(0).min(40)
 }
 
-/// Lists the crawlers that obey a group with their own name or the name of a related crawler, so
-/// that a change of the group for unnamed crawlers does not affect them. `None` if the list is
-/// empty.
+/// Lists the crawlers that do not obey the group for unnamed crawlers, because a group contains
+/// their own name or the name of a related crawler. A change of the group for unnamed crawlers does
+/// not affect them. `None` if the list is empty.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
@@ -130,7 +129,6 @@ fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     (!classes.is_empty()).then(|| format!("unchanged: {}{more}", classes.join("; ")))
 }
 
-/// Returns the summary of the changes.
 fn summary(diff: &Diff, style: NameStyle) -> String {
     let mut totals: Vec<_> = (!diff.effects.is_empty()).then(|| totals(&diff.effects)).into_iter().collect();
     if !diff.delays.is_empty() {
@@ -346,7 +344,7 @@ struct RowsMarkdown<'a> {
     diff: &'a Diff,
 }
 
-/// Formats text as code, cut if it is too long for a comment.
+/// Formats text as code. Text that is too long for a comment is truncated.
 fn cell(text: &str) -> String {
     markdown_code(&cut(&printable(text), MAX_CELL_LENGTH))
 }

@@ -31,8 +31,8 @@ use crate::input::InputSource;
 use crate::render::write_json;
 use crate::target_url::TargetUrl;
 
-/// Maximum total size of the robots.txt files whose compiled form is cached, in bytes. When a file
-/// would exceed it, the cache is emptied.
+/// Maximum total size of the robots.txt files whose compiled form is cached, in bytes. If the next
+/// file would exceed this size, the cache is emptied.
 const KEPT: usize = 64 << 20;
 
 /// Estimated memory of a compiled file in addition to its size, in bytes.
@@ -136,7 +136,8 @@ fn answer(
         Ok((evaluator, (requester, url))) => {
             let path = evaluator.path(&url);
             let (identity, signer) = question.identify(evaluator, &requester, &url, signers).unzip();
-            // If only the signature names a crawler, the request is treated as that crawler's.
+            // If only the signature names a crawler, the request is treated as a request of that
+            // crawler.
             let requester = signer.flatten().map_or(requester, |signer| Requester::user_agent(evaluator, &signer));
             let identified = identity.as_ref().map_or(Identity::Unclaimed, |summary| summary.identity);
             let known = KnownSender { identity: identified, address: question.address };
@@ -149,8 +150,8 @@ fn answer(
     }
 }
 
-/// Returns the message without its line number. Each question is parsed alone, so that number is
-/// always 1; the output contains the real line number.
+/// Returns the message without its line number. Each question is parsed alone, so the line number
+/// in the message is always 1. The output contains the real line number separately.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {
@@ -282,7 +283,7 @@ impl EvaluatorCache<'_> {
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())
     }
 
-    /// Reads the robots.txt of a question, and names it for error messages.
+    /// Reads the robots.txt of a question. The name in the result is used in error messages.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
             // In a question, the path `-` is a file name, because standard input contains the
@@ -306,7 +307,7 @@ fn decoded(key: &str, text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|error| format!("{key:?} is not base64: {error}"))
 }
 
-/// The sender of the request, as an answer contains it.
+/// The sender of the request, in the JSON form of an answer.
 #[derive(Serialize)]
 struct IdentitySummary {
     #[serde(flatten)]
@@ -354,7 +355,7 @@ fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<String, 
     entries.into_iter().map(read).collect()
 }
 
-/// Normalizes a name: comparisons ignore case and a final dot.
+/// Normalizes a DNS name for comparisons, which ignore case and a final dot.
 fn in_one_form(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

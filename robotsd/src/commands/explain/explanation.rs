@@ -27,8 +27,8 @@ pub(super) enum Requester {
     /// A crawler that obeys these product tokens. There is no request, so the policy is not
     /// applied. `name` is the token as given on the command line.
     Token { name: String, tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
-    /// The agents that a request names. The policy applies to the request. Answers contain the name
-    /// of the first agent.
+    /// The agents that the `User-Agent` of a request names. The policy applies to the request.
+    /// Answers contain the name of the first agent.
     Agents { agents: Vec<Agent>, is_star: bool },
 }
 
@@ -112,7 +112,7 @@ impl ExplainedSender {
 #[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
-    /// The selected site. Without a config only the file is explained, and no policy is shown.
+    /// The selected site. Without a config, only the file is explained, and no policy is shown.
     pub(super) site: &'a SelectedSite,
     /// Description of the live version and its verdict, if the file is not live.
     pub(super) live: Option<String>,
@@ -126,9 +126,8 @@ pub(super) struct ExplainedRequest<'a> {
 }
 
 impl ExplainedRequest<'_> {
-    /// Returns the host that the answer applies to: the host of the URL or of the site. `None` if
-    /// neither is known: a robots.txt does not contain its host, so the answer then applies to
-    /// every host that serves the file.
+    /// Returns the host of the URL, or the host of the site. The answer applies to this host.
+    /// `None` if neither is known. The answer then applies to every host that serves the file.
     pub(super) fn host(&self) -> Option<String> {
         let (_, hosts) = self.site.hosts().unwrap_or_default();
         match (self.url.host(), hosts) {
@@ -138,8 +137,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the fields that the config adds to the response, as `name: value`. A refusal only
-    /// gets the links to licences.
+    /// Returns the header fields that the config adds to the response, as `name: value`. A refusal
+    /// gets only the links to licences.
     pub(super) fn fields(&self) -> Vec<String> {
         let Self { explanation, requester, site, .. } = self;
         let Some(signals) = site.signals().filter(|_| explanation.action.is_some()) else { return Vec::new() };
@@ -169,15 +168,15 @@ pub(super) struct Explanation<'e> {
     pub(super) form: PathForm,
     pub(super) verdict: Option<Verdict<'e>>,
     pub(super) reason: Reason,
-    /// Action of the policy; `None` for a token, which makes no request.
+    /// Action of the policy; `None` for a token, because there is no request.
     pub(super) action: Option<Action>,
-    /// Time until which the request is at most observed, because the rule is new.
+    /// End of the grace period of the deciding rule. Until then, the request is at most observed.
     pub(super) grace_end: Option<SystemTime>,
     /// Minimum delay that the policy enforces between requests, and how it handles requests that
     /// come too early.
     pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
-    /// The answer that the request gets; `None` if it is not refused.
+    /// The response to the request; `None` if the request is not refused.
     pub(super) refusal: Option<ExpectedRefusal>,
     /// Product tokens that the crawler or agent obeys.
     tokens: Vec<ProductToken>,
@@ -248,7 +247,8 @@ impl<'e> Explanation<'e> {
         Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))
     }
 
-    /// Returns the agent that is explained, or `None` if the requester is a product token.
+    /// Returns the summary of the agent that is explained, or `None` if the requester is a product
+    /// token.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
     }
@@ -288,8 +288,8 @@ impl<'e> Explanation<'e> {
         self.selection_for_use().licenses()
     }
 
-    /// Returns the groups whose usage lines and licences apply. Those for `*` apply to every agent
-    /// that no group names.
+    /// Returns the groups whose usage lines and licences apply. The groups for `*` apply to every
+    /// agent that no group names.
     fn selection_for_use(&self) -> Selection<'e> {
         self.evaluator.rules.select(&self.tokens, Fallback::Star)
     }

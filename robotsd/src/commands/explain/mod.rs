@@ -130,7 +130,7 @@ fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
 
 fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     args.complete().map_err(io::Error::other)?;
-    // An invalid argument is rejected before anything is answered.
+    // Invalid arguments are rejected before the first answer is written.
     let urls = args.urls.iter().map(|word| (word != "-").then(|| TargetUrl::parse(word.as_bytes())).transpose());
     let urls: Vec<_> = urls.collect::<Result<_, _>>().map_err(io::Error::other)?;
     if args.robots.as_deref() == Some(Path::new("-")) && urls.contains(&None) {
@@ -209,8 +209,8 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
 }
 
 impl ExplainArgs {
-    /// Returns an error for a missing argument, with every way to give it. A robots.txt in the
-    /// position of a URL is the most common mistake.
+    /// Returns an error if an argument is missing. The message lists every way to give it. A
+    /// robots.txt in the position of a URL is the most common mistake.
     fn complete(&self) -> Result<(), String> {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
@@ -234,7 +234,8 @@ impl ExplainArgs {
         Ok(())
     }
 
-    /// Returns the value of each `--user-agent`, with the names of the crawlers for a selection.
+    /// Returns the values of `--user-agent`. A selection, such as a category, is replaced by the
+    /// names of its crawlers.
     fn user_agents<'a>(&'a self, registry: &'a Registry) -> io::Result<Vec<&'a str>> {
         let mut names = Vec::new();
         for word in &self.user_agent {

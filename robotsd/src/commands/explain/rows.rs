@@ -97,7 +97,7 @@ struct ExplanationJson<'a> {
     groups: Vec<Value>,
     /// Form of the path that the deciding rule matches.
     form: PathForm,
-    /// Deciding rule.
+    /// The deciding rule, if any.
     rule: Option<ExplainedRule>,
     forms: Vec<ExplainedForm>,
     /// Minimum delay between the agent's requests, according to the file.
@@ -109,20 +109,20 @@ struct ExplanationJson<'a> {
     /// URLs of the licences for the agent.
     #[serde(skip_serializing_if = "<[Box<str>]>::is_empty")]
     licenses: &'a [Box<str>],
-    /// Fields that the config adds to the response.
+    /// Header fields that the config adds to the response.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fields: Vec<String>,
     reason: Reason,
     action: Option<Action>,
-    /// Time until which the request is at most observed, because the rule is new.
+    /// End of the grace period of the deciding rule. Until then, the request is at most observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_end: Option<String>,
     /// Number of rules in the file that are only observed until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
-    /// Status of the answer to a refused request, and the number of the refusal case (in the
-    /// config) that determines the answer. The status is `null` if the case names an upstream,
-    /// which answers.
+    /// Status of the response to a refused request, and the number of the refusal case in the
+    /// config that determines the response. The status is `null` if the case names an upstream,
+    /// because the upstream then sends the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<ExpectedRefusal>,
     /// Result of checking the claim, if an address was given.

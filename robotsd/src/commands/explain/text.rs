@@ -53,8 +53,8 @@ impl ExplainedRequest<'_> {
         policy.override_for(agent, identity, rule, explanation.reason, SystemTime::now()).map(ToString::to_string)
     }
 
-    /// Describes the answer to a refused request, and the refusal case of the config that
-    /// determines the answer.
+    /// Describes the response to a refused request, and the refusal case of the config that
+    /// determines the response.
     fn answer(&self) -> Option<String> {
         let ExpectedRefusal { status, case } = self.explanation.refusal?;
         let answer = status.map_or_else(|| "the response of its upstream".to_owned(), |status| status.to_string());

@@ -13,7 +13,8 @@ const KEYWORD: u8 = 14;
 const VALUE: u8 = 12;
 
 /// Returns the completions at a position: names after `User-agent:`, directives at the start of a
-/// line, and otherwise nothing. A completion replaces the whole word, also after the cursor.
+/// line, and otherwise nothing. A completion replaces the whole word, including the part after the
+/// cursor.
 pub(super) fn completions(document: &Document, position: Position) -> Vec<Value> {
     let text = document.buffer.text();
     let cursor = document.buffer.offset(position);
@@ -41,7 +42,8 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
     [star].into_iter().chain(crawlers.filter_map(|crawler| of_crawler(crawler, range))).collect()
 }
 
-/// Returns the length of the rest of a directive, with its colon and the space after the colon.
+/// Returns the length of the part of a directive that follows the cursor, including the colon and
+/// one space after the colon.
 fn rest_of_directive(after: &str) -> usize {
     let word = after.find([' ', '\t', '#', ':']).unwrap_or(after.len());
     let value = after[word..].strip_prefix(':').map(|value| value.strip_prefix(' ').unwrap_or(value));
@@ -63,11 +65,12 @@ fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
     item(spelling, KEYWORD, detail, &format!("{spelling}: "), range)
 }
 
-/// Returns the completion of a crawler: the token that its group needs. `None` if the registry has
-/// no token.
+/// Returns the completion item for a crawler, which inserts the token for its group. `None` if the
+/// registry contains no token of the crawler.
 fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
     let token = crawler.tokens.first()?.to_string();
-    // Tokens are compared without case. The name is more readable if it is the same word.
+    // Case does not matter in tokens. If the name and the token differ only in case, the name is
+    // used, because it is more readable.
     let name = if crawler.name.eq_ignore_ascii_case(&token) { crawler.name.clone() } else { token };
     let mut detail = format!("{} ({})", crawler.category, operator_of(crawler));
     if crawler.obeys_robots == Obeys::No {

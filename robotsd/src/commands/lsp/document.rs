@@ -1,10 +1,11 @@
-//! An open robots.txt: its text, and what was computed from this version of the text.
+//! An open robots.txt: its content, and the results that were computed from the content.
 //!
-//! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark. So
-//! lints about bytes run on the file on disk, and only when the document is opened or saved.
+//! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark.
+//! Lints about bytes therefore run on the file on disk, and only when the document is opened or
+//! saved.
 //!
-//! **Only the beginning that crawlers read is parsed.** So answers about a text of any size are
-//! fast. A finding shows where the part begins that crawlers do not read.
+//! **Only the part that crawlers read is parsed**, so that responses are fast even if the document
+//! is huge. If the document is longer, a finding shows where this part ends.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -32,7 +33,7 @@ pub(super) struct Document {
     pub(super) buffer: TextBuffer,
     /// Whether diagnostics of this version must still be published.
     pub(super) is_due: bool,
-    /// Whether the editor asks for diagnostics, so that none are published.
+    /// Whether the editor requests diagnostics itself, so that the server publishes none.
     pub(super) is_pulled: bool,
     /// Findings about the bytes of the file, as it was last opened or saved.
     pub(super) on_disk: Vec<Finding>,
@@ -51,7 +52,8 @@ struct Computed {
     evaluator: OnceCell<Evaluator>,
 }
 
-/// A check was ended, because its result is not needed any more or other messages wait.
+/// Error of a check that was stopped early, because its result is no longer needed or other
+/// messages are waiting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interrupted;
 
@@ -82,7 +84,7 @@ impl Document {
     }
 
     /// Reads the settings of the folder and the bytes of the file. A document without a file has
-    /// neither. Returns the problem with the settings, if there is one.
+    /// default settings. Returns the problem with the settings, if there is one.
     pub(super) fn read_disk(&mut self) -> Option<String> {
         let source = self.path.clone().map(InputSource::Found);
         let found = source.as_ref().map(|source| CheckFile::find(source, None, &WithinArgs::default()));
@@ -118,12 +120,12 @@ impl Document {
         &self.settings.registry
     }
 
-    /// Returns the findings in the text, or an error once `goes_on` returns false.
+    /// Returns the findings in the text, or an error as soon as `goes_on` returns false.
     pub(super) fn report(&self, goes_on: &dyn Fn() -> bool) -> Result<&Report, Interrupted> {
         if let Some(report) = self.computed.report.get() {
             return Ok(report);
         }
-        // Parsing cannot be ended.
+        // Parsing cannot be interrupted, so `goes_on` is called first.
         if !goes_on() {
             return Err(Interrupted);
         }
@@ -136,8 +138,8 @@ impl Document {
         self.computed.fixes.get_or_init(|| Fixes::of(self.robots(), report, self.checks()))
     }
 
-    /// Returns the document with all safe fixes that can be applied within a second, or an error
-    /// once `goes_on` returns false.
+    /// Returns the document with all safe fixes that can be applied within a second, or an error as
+    /// soon as `goes_on` returns false.
     pub(super) fn fixed(&self, goes_on: &dyn Fn() -> bool) -> Result<&FixedFile, Interrupted> {
         if let Some(fixed) = self.computed.fixed.get() {
             return Ok(fixed);
@@ -181,7 +183,7 @@ impl Document {
     }
 }
 
-/// An item of a group that the editor asks about.
+/// An item of a group at a position in the editor.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item<'r> {
     Name(Name<'r>),

@@ -1,4 +1,4 @@
-//! Fixes as code actions, and formatting. Both apply what `robotsd check --fix` applies.
+//! Fixes as code actions, and formatting. Both apply the same fixes as `robotsd check --fix`.
 //!
 //! Formatting and `source.fixAll` apply safe fixes only. An unsafe fix is a quick fix whose title
 //! contains its effect on crawlers.
@@ -19,7 +19,7 @@ const FIX_ALL: &str = "source.fixAll";
 /// The kinds of code actions that the server offers.
 pub(super) const KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
 
-/// Maximum number of quick fixes in one answer.
+/// Maximum number of quick fixes in one response.
 const MAX_ACTIONS: usize = 50;
 
 /// Returns the code actions for a part of a document.
@@ -69,7 +69,6 @@ fn quick_fix(client: &Client, document: &Document, finding: &Finding, fix: &Fix,
     }))
 }
 
-/// Describes what an unsafe fix changes for crawlers.
 fn effect(document: &Document, fix: &Fix, time: &TimeBudget) -> String {
     let fixed = RobotsTxt::parse(Edit::apply(document.robots().bytes(), &fix.edits));
     let options = DiffOptions::new().with_reading(Reading::Standard);
@@ -86,7 +85,7 @@ fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Va
     json!({ "changes": { document.uri.as_str(): edits } })
 }
 
-/// Returns an edit for the editor; `None` if it is about a part of a character.
+/// Converts an edit for the editor; `None` if the edit would split a character.
 fn text_edit(document: &Document, edit: &Edit) -> Option<Value> {
     let text = document.buffer.text();
     let is_whole = text.is_char_boundary(edit.start) && text.is_char_boundary(edit.end);
@@ -104,20 +103,20 @@ fn safe_fixes(document: &Document, fixed: &FixedFile) -> Option<Value> {
     (!old.is_empty() || !new.is_empty()).then(|| json!({ "range": document.range(old), "newText": new }))
 }
 
-/// Returns the length of the lines with which both strings begin.
+/// Returns the length of the lines at the start of both strings that are equal.
 fn common_start(one: &str, other: &str) -> usize {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     memchr::memrchr(b'\n', &one.as_bytes()[..same]).map_or(0, |line_end| line_end + 1)
 }
 
-/// Returns the length of the lines with which both strings end.
+/// Returns the length of the lines at the end of both strings that are equal.
 fn common_end(one: &str, other: &str) -> usize {
     let same = one.bytes().rev().zip(other.bytes().rev()).take_while(|(one, other)| one == other).count();
     let shared = &one.as_bytes()[one.len() - same..];
     memchr::memchr(b'\n', shared).map_or(0, |line_end| same - line_end - 1)
 }
 
-/// Returns the edits of a formatter.
+/// Returns the edits that format a document: one edit with all safe fixes, or none.
 pub(super) fn formatting(document: &Document) -> Result<Value, ResponseError> {
     if document.is_long() {
         let fault = "the document is longer than 512,000 bytes: run \"robotsd check --fix\" on the file";

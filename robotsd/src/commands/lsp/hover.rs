@@ -1,5 +1,5 @@
-//! Hovers: what is known about a crawler, and which crawlers and URLs a rule is about. Also
-//! finds the groups that decide for a crawler.
+//! Hovers: facts about a crawler, or the crawlers and URLs that a rule applies to. Also finds the
+//! groups that apply to a crawler.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::names::crawler_hint;
 use crate::pages::read_urls;
 use crate::render::{plural, printable, printable_path};
 
-/// Maximum number of crawlers that a text lists by name.
+/// Maximum number of crawlers that a hover lists by name.
 const SHOWN: usize = 8;
 
 /// The configured list of URLs. It is read again when the file changes.
@@ -92,7 +92,7 @@ pub(super) fn operator_of(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { "operator unknown" } else { &crawler.operator }
 }
 
-/// Returns the facts that the registry has about a crawler.
+/// Describes a crawler with the facts from the registry.
 fn about_crawler(crawler: &Crawler, kind: MarkupKind) -> String {
     let Crawler { name, category, obeys_robots, obeys_star, obeys_crawl_delay, .. } = crawler;
     let operator = operator_of(crawler);
@@ -176,7 +176,8 @@ fn is_registered(registry: &Registry, name: Name<'_>) -> bool {
     ProductToken::from_name(name.value()).is_some_and(|token| registry.knows(&token))
 }
 
-/// Returns two numbers of URLs in the list: URLs that a rule matches, and URLs that it decides.
+/// Describes how many URLs of the list a rule matches, and for how many of them it is the deciding
+/// rule.
 fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> String {
     let pattern = PathPattern::new(rule.pattern(), Reading::Standard);
     let tokens: Vec<_> = rule.group().names().filter_map(|name| ProductToken::from_name(name.value())).collect();
@@ -191,8 +192,7 @@ fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> Strin
     format!("Matches {matches} of {} in {list}, and decides about {decides}.", plural(pages.len(), "URL"))
 }
 
-/// Returns the names of the groups that an agent obeys: of each group, the name that means the
-/// agent.
+/// Returns, for each group that an agent obeys, the name in the group that matches the agent.
 fn deciding_groups<'e>(evaluator: &'e Evaluator, agent: &Agent, named_as: NamedAs) -> Vec<Name<'e>> {
     let fallback = if named_as == NamedAs::Star { Fallback::Star } else { agent.fallback() };
     let selection = evaluator.rules.select(agent.tokens(), fallback);
@@ -204,7 +204,7 @@ fn deciding_groups<'e>(evaluator: &'e Evaluator, agent: &Agent, named_as: NamedA
     selection.groups().filter_map(name_of).collect()
 }
 
-/// Returns the places of the groups that decide for the crawler whose name is at a position.
+/// Returns the locations of the groups that apply to the crawler whose name is at a position.
 pub(super) fn definition(document: &Document, position: Position) -> Vec<Value> {
     let Some(Item::Name(name)) = document.item_at(position) else { return Vec::new() };
     let evaluator = document.evaluator();

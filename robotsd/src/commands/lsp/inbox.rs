@@ -22,7 +22,7 @@ impl<'c> Inbox<'c> {
         Self { connection, waiting: RefCell::new(VecDeque::new()) }
     }
 
-    /// Returns the next message if one is there.
+    /// Returns the next message if one has arrived.
     pub(super) fn take(&self) -> Option<Message> {
         self.look();
         self.waiting.borrow_mut().pop_front()
@@ -47,8 +47,8 @@ impl<'c> Inbox<'c> {
         })
     }
 
-    /// Reports whether the text of a document changes in a message that waits, so that a result
-    /// about the text is outdated.
+    /// Reports whether a waiting message changes or closes a document, so that results about its
+    /// current text are outdated.
     pub(super) fn has_change_of(&self, uri: &str) -> bool {
         self.look();
         self.waiting.borrow().iter().any(|message| match message {
@@ -60,7 +60,7 @@ impl<'c> Inbox<'c> {
         })
     }
 
-    /// Reports whether work about a document should continue that began at this time.
+    /// Reports whether work on a document, which began at `began`, should continue.
     pub(super) fn permits_work(&self, uri: &str, began: Instant) -> bool {
         !self.has_change_of(uri) && (self.waiting.borrow().is_empty() || began.elapsed() < MAX_WAIT)
     }

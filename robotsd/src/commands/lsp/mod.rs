@@ -1,10 +1,11 @@
 //! `robotsd lsp`: a language server for robots.txt files, on standard input and output.
 //!
-//! Unlike other editor extensions, it knows the effect of a file: who obeys a rule, which group
-//! decides, and what a fix changes. It uses the checks of `robotsd check`, and fetches nothing.
+//! Unlike other editor extensions, the server knows the effect of a file: who obeys a rule, which
+//! group decides, and what a fix changes. It uses the checks of `robotsd check`, and fetches
+//! nothing.
 //!
 //! One thread handles all messages ([`Server`]). Other threads only read and write messages, and
-//! wait for the end of the editor.
+//! wait until the editor ends.
 
 mod completion;
 mod diagnostics;
@@ -31,7 +32,7 @@ use serde_json::Value;
 use self::server::Server;
 use crate::exit::{answer, complain};
 
-/// Time between two tests whether the editor still runs.
+/// Interval between two checks of whether the editor is still running.
 const PROCESS_TESTS: Duration = Duration::from_secs(5);
 
 /// Check robots.txt files in an editor, as a language server
@@ -68,8 +69,8 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
     });
     let is_running = |process| test_kill_process(process) != Err(Errno::SRCH);
     let watch = |editor: Pid| {
-        // The ID may be that of another namespace, if the server is in a container. Such an editor
-        // ends the server by closing standard input.
+        // If the server runs in a container, the process ID may belong to another namespace. The
+        // editor can still end the server by closing standard input.
         if !is_running(editor) {
             return;
         }

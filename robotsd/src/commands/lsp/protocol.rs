@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::render::code_span;
 
-/// A place in a document. Lines are counted from 0, and characters in the units of the
+/// A position in a document. Lines are counted from 0, and characters in units of the
 /// [`PositionEncoding`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Position {
@@ -20,7 +20,7 @@ pub(super) struct Position {
     pub(super) character: u32,
 }
 
-/// A part of a document; the end is exclusive.
+/// A range of positions in a document; `end` is exclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Range {
     pub(super) start: Position,
@@ -28,14 +28,14 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Reports whether the ranges have a place in common. Ranges that only touch count, because a
-    /// cursor is an empty range.
+    /// Reports whether two ranges overlap or touch. Ranges that only touch count, because a cursor
+    /// is an empty range.
     pub(super) fn touches(&self, other: &Self) -> bool {
         self.start <= other.end && other.start <= self.end
     }
 }
 
-/// Unit of characters in positions.
+/// Unit of the character counts in positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PositionEncoding {
     Utf8,
@@ -45,7 +45,7 @@ pub(super) enum PositionEncoding {
 }
 
 impl PositionEncoding {
-    /// Returns the length of a character.
+    /// Returns the length of a character in this unit.
     pub(super) const fn length(self, char: char) -> usize {
         match self {
             Self::Utf8 => char.len_utf8(),
@@ -61,10 +61,10 @@ impl PositionEncoding {
     }
 }
 
-/// Form of a text for people.
+/// Format of text that the editor shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum MarkupKind {
-    /// Every editor can show this form.
+    /// The format that every editor can show.
     #[default]
     PlainText,
     Markdown,
@@ -78,7 +78,7 @@ impl MarkupKind {
         }
     }
 
-    /// Formats text that is copied from a file.
+    /// Formats text that is copied from a file, as code if possible.
     pub(super) fn code(self, text: &str) -> String {
         match self {
             Self::PlainText => text.to_owned(),
@@ -101,24 +101,24 @@ impl MarkupKind {
     }
 }
 
-/// What the editor supports, and its settings for this server.
+/// Capabilities of the editor, and its settings for this server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Client {
     pub(super) encoding: PositionEncoding,
-    /// Whether the editor can ask for diagnostics.
+    /// Whether the editor can request diagnostics.
     pub(super) pulls_diagnostics: bool,
-    /// Whether the server can make the editor ask for diagnostics again.
+    /// Whether the server can make the editor request diagnostics again.
     pub(super) refreshes_diagnostics: bool,
-    /// Whether symbols may contain symbols.
+    /// Whether the editor supports symbols within symbols.
     pub(super) nests_symbols: bool,
-    /// Whether an edit may contain the version that it is for.
+    /// Whether an edit may contain the version of the document that it applies to.
     pub(super) versions_edits: bool,
     /// Whether code actions may be objects. If not, the editor knows only commands.
     pub(super) has_code_actions: bool,
     pub(super) hover_kind: MarkupKind,
     /// Process of the editor. The server ends when this process ends.
     pub(super) process: Option<Pid>,
-    /// File with a list of URLs, the initialization option `urls`.
+    /// Path of a file with a list of URLs, from the initialization option `urls`.
     pub(super) urls: Option<PathBuf>,
 }
 
@@ -130,7 +130,7 @@ impl Client {
         let document = &capabilities["textDocument"];
         let lists = |list: &Value, word: &str| list.as_array().is_some_and(|list| list.iter().any(|item| item == word));
         let is_utf8 = lists(&capabilities["general"]["positionEncodings"], "utf-8");
-        // The editor lists the form first that it prefers.
+        // The editor lists its preferred format first.
         let prefers_markdown = document["hover"]["contentFormat"][0] == MarkupKind::Markdown.name();
         Self {
             encoding: if is_utf8 { PositionEncoding::Utf8 } else { PositionEncoding::Utf16 },
@@ -213,7 +213,6 @@ impl ActionContext {
     }
 }
 
-/// Reads the parameters of a message.
 pub(super) fn params<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, ResponseError> {
     serde_json::from_value(params)
         .map_err(|fault| error(ErrorCode::InvalidParams, format!("{method}: unusable parameters: {fault}")))
@@ -227,15 +226,14 @@ pub(super) fn error(code: ErrorCode, message: impl Into<String>) -> ResponseErro
 pub(super) fn path_of(uri: &str) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt as _;
     let rest = uri.strip_prefix("file://")?;
-    // A host may be between the slashes. Only the machine itself is possible.
+    // The URI may contain a host after the slashes. This host can only be the local machine.
     let path = &rest[rest.find('/')?..];
     let octets: Vec<u8> = percent_decode_str(path).collect();
     Some(PathBuf::from(std::ffi::OsString::from_vec(octets)))
 }
 
 /// Reports whether the server checks a document: whether its file name is `robots.txt` or ends with
-/// `.robots.txt`. The language that the editor names does not count, because editors disagree about
-/// it.
+/// `.robots.txt`. The language ID from the editor is ignored, because editors use different IDs.
 pub(super) fn is_robots_txt(uri: &str) -> bool {
     let path = percent_decode_str(uri).decode_utf8_lossy().into_owned();
     // An editor's unsaved document has a URI such as `untitled:robots.txt`.

@@ -1,9 +1,9 @@
 //! The server: handles messages in their order on one thread.
 //!
-//! **Diagnostics are computed when no message waits.** So a burst of changes leads to one check,
-//! and a check ends early if its text has changed meanwhile. No outdated version is published.
-//! Requests that need a check also end early, with an error after which editors send the request
-//! again.
+//! **Diagnostics are computed when no message is waiting.** A burst of changes therefore leads to
+//! only one check. A check ends early if its text has changed in the meantime, so no outdated
+//! diagnostics are published. If the check was for a request, the response is then an error, and
+//! editors send the request again.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -24,10 +24,10 @@ pub(super) struct Server<'c> {
     inbox: Inbox<'c>,
     stage: Stage,
     client: Client,
-    /// The open documents, by their URIs. Only robots.txt files are here.
+    /// The open robots.txt files, by URI. Other documents are not stored.
     documents: BTreeMap<String, Document>,
     urls: Option<UrlList>,
-    /// Function that is called with the process of the editor.
+    /// Function that is called with the process ID of the editor.
     watch: &'c dyn Fn(Pid),
     /// Number of requests that were sent to the editor.
     asked: i32,
@@ -75,7 +75,7 @@ impl<'c> Server<'c> {
     }
 
     fn send(&self, message: impl Into<Message>) {
-        // If the editor has closed the connection, the next message is the end.
+        // If the editor has closed the connection, `run` ends when it waits for the next message.
         let _ = self.connection.sender.send(message.into());
     }
 
@@ -118,8 +118,8 @@ impl<'c> Server<'c> {
             "textDocument/didChange" => protocol::params(&method, params).map(|params| self.change(params)),
             "textDocument/didSave" => protocol::params(&method, params).map(|params| self.save(&params)),
             "textDocument/didClose" => protocol::params(&method, params).map(|params| self.close(&params)),
-            // The inbox is searched for cancelled requests. A notification of an unknown kind is
-            // ignored, as the protocol requires.
+            // `$/cancelRequest` needs no action here, because `interruption` searches the inbox for
+            // it. Unknown notifications are ignored, as the protocol requires.
             _ => Ok(()),
         };
         if let Err(error) = result {
@@ -216,7 +216,7 @@ impl<'c> Server<'c> {
         })
     }
 
-    /// Answers a request about a document. A document that is not a robots.txt has no results.
+    /// Answers a request about a document. The result is empty if the document is not a robots.txt.
     fn answer(&mut self, id: &RequestId, method: &str, params: Value) -> Result<Value, ResponseError> {
         let needs_document = [
             "textDocument/diagnostic",
@@ -263,8 +263,8 @@ impl<'c> Server<'c> {
         })
     }
 
-    /// Stops publishing the diagnostics of a document that the editor asks for. Otherwise, the
-    /// editor would show each diagnostic twice.
+    /// Stops publishing the diagnostics of a document, because the editor requests them itself.
+    /// Otherwise, the editor would show each diagnostic twice.
     fn pulled(&mut self, uri: &str) {
         let Some(document) = self.documents.get_mut(uri).filter(|document| !document.is_pulled) else { return };
         let was_published = !document.is_due;
@@ -281,7 +281,7 @@ fn cancelled() -> ResponseError {
     error(ErrorCode::RequestCanceled, "the editor cancelled the request")
 }
 
-/// Returns the error of a request whose work was ended.
+/// Returns the error response to a request whose check was stopped early.
 fn interruption(inbox: &Inbox<'_>, id: &RequestId, method: &str) -> ResponseError {
     if inbox.is_cancelled(id) {
         return cancelled();

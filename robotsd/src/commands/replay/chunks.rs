@@ -25,8 +25,8 @@ const MAX_LINE_LENGTH: usize = CHUNK / 2;
 const MAX_COLUMN_BYTES: usize = 16 << 10;
 
 /// Runs `work` over the chunks of all inputs on `workers` threads, each with its own state, and
-/// joins the results in the order of the chunks. If an input cannot be read, or not to its end, the
-/// others are still read; the errors are returned.
+/// joins the results in the order of the chunks. If an input cannot be read completely, the other
+/// inputs are still read. Returns the read errors.
 pub(super) fn for_each<S, C: Send>(
     inputs: impl IntoIterator<Item = io::Result<Box<dyn Read + Send>>>,
     workers: usize,
@@ -86,8 +86,8 @@ struct Pipeline<C, J> {
 }
 
 impl<C, J: FnMut(C)> Pipeline<C, J> {
-    /// Sends a chunk, after joining finished counts if too many chunks are in progress. Returns
-    /// `false` if a worker has panicked.
+    /// Sends a chunk. If too many chunks are in progress, first joins the counts of the oldest
+    /// ones. Returns `false` if a worker has panicked.
     fn send(&mut self, octets: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
         while self.waiting.len() >= self.ahead {
             self.take(buffers);

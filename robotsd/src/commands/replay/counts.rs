@@ -46,7 +46,7 @@ pub(super) struct ReplayPlan {
     /// Time when the rules began to apply; earlier requests are counted separately.
     pub(super) effective_from: Option<i64>,
     pub(super) privacy: ReportPrivacy,
-    /// Evidence about the senders.
+    /// Evidence about the senders of requests.
     pub(super) evidence: LogEvidence,
     /// Versions of robots.txt for judging crawlers, as on the board.
     pub(super) history: Option<VersionHistory>,
@@ -93,7 +93,6 @@ pub(super) struct ReplayCounts {
 }
 
 impl ReplayCounts {
-    /// Counts the lines of a chunk.
     pub(super) fn of_chunk(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> Self {
         let mut counts = Self::default();
         let mut hosts = RequestedHosts::default();
@@ -218,7 +217,6 @@ impl ReplayCounts {
 
 /// Result of judging a request by one file, or by both files of a comparison.
 struct JudgedEntry {
-    /// The counts of this request.
     tally: RequestTally,
     /// The rule whose row counts the request; see [`deciding_rule`].
     rule: Option<DecidingRule>,

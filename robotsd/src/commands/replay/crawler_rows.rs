@@ -11,12 +11,12 @@ use super::headers::AgentKind;
 use super::rule_paths::RulePaths;
 use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 
-/// Maximum number of crawlers with a row of their own. Names can be made up, so all other crawlers
-/// share one row.
+/// Maximum number of crawlers with their own rows. All other crawlers share one row, because
+/// clients can make up names.
 const ROWS: usize = 1024;
 
-/// Maximum number of nodes in the path trees of each of the first `FULL_ROWS` rows; each later row
-/// gets `NODES_LATER`.
+/// Maximum number of nodes in the path trees of each of the first `FULL_ROWS` rows; `NODES_LATER`
+/// is the maximum for each later row.
 const NODES: usize = 512;
 const FULL_ROWS: usize = 256;
 const NODES_LATER: usize = 64;
@@ -82,8 +82,8 @@ impl Rows {
         }
     }
 
-    /// Counts the failed claims of these crawlers as undecided, and returns the failed claims of
-    /// each.
+    /// Counts the failed claims of these crawlers as undecided. Returns each crawler that has
+    /// failed claims, with these claims.
     pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()
@@ -159,8 +159,8 @@ impl ReplayRow {
     }
 }
 
-/// Maximum number of addresses with failed claims that are attributed to impostors without more
-/// evidence.
+/// Maximum number of addresses whose failed claims are attributed to impostors even if no request
+/// of the crawler is verified.
 const HANDFUL: usize = 5;
 
 /// Maximum time between failed claims and a verified request of the same crawler, in seconds.
@@ -168,10 +168,10 @@ const HANDFUL: usize = 5;
 const DAY: i64 = 24 * 60 * 60;
 
 /// Returns the crawlers whose failed claims prove nothing, because the log may not contain the
-/// addresses of clients. A log that was written behind a proxy must not make every crawler an
-/// impostor.
+/// addresses of clients. Without this check, a log that was written behind a proxy would make every
+/// crawler an impostor.
 ///
-/// The failed claims of a crawler are suspect
+/// The failed claims of a crawler are suspect:
 ///
 /// 1. if claims from more than `HANDFUL` addresses fail, and no request of the crawler is verified
 ///    within a day of the failed claims; or
@@ -228,7 +228,7 @@ pub(super) struct FailedClaims {
     pub(super) addresses: FailedAddresses,
 }
 
-/// The requests by address.
+/// Numbers of requests with failed claims, by address.
 pub(super) type FailedAddresses = FrequentCounts<IpAddr, ADDRESSES>;
 
 impl Default for FailedClaims {

@@ -35,7 +35,7 @@ pub(super) struct VersionHeaders {
 }
 
 impl VersionHeaders {
-    /// Returns the agents that a header names, evaluated with the version of this index.
+    /// Returns the agents that a header names, evaluated with the version that has this index.
     pub(super) fn of(&mut self, version: usize, evaluator: &Evaluator, header: &[u8]) -> &JudgedAgents {
         if self.version != version {
             *self = Self { version, known: KnownHeaders::default() };

@@ -3,16 +3,16 @@
 //!
 //! Logs are read in chunks on every core, in bounded memory ([`chunks`], [`counts`]). The counts do
 //! not depend on the number of cores, and unreadable lines are counted. Paths are grouped by rule
-//! and pattern ([`rule_paths`]). Agents are identified, and requests are decided, as a server does
-//! it ([`headers`]). The requests of a crawler are split by sender ([`identity`]): requests of
-//! impostors ([`FailedClaims`](crawler_rows::FailedClaims)) are not counted as the crawler's.
-//! Reports contain no query values and no whole addresses unless options ask for them
-//! ([`redaction`]). Requests that exceed a `Crawl-delay` are not counted: a server with the rate
-//! mode `observe` measures them.
+//! and pattern ([`rule_paths`]). Agents are identified and requests are decided in the same way as
+//! by a server ([`headers`]). The requests of a crawler are split by sender ([`identity`]):
+//! requests of impostors ([`FailedClaims`](crawler_rows::FailedClaims)) are not counted as requests
+//! of the crawler. Reports contain no query values and no whole addresses unless options ask for
+//! them ([`redaction`]). The report does not show which requests exceed a `Crawl-delay`; to measure
+//! them, run a server with the rate mode `observe`.
 //!
 //! Exit status:
 //!
-//! - 0 if neither of the next two lines applies;
+//! - 0 if no other exit status applies;
 //! - 1 if a change blocks a search engine from a path that it requested, or if an expectation is
 //!   not met;
 //! - 2 if an input could not be read (the other inputs are still read), or if no request names an
@@ -188,7 +188,7 @@ enum ReportForm {
     Html,
 }
 
-/// Parses a moment, or a day (which means its beginning), into seconds since 1970.
+/// Parses a time, or a day (which stands for its beginning), into seconds since 1970.
 fn moment(text: &str) -> Result<i64, String> {
     let fault = || "write a day or a time in UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
     date::parsed(text.trim()).ok_or_else(fault)

@@ -16,7 +16,7 @@ pub(super) struct ReportPrivacy {
 const MAX_PATH_LENGTH: usize = 200;
 
 impl ReportPrivacy {
-    /// Returns a target as it may be shown: without the values of the query, and cut if it is too
+    /// Returns a target for the report: without the values of the query, and truncated if it is too
     /// long.
     pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(target.len().min(MAX_PATH_LENGTH));
@@ -42,9 +42,9 @@ impl ReportPrivacy {
         shown
     }
 
-    /// Returns an unreadable line as it may be shown. Any part of such a line may be an address or
-    /// a query. So all digits are masked, and the text from a `?` up to the next space, tab or
-    /// quote is masked, too.
+    /// Returns an unreadable line for the report. Any part of such a line may be an address or a
+    /// query. Therefore, all digits are masked, and all text from a `?` up to the next space, tab
+    /// or quote.
     pub(super) fn line(self, line: &[u8]) -> Vec<u8> {
         if self.keep_queries && self.keep_addresses {
             return line.to_vec();
@@ -66,7 +66,8 @@ impl ReportPrivacy {
         shown
     }
 
-    /// Returns an address as it may be shown: its /24 or /48.
+    /// Returns an address for the report: shortened to its /24 or /48 network, unless whole
+    /// addresses are shown.
     pub(super) fn address(self, address: IpAddr) -> String {
         if self.keep_addresses {
             return address.to_string();

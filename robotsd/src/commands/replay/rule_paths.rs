@@ -130,8 +130,8 @@ const KINDS: [u8; 4] = *b"/?&=";
 /// The counts of requests by the parts of their targets. Patterns are formed from this tree: a path
 /// segment, or a name or value in the query, becomes `*` if it varies.
 ///
-/// To save memory, the tree may drop the count of one of many values. The counts of its patterns
-/// still add up to the number of added targets.
+/// To save memory, the tree may replace rare values with a wildcard and cut the last parts of
+/// targets. The counts of its patterns still add up to the number of added targets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
     /// Path segment, parameter name or value, with the preceding separator; empty at the root.
@@ -167,7 +167,7 @@ impl PathTree {
         new
     }
 
-    /// Adds the counts of another tree at the same place.
+    /// Adds the counts of another tree for the same part.
     pub(super) fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.ends += other.ends;

@@ -29,12 +29,12 @@ pub(in crate::commands) struct LogSelection {
 pub(in crate::commands) struct RequestedHosts {
     /// Number of requests for another site. No other count includes them.
     pub(in crate::commands) other: u64,
-    /// Requests without a host in the log. They are counted as requests for the site.
+    /// Number of requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
-    /// Number of requests of a proxy for a decision that do not describe the client's request. No
-    /// other count includes them.
+    /// Number of decision requests of a proxy that do not describe the client's request. No other
+    /// count includes them.
     pub(in crate::commands) questions: u64,
-    /// Number of requests of a proxy for the page of a refusal. The refused request itself is in an
+    /// Number of requests of a proxy for a refusal page. The refused request itself is in an
     /// earlier line of robotsd's log.
     pub(in crate::commands) refusal_pages: u64,
 }

@@ -22,36 +22,37 @@ pub(super) struct RequestTally {
     /// requests that the first file disallows and the second allows.
     pub(super) shut: u64,
     pub(super) opened: u64,
-    /// Disallowed requests that were sent before the rules began to apply.
+    /// Number of disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
     /// Number of requests that the first file allows and the second disallows, by crawlers of
     /// search engines that have their own index.
     pub(super) shut_search_engines: u64,
-    /// Disallowed requests by crawlers of search engines that have their own index.
+    /// Number of disallowed requests by crawlers of search engines that have their own index.
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
-    /// Disallowed requests that robotsd would have refused in the mode `refuse`; `would_tag` counts
-    /// disallowed requests that it would only have tagged.
+    /// Number of disallowed requests that robotsd would have refused in the mode `refuse`;
+    /// `would_tag` counts disallowed requests that it would only have tagged.
     #[serde(skip)]
     pub(super) would_refuse: u64,
     #[serde(skip)]
     pub(super) would_tag: u64,
-    /// The requests in `would_refuse`, by the status of the answer.
+    /// The requests in `would_refuse`, by the status of the response.
     #[serde(skip)]
     pub(super) refusals: RefusalTally,
-    /// Number of requests that the server answered with a page.
+    /// Number of requests that received a page.
     #[serde(skip)]
     pub(super) pages: u64,
 }
 
 /// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last number counts
-/// refused requests whose answer comes from an upstream.
+/// refused requests with a response from an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 
 impl RefusalTally {
-    /// Returns the tally of `count` refusals with this status; `None` if an upstream answers.
+    /// Returns the tally of `count` refusals with this status. `status` is `None` if an upstream
+    /// responds.
     pub(super) fn of(status: Option<u16>, count: u64) -> Self {
         let mut tally = Self::default();
         let at = REFUSAL_STATUSES.iter().position(|known| Some(known.as_u16()) == status);
@@ -157,8 +158,8 @@ pub(super) struct AddressTally {
     pub(super) disallowed: u64,
 }
 
-/// Numbers of requests for at most `MAX` keys, which are addresses or questions about addresses.
-/// When there are more keys, the less frequent half is dropped.
+/// Numbers of requests for at most `MAX` keys, such as addresses. When there are more keys, the
+/// less frequent half is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct FrequentCounts<K, const MAX: usize> {
     /// Map with a fast hash and a random seed.

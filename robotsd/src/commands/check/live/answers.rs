@@ -24,8 +24,8 @@ pub(super) fn meaning(kind: AnswerKind) -> String {
     format!("{reading}{others}")
 }
 
-/// Returns the finding about the final status; `None` for 200, and if the server cannot be reached
-/// from here.
+/// Returns the finding about the final status; `None` for 200, and if this machine cannot reach the
+/// server.
 pub(super) fn of_status(chain: &RetrievalChain) -> Option<FoundProblem> {
     let kind = AnswerKind::of(chain);
     let (lint, help) = lint_of(kind)?;
@@ -68,7 +68,6 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
     })
 }
 
-/// Returns the findings about the redirects.
 pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
     let mut findings = Vec::new();
     let urls: Vec<&FetchUrl> = chain.hops().map(|hop| &hop.url).collect();

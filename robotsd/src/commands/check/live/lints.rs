@@ -10,7 +10,7 @@ macro_rules! lints {
         $(pub(super) const $name: AnswerLint =
             AnswerLint { code: $code, severity: Severity::$severity, summary: $summary, why: $why };)*
 
-        /// Every lint, in the order of the page.
+        /// Every lint, in the order of the documentation page.
         static ALL: &[AnswerLint] = &[$($name),*];
     };
 }
@@ -104,12 +104,10 @@ lints! {
          listed. After a site has moved, the sitemap is often still on the old host.";
 }
 
-/// Returns all lints.
 pub(crate) fn answer_lints() -> &'static [AnswerLint] {
     ALL
 }
 
-/// Returns the lint with this code.
 pub(crate) fn answer_lint(code: &str) -> Option<&'static AnswerLint> {
     ALL.iter().find(|lint| lint.code == code)
 }

@@ -2,11 +2,11 @@
 //! a site.
 //!
 //! The robots.txt is fetched as crawlers fetch it, for each name and scheme of the site
-//! ([`names_of_site`]). Findings about the responses are in [`answers`] and [`sitemaps`], and their
-//! table in [`lints`]. The file is then checked like any other, and [`FrontPage`] shows who may
-//! fetch `/`.
+//! ([`names_of_site`]). [`answers`] and [`sitemaps`] find problems in the responses, and [`lints`]
+//! is the table of these lints. The file is then checked like any other file, and [`FrontPage`]
+//! shows which crawlers may fetch `/`.
 //!
-//! Fetches no page and follows no link. Fetches sitemaps only if requested.
+//! The check fetches no pages and follows no links. It fetches sitemaps only if requested.
 
 mod answers;
 mod lints;

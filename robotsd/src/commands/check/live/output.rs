@@ -22,8 +22,9 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Reports whether the output leaves out how crawlers interpret a response. It does if a
-    /// finding already explains this, or if the file is not a robots.txt and so has no rules.
+    /// Reports whether the output need not explain how crawlers interpret a response. This is the
+    /// case if a finding already explains it, or if the file is not a robots.txt and therefore has
+    /// no rules.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
@@ -58,7 +59,6 @@ fn write_counted(out: &mut impl Write, notes: &[FoundProblem]) -> io::Result<()>
     }
 }
 
-/// Returns the URL of the front page.
 fn front_page_url(report: &LiveReport) -> String {
     printable(report.name.trim_end_matches("robots.txt"))
 }

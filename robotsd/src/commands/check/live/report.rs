@@ -51,7 +51,7 @@ pub(super) struct AnswerSummary {
     /// Size of the body as sent, in bytes; `octets` is its size after decoding.
     pub(super) octets_sent: Option<usize>,
     pub(super) octets: Option<usize>,
-    /// Whether the body is longer than what was read.
+    /// Whether only the beginning of the body was read, because the body is too large.
     #[serde(skip)]
     pub(super) is_cut: bool,
     pub(super) same: SameFile,
@@ -64,7 +64,8 @@ pub(super) struct RedirectSummary {
     pub(super) to: String,
 }
 
-/// Relation of one of the site's names to the name in the argument.
+/// Comparison of the robots.txt under one name of the site with the robots.txt under the name in
+/// the argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {

@@ -57,7 +57,7 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// Reports whether the value in the agent's column is something else. Some servers insert another
+/// Reports whether the value in the agent's column is not an agent. Some servers insert another
 /// column there (a host, an address, or the agent itself).
 fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     if agent.starts_with(b"Mozilla/") {
@@ -174,8 +174,8 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// Reports whether two values, in a log line without a request line, can be a method and its
-/// target. Lines that are not requests may have values with the same names.
+/// Reports whether two values can be a method and its target. The values are from a line that has
+/// no request line. A line that is not about a request may have values with the same names.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -305,7 +305,7 @@ pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
 pub(crate) struct LoggedRequest<'a> {
     /// Host with port; `None` if the log does not contain hosts, empty if the request had no host.
     pub(crate) host: Option<Cow<'a, [u8]>>,
-    /// Name of the site that answered, if the line may be from robotsd's own log.
+    /// Name of the site that responded, if the line may be from robotsd's own log.
     pub(crate) site: Option<Cow<'a, [u8]>>,
     pub(crate) address: Cow<'a, [u8]>,
     /// Seconds since 1970; `None` if the line has no time.

@@ -120,7 +120,7 @@ fn status_of(value: &Value<'_>) -> Option<u16> {
     }
 }
 
-/// Removes the port: `192.0.2.1:1234`, `[2001:db8::1]:1234`.
+/// Removes the port from an address such as `192.0.2.1:1234` or `[2001:db8::1]:1234`.
 fn address_of_socket(socket: Cow<'_, str>) -> Cow<'_, str> {
     let address = socket.parse::<std::net::SocketAddr>();
     address.map_or(socket, |address| Cow::Owned(address.ip().to_string()))
@@ -133,7 +133,7 @@ fn octets(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns a User-Agent without escapes: CloudFront escapes it also in JSON objects.
+/// Returns a User-Agent without the escapes that CloudFront adds even in JSON objects.
 fn agent_of(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {
     let agent = value(text);
     let is_escaped = memchr::memmem::find(&agent, b"%20").is_some() && !agent.contains(&b' ');

@@ -124,8 +124,8 @@ impl<'k> ChunkReader<'k> {
     }
 }
 
-/// Returns what may be the original line inside a wrapped line: each string of a JSON object, an
-/// object after a prefix, or the text after an unmatched quote. LiteSpeed writes such a quote
+/// Returns the parts of a wrapped line that may be the original line: each string of a JSON object,
+/// an object after a prefix, or the text after an unmatched quote. LiteSpeed writes such a quote
 /// before lines.
 fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.trim_ascii();

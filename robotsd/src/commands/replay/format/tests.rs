@@ -113,7 +113,7 @@ fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format(
     }
 }
 
-/// The format of an error log is no access log, however few quotes it has.
+/// An error log does not count as an access log, even if its lines have few quotes.
 #[test]
 fn an_error_log_holds_no_requests() {
     let keys = JsonKeys::default();

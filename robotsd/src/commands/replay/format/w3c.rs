@@ -9,8 +9,8 @@ use super::clf::{LoggedRequest, is_request, rfc3339, status};
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
 /// The names of the columns that are read: method, path, query, agent, referer, status, address,
-/// date, time, and host. The last name is that of the column with the host that the client named
-/// (CloudFront). In a log with this column, `cs(Host)` contains the name of the distribution.
+/// date, time, and host. The last column contains the host that the client requested (CloudFront).
+/// In a log with this column, `cs(Host)` contains the name of the distribution instead.
 const READ: [&[&[u8]]; 11] = [
     &[b"cs-method"],
     &[b"cs-uri-stem", b"cs-uri"],
@@ -52,7 +52,6 @@ impl W3cColumns {
         Some(Self { places, count: names.len() })
     }
 
-    /// Parses a line with these columns.
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let line = line.trim_ascii_end();
         // The first space or tab in the line is the separator. Quoted values may contain either.
@@ -146,8 +145,8 @@ fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     }
 }
 
-/// Splits a text at the closing quote of a string. Returns the content of the string, in which
-/// quotes are doubled, and the text after the closing quote.
+/// Splits text at the closing quote of a string. Returns the content of the string, with its quotes
+/// still doubled, and the rest after the closing quote.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut end = memchr::memchr(b'"', text)?;
     while text.get(end + 1) == Some(&b'"') {

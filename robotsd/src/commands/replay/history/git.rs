@@ -27,10 +27,10 @@ const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
 
-/// Environment variables of every git command. They keep git from fetching objects that a partial
-/// clone lacks, because git runs programs that the repository names to fetch them. Git 2.45 and
-/// later obeys `GIT_NO_LAZY_FETCH`. Earlier versions may only use the protocol "none", whose helper
-/// is the alias `remote-none`; [`ALWAYS`] makes that alias do nothing.
+/// Environment variables of every git command. They keep git from fetching objects that are missing
+/// in a partial clone. To fetch them, git would run programs that the repository names. Git 2.45
+/// and later obeys `GIT_NO_LAZY_FETCH`. Earlier versions are allowed to use only the protocol
+/// "none". Its helper is the alias `remote-none`, and [`ALWAYS`] makes this alias do nothing.
 const ENVIRONMENT: [(&str, &str); 3] =
     [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 

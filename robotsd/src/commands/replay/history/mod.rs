@@ -45,7 +45,7 @@ struct DatedVersion {
 /// The versions that were found, the newest first, within the limits.
 #[derive(Debug, Default)]
 struct FoundVersions {
-    /// The file that these versions belong to; with dated files, the newest of them.
+    /// Path of the file; with dated files, the path of the newest file.
     file: String,
     versions: Vec<DatedVersion>,
     octets: usize,
@@ -54,8 +54,8 @@ struct FoundVersions {
 }
 
 impl FoundVersions {
-    /// Reports whether the next version, which has this size, may be read. If not, records the
-    /// reason.
+    /// Reports whether the next version, which has this size, is within the limits. If not, records
+    /// the reason.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -79,7 +79,7 @@ impl FoundVersions {
 #[derive(Debug)]
 pub(super) struct VersionHistory {
     pub(super) versions: Vec<PastVersion>,
-    /// The file that these versions belong to; with dated files, the newest of them.
+    /// Path of the file; with dated files, the path of the newest file.
     file: String,
     /// Why versions were left out, as sentences without a full stop.
     pub(super) left_out: Vec<String>,
@@ -122,8 +122,8 @@ impl VersionHistory {
                 continue;
             }
             let (name, since) = (board::version_name(hash), Second::try_from(at).unwrap_or(0));
-            // An HTML page in git was served as it is. An HTML page among saved files was probably
-            // never served, so it is an error.
+            // An HTML page in git was probably served as it is. An HTML page among saved files was
+            // probably never served, so it is an error.
             let evaluator = match of_git {
                 true => Evaluator::new(bytes, Reading::Standard, settings),
                 false => RobotsFile { name: source.clone(), bytes }
@@ -173,7 +173,7 @@ const DEPLOYED: Second = 15 * 60;
 /// The observations in one chunk of the log. The board judges crawlers by these observations.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Full sets of counts, which have no room for another row. They are joined to the board before
+    /// Full sets of counts, which have no room for another row. They are added to the board before
     /// `counted`.
     full: Vec<Counted>,
     counted: Counted,

@@ -15,8 +15,8 @@
 //!    proxy.
 //! 5. Logs do not contain signatures.
 //!
-//! A log may not contain the addresses of clients at all. This is determined from all its requests
-//! ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
+//! A log may not contain the addresses of clients at all. Whether this is the case is determined
+//! from all requests in the log ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
 
 mod names;
 
@@ -216,13 +216,13 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Maximum time from the confirmation of a list to a request that it may refute, in seconds. The
-/// server uses the same maximum.
+/// Maximum time between the confirmation of a list and a later request that the list may refute, in
+/// seconds. The server uses the same maximum.
 const CONFIRMED_BEFORE: i64 = DAY;
 
-/// Maximum time from a request to the confirmation of a list that may refute it, in seconds. Lists
-/// lose addresses: over four months one list lost half of its prefixes. A list of today therefore
-/// says little about who had an address a year ago.
+/// Maximum time between a request and a later confirmation of a list that may refute the request,
+/// in seconds. Lists lose addresses: over four months one list lost half of its prefixes. A list of
+/// today therefore says little about who had an address a year ago.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
 /// The copies of one list.

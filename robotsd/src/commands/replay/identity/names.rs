@@ -1,6 +1,6 @@
 //! Looks up reverse DNS names of addresses, before the requests of a log are counted.
 //!
-//! Limits: 50 questions per second, 32 addresses at once, and a maximum number of addresses in
+//! Limits: 50 DNS queries per second, 32 addresses at once, and a maximum number of addresses in
 //! total. Ctrl-C ends the look-ups; answers that were received before are used.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::commands::replay::tally::FrequentCounts;
 use crate::date::seconds;
 use crate::exit::complain;
 
-/// Maximum number of addresses that are looked up. Each address needs at least one question, so
+/// Maximum number of addresses that are looked up. Each address needs at least one DNS query, so
 /// 10,000 addresses take more than three minutes.
 const MAX_LOOKED_UP: usize = 10_000;
 
@@ -31,7 +31,7 @@ const MAX_LOOKED_UP: usize = 10_000;
 /// bar is shown.
 const FEW: usize = 500;
 
-/// Number of questions sent per second.
+/// Number of DNS queries sent per second.
 const PACE: usize = 50;
 
 /// Exit status of a process that Ctrl-C ends.
@@ -143,11 +143,10 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
 /// Maximum number of distinct addresses to count when finding the most frequent ones.
 const MAX_COUNTED: usize = 1 << 16;
 
-/// Question to a resolver: the index of the patterns that the names must match, and the address to
-/// look up.
+/// A look-up of names: the index of the patterns that the names must match, and the address.
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
-/// The questions to ask, each with the number of requests from its address.
+/// The look-ups to make, each with the number of requests from its address.
 pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MAX_COUNTED>;
 
 /// The results of the name look-ups for claims.

@@ -15,7 +15,7 @@ struct Details<'a> {
     by_rule: &'a RuleRows,
 }
 
-/// Returns a line for every crawler, and for the impostors of each.
+/// Returns a line for every crawler, and a line for the impostors of every crawler.
 pub(super) fn lines(report: &Report) -> Vec<CrawlerLine> {
     let crawlers = report.crawlers.iter().map(|row| crawler(report, row));
     crawlers.chain(report.impostors.iter().map(|row| impostor(report, row))).collect()

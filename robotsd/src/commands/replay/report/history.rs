@@ -38,7 +38,7 @@ pub(crate) struct PastJudgements {
     /// Why older versions were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
-    /// Crawlers, in the form of `/board.json`.
+    /// Crawlers, in the same format as in `/board.json`.
     crawlers: Vec<CrawlerBoard>,
 }
 

@@ -37,10 +37,10 @@ pub(crate) struct Report {
     host_notes: Vec<String>,
     pub(crate) unread_lines: u64,
     unread_samples: Vec<String>,
-    /// Requests without a User-Agent. If the log format does not contain it, these are all
-    /// requests.
+    /// Number of requests without a User-Agent. If the log does not contain User-Agents, this is
+    /// the number of all requests.
     nameless: u64,
-    /// Requests without a readable time.
+    /// Number of requests without a readable time.
     timeless: u64,
     /// Whether the policy limits the rate of any counted request because of a `Crawl-delay`.
     #[serde(skip)]
@@ -49,20 +49,20 @@ pub(crate) struct Report {
     first: Option<i64>,
     last: Option<i64>,
     totals: CrawlerTotals,
-    /// Search engines with an index that people use, if the change blocks a path that they
-    /// requested.
+    /// Search engines that requested a path which the change blocks. Only search engines with an
+    /// index that people use are listed.
     pub(crate) search_engines_shut_out: Vec<String>,
-    /// Senders of the requests under crawlers' names.
+    /// Senders of the requests that name a crawler.
     identity: Senders,
     crawlers: Vec<ReportedCrawler>,
-    /// The requests that impostors sent under crawlers' names.
+    /// The requests of impostors, by the crawler that they name.
     impostors: Vec<ImpostorRow>,
-    /// Agents that are not crawlers, by class.
+    /// Requests of agents that are not crawlers, by class of agent.
     others: Vec<ClassRow>,
-    /// The requests of crawlers by the hour.
+    /// Requests of crawlers, by hour.
     hours: Vec<HourRow>,
-    /// Disallowed requests of crawlers that the mode `refuse` would refuse, by the status of the
-    /// answer, or "upstream".
+    /// Numbers of disallowed requests that the mode `refuse` would refuse, by the status of the
+    /// response. The key is "upstream" if an upstream would respond.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     refusals: BTreeMap<String, u64>,
     /// Operators that have a service which refers visitors: the pages that their crawlers got, and
@@ -82,14 +82,14 @@ struct ReportedCrawler {
     is_index_engine: bool,
     #[serde(flatten)]
     tally: RequestTally,
-    /// Senders of the requests under this name. The other counts of this row do not include
+    /// Senders of the requests that name this crawler. The other counts of this row do not include
     /// impostors.
     identity: SenderSplit,
     #[serde(flatten)]
     by_rule: RuleRows,
 }
 
-/// Sums of the counts of all crawlers, without impostors.
+/// Sums of the counts of all crawlers, without requests of impostors.
 #[derive(Debug, Serialize)]
 struct CrawlerTotals {
     crawler_requests: u64,
@@ -264,7 +264,7 @@ impl ReportedCrawler {
     }
 }
 
-/// Describes the values that lines of the log lack, as sentences without a full stop.
+/// Describes the values that are missing in lines of the log, as sentences without a full stop.
 fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
     let nameless = report.lacks_names().then(|| {
         "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: use the \

@@ -34,22 +34,22 @@ pub(super) struct RuleRows {
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRow {
     pub(super) effect: Effect,
-    /// File that contains the rule: the first file if the change allows requests, otherwise the
-    /// last.
+    /// Name of the file that contains the rule: the first file if the change allows requests,
+    /// otherwise the last file.
     pub(super) file: String,
     /// Line of the rule. `line` and `pattern` are `None` if this row counts several rules together,
     /// because there were too many.
     pub(super) line: Option<usize>,
     pub(super) pattern: Option<String>,
     pub(super) requests: u64,
-    /// The requests by the pattern of their paths.
+    /// Numbers of requests, by the pattern of their paths.
     pub(super) paths: Vec<PatternRow>,
     /// Number of paths that are not listed.
     pub(super) other_paths: u64,
     pub(super) other_paths_requests: u64,
 }
 
-/// The requests with similar paths; `*` stands for the part that varies.
+/// Number of requests with similar paths. In the pattern, `*` stands for the part that varies.
 #[derive(Debug, Serialize)]
 pub(super) struct PatternRow {
     pub(super) pattern: String,
@@ -131,8 +131,7 @@ pub(super) fn text_of(octets: &[u8]) -> String {
 const ADDRESSES: usize = 20;
 const SUSPECT_ADDRESSES: usize = 3;
 
-/// The evidence about the senders of requests under crawlers' names, and the result of checking
-/// them all.
+/// The evidence about the senders of requests that name a crawler, and the results of the checks.
 #[derive(Debug, Serialize)]
 pub(super) struct Senders {
     /// Date of the oldest list that was used.
@@ -363,7 +362,7 @@ impl SuspectRow {
     }
 }
 
-/// Returns addresses as they may be shown, sorted by the number of requests, largest first.
+/// Returns the addresses for the report, sorted by the number of requests, largest first.
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {

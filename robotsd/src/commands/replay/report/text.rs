@@ -100,22 +100,23 @@ fn reads(row: &ReportedCrawler) -> String {
     }
 }
 
-/// Returns the number of patterns of a rule that are not shown, and their requests; `None` if all
-/// are shown.
+/// Returns the number of patterns of a rule that are not shown, and the number of their requests;
+/// `None` if all patterns are shown.
 fn other_paths(rule: &RuleRow) -> Option<(u64, u64)> {
     let rest = rule.paths.iter().skip(PATTERNS).map(|path| path.requests);
     others(rest, rule.other_paths, rule.other_paths_requests)
 }
 
-/// Returns the number of a crawler's rules that are not shown, and their requests; `None` if all
-/// are shown.
+/// Returns the number of a crawler's rules that are not shown, and the number of their requests;
+/// `None` if all rules are shown.
 fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
     let rest = by_rule.rules.iter().skip(RULES).map(|rule| rule.requests);
     others(rest, by_rule.other_rules, by_rule.other_rules_requests)
 }
 
-/// Returns the number and the requests of the rows that are not shown: the `rest` beyond the
-/// display limit, and the `others` that the report does not list.
+/// Returns the number of rows that are not shown, and the number of their requests. These are the
+/// rows in `rest`, which exceed the display limit, and the `others`, which the report does not
+/// list.
 fn others(rest: impl ExactSizeIterator<Item = u64>, others: u64, of_others: u64) -> Option<(u64, u64)> {
     let count = rest.len() as u64 + others;
     (count > 0).then(|| (count, rest.sum::<u64>() + of_others))
