@@ -55,7 +55,8 @@ pub(super) struct Enforcer {
 /// State that a layer shares with its clones.
 #[derive(Default)]
 pub(super) struct LayerNotes {
-    /// This is set once the layer has logged a request whose host belongs to no site.
+    /// Set when the layer has logged a request whose host belongs to no site. Later requests of
+    /// this kind are not logged.
     #[cfg(feature = "tracing")]
     pub(super) no_site: OnceLock<()>,
     /// Whether the application serves `/robots.txt` from its own route, with a
@@ -94,7 +95,7 @@ pub(super) enum CrawlerRecords {
 }
 
 impl Enforcer {
-    /// Returns who sent a request, given the agents in its `User-Agent`.
+    /// Returns the sender of a request whose `User-Agent` names these agents.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
@@ -133,10 +134,10 @@ impl Enforcer {
         self.trusted_proxies.iter().any(|network| network.contains(address))
     }
 
-    /// Reports whether the request came through a proxy that [`RobotsLayer::forwarded_for`] does not
-    /// list: the peer has a private or loopback address, and the request has the field of a proxy.
-    /// `false` if [`RobotsLayer::address_from`] may return the address of the client, not of the
-    /// peer.
+    /// Reports whether the request came through a proxy that [`RobotsLayer::forwarded_for`] does
+    /// not list: the peer has a private or loopback address, and the request has a field that
+    /// proxies add. `false` if [`RobotsLayer::address_from`] may return the address of the client,
+    /// not of the peer.
     ///
     /// [`RobotsLayer::forwarded_for`]: super::RobotsLayer::forwarded_for
     /// [`RobotsLayer::address_from`]: super::RobotsLayer::address_from

@@ -81,8 +81,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Extension of a refusal that the application may replace with the response of another server. The
-/// status of that response is not known yet, so the event contains no status.
+/// Extension that marks a refusal which the application may replace with the response of another
+/// server. The status of that response is not known yet, so the event contains no status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 
@@ -104,8 +104,8 @@ pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + 
 pub(super) struct Sender {
     /// `None` if claims are not checked.
     pub(super) identity: Option<Identity>,
-    /// The crawler that signed the request. This is set only if the `User-Agent` does not contain a
-    /// crawler's name, whose place the signer then takes.
+    /// The crawler that signed the request. Set only if the `User-Agent` does not name a crawler.
+    /// The rules for the signer then apply.
     pub(super) signer: Option<Agent>,
 }
 
@@ -203,8 +203,8 @@ fn trace(event: &Event<'_>) {
         identity = record.identity.map(|identity| identity.to_string()),
         host = event.request.host(),
         path = %path.escape_ascii(),
-        // `would` has the same values, so it differs from `decision` only if the mode `Refuse`
-        // would change the action.
+        // `decision` and `would` use the same values. They differ only if the mode `Refuse` would
+        // change the action.
         decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),

@@ -18,14 +18,14 @@ use crate::source::Scheme;
 #[must_use]
 #[non_exhaustive]
 pub struct OriginalRequest<'a> {
-    /// The method.
+    /// The method that the client used.
     pub method: &'a Method,
     /// The HTTP version that the client used; `None` if it is unknown.
     version: Option<Version>,
     uri: &'a Uri,
     target: TargetIs<'a>,
     host: HostIs<'a>,
-    /// The fields.
+    /// The header fields of the request.
     pub headers: &'a HeaderMap,
     /// The request's extensions.
     pub extensions: &'a Extensions,
@@ -139,8 +139,8 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Returns the scheme if the target contains one; it determines the default port. If the host
-    /// was set by [`with_host`](Self::with_host), the scheme is unknown.
+    /// Returns the scheme if the target contains one. The scheme determines the default port. If
+    /// the host was set by [`with_host`](Self::with_host), the scheme is unknown.
     pub(super) fn scheme(&self) -> Option<Scheme> {
         match self.host {
             HostIs::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),

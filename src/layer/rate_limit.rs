@@ -18,8 +18,8 @@ use crate::rate::{Quota, RateKey, RateSender};
 pub struct RateLimitedRequest {
     /// The origin of the robots.txt that sets the crawl delay: a path, a URL, or the name of an
     /// inline robots.txt. In the store, it keeps the buckets of different sites apart. An inline
-    /// robots.txt without a name has the origin `inline`, so if there are several, name each of
-    /// them ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
+    /// robots.txt without a name has the origin `inline`, so if there are several inline ones, name
+    /// each of them ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
     pub origin: String,
     /// The key of the bucket, unique among the buckets of this robots.txt and the same in every
     /// process. The key consists of:
@@ -29,9 +29,9 @@ pub struct RateLimitedRequest {
     /// - the result of checking the sender;
     /// - the client's network, if its claim to be the crawler is not verified.
     pub key: String,
-    /// Time per request in a steady stream of requests.
+    /// Time between two requests at the highest steady rate that is allowed.
     pub interval: Duration,
-    /// Number of requests that can follow each other without a delay after a pause.
+    /// Maximum number of requests in a burst after a pause.
     pub burst: NonZeroU32,
     /// How a request that exceeds its crawl delay is handled: refused, or only recorded.
     pub mode: RateMode,

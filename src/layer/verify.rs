@@ -139,7 +139,8 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// Returns the state of a new wait; `None` if no evidence about the request is being fetched.
+    /// Starts to wait for evidence. Returns `None` if no evidence about the request is being
+    /// fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {

@@ -28,8 +28,8 @@ const PLACES: usize = 64 << 10;
 /// rate limits by address.
 ///
 /// Cloning is cheap; clones share everything. If a process has many sites, give the same cache to
-/// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without one creates its own. The
-/// cache does not keep a file in memory that no site uses.
+/// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without one creates its own. Files
+/// that no site uses are not kept in memory.
 #[derive(Clone)]
 pub struct CompileCache {
     shared: Arc<SharedCompilations>,

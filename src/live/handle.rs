@@ -23,7 +23,7 @@ use crate::check::Report;
 use crate::policy::{Mode, Policy};
 use crate::rules::RobotsTxt;
 
-/// A handle of one site's live robots.txt, which is read, checked and compiled. A changed
+/// A handle to one site's live robots.txt, which is read, checked and compiled. A changed
 /// robots.txt replaces it while requests are served.
 ///
 /// Cloning is cheap; all clones share the site. Dropping the last clone stops watching the source.
@@ -77,7 +77,7 @@ impl LiveRobots {
     }
 
     /// Reads or fetches the source again now, on a new thread. The reload waits if the source
-    /// hangs, or if another reload of this site runs. No other call waits for the source.
+    /// hangs, or if another reload of this site runs. Other functions never wait for the source.
     ///
     /// The future only waits for the outcome: the reload continues if the future is dropped, and
     /// any executor can poll it.
@@ -219,8 +219,8 @@ impl LiveRobots {
         super::reload::trace_problems(Cause::Policy, &site.origin, &site.current.load());
     }
 
-    /// Replaces the registry. Unless it is the same registry, the live version is compiled again.
-    /// Later versions are compiled with the new registry.
+    /// Replaces the registry. If the new registry differs from the old one, the live version is
+    /// compiled again. Later versions are compiled with the new registry.
     pub fn set_registry(&self, registry: Arc<Registry>) {
         let mut publisher = self.site.publisher.lock();
         let is_changed = publisher.set_registry(registry, self.site.clock.now());
@@ -266,9 +266,8 @@ impl LiveRobots {
     }
 
     /// Publishes the version that was accepted before the live one. The version that was live
-    /// becomes pending, like a version that the gate refused. That version goes live again only if
-    /// someone accepts it, or if the source changes to another content and later back to that
-    /// version.
+    /// becomes pending, like a version that the gate refused. It goes live again only if someone
+    /// accepts it, or if the source changes to other content and later back.
     ///
     /// Blocks until the version is compiled and written to the state directory. The source is not
     /// read. The source may already contain the version that is live after the rollback. The

@@ -119,7 +119,7 @@ impl Gate {
     /// Returns the objections to a version; an empty list means that it may go live. The version is
     /// compared with the baseline of the gate. If the gate has no baseline, the version is compared
     /// with `accepted`, the last accepted version. `report` is the check report of the version. If
-    /// parts are appended, `places` contains the origins of its lines.
+    /// parts are appended, `places` contains the origins of the version's lines.
     pub fn examine(
         &self,
         robots: &RobotsTxt,
@@ -267,7 +267,7 @@ impl Gate {
     /// list. Pages that the previous version already disallowed are ignored. Default: no pages. A
     /// second call adds pages.
     ///
-    /// A single page other than the front page is never too much, even if the list has less than a
+    /// A single page other than the front page is never too many, even if the list has less than a
     /// hundred pages. A rule that matches one page was probably written for that page, while an
     /// accidental rule matches a folder or every query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {

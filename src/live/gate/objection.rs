@@ -250,7 +250,7 @@ impl WatchedPages {
         }
     }
 
-    /// Returns a copy of the lists that is independent: later changes do not affect it.
+    /// Returns a copy of the lists. Later changes of the lists do not affect the copy.
     pub fn copied(&self) -> Self {
         Self(Arc::new(Mutex::new(self.lists())))
     }
@@ -281,9 +281,9 @@ impl fmt::Debug for WatchedPages {
 #[non_exhaustive]
 pub struct Pending {
     pub(in crate::live) version: Version,
-    /// When it became pending.
+    /// When the version became pending.
     pub since: SystemTime,
-    /// Why it is held; never empty.
+    /// Why the version is held; never empty.
     pub objections: Arc<[Objection]>,
     /// The check report. `None` if an earlier process examined the version, or if it was rolled
     /// back.
