@@ -410,7 +410,7 @@ robots_core::debug_as!(|it| LiveRobots { source: it.site.source, live: it.site.l
 pub struct Status {
     /// The live version; `None` if there is none.
     pub live: Option<VersionHash>,
-    /// The check report of the live version; [`Report::summary`] contains its errors and warnings
+    /// The check report of the live version; [`Report::summary`] summarises its errors and warnings
     /// in one line.
     pub report: Option<Arc<Report>>,
     /// The last reload.
@@ -499,9 +499,9 @@ pub struct Status {
 keyword_enum! {
     /// The condition of a site, in one word.
     Condition, "the condition of a site", {
-        /// The live version is the content that the source had when it was read last. Or an
-        /// operator has since accepted this version or rolled back to it; the source may then have
-        /// another content ([`Status::last_read`]).
+        /// The live version is the content that the source had when it was last read, or a version
+        /// that an operator has accepted or rolled back to since then. In the second case, the
+        /// source may have other content ([`Status::last_read`]).
         Live = "live",
         /// The content of the source is unusable; the last good version is live.
         LastGood = "last-good",

@@ -131,8 +131,8 @@ impl MishapCounts {
         self.count_once(count, || mistake.to_owned());
     }
 
-    /// Counts a mistake of the application, and logs it once. Later requests repeat the same
-    /// mistake.
+    /// Counts a mistake of the application. Logs only the first occurrence, because later requests
+    /// repeat the mistake.
     fn count_once(&self, count: &AtomicU64, mistake: impl FnOnce() -> String) {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             self.warn(mistake);

@@ -33,8 +33,8 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// The latest end of the grace period, as a time of the steady clock. Setting the system's
-    /// clock back must not prolong the grace period.
+    /// The latest possible end of the grace period, on the steady clock. Setting back the system's
+    /// clock must not prolong the grace period.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
@@ -71,7 +71,7 @@ keywords!(WhenMissing, "a way to treat a missing robots.txt", {
     Relay = "relay",
 });
 
-/// A version of a robots.txt, compiled, with its date.
+/// A compiled version of a robots.txt, with its modification time.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Content {
@@ -79,8 +79,8 @@ pub struct Content {
     /// When the file was last changed; `None` for inline text, or if the time cannot be formatted
     /// as an HTTP date.
     pub modified: Option<SystemTime>,
-    /// Which part each line is from. `None` if nothing is appended, or if an earlier process saved
-    /// the version.
+    /// The origin of each line: the source's file or an appended part. `None` if nothing is
+    /// appended, or if an earlier process saved the version.
     pub places: Option<Arc<LinePlaces>>,
     /// A value that the layer computes from the file only once: its prepared responses.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
@@ -175,9 +175,8 @@ impl Snapshot {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
-    /// Returns the number of rules that are in their grace period. The caller calls this function
-    /// when a request passes because of such a rule. Later calls for the same version return
-    /// `None`.
+    /// Returns the number of rules that are in their grace period. Call this function when a
+    /// request passes because of such a rule. Later calls for the same version return `None`.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }
@@ -203,7 +202,8 @@ impl Snapshot {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused because of its rate. Returns how many were refused before.
+    /// Counts a request that was refused because of its rate. Returns the number of earlier
+    /// refusals.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
@@ -253,7 +253,7 @@ impl Content {
         Self { compiled, modified, places, derived: OnceLock::new() }
     }
 
-    /// Returns the document.
+    /// Returns the parsed robots.txt.
     pub fn robots(&self) -> &RobotsTxt {
         &self.compiled.robots
     }

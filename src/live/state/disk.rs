@@ -49,7 +49,7 @@ pub(in crate::live) enum Access {
     Remove,
 }
 
-/// This is called before each operation, with its path.
+/// A callback that is called before each operation, with the path.
 #[cfg(test)]
 pub(in crate::live) type BeforeEach = Arc<dyn Fn(Access, &Path) -> io::Result<()> + Send + Sync>;
 
@@ -59,7 +59,7 @@ impl Disk {
         Self { is_read_only: true, ..Self::default() }
     }
 
-    /// This is called before every file operation. In tests, calls the callback, which can block
+    /// Must be called before every file operation. In tests, calls the callback, which can block
     /// the operation or let it fail.
     pub(super) fn reach(&self, access: Access, path: &Path) -> io::Result<()> {
         #[cfg(test)]
@@ -119,7 +119,7 @@ impl Disk {
     }
 
     /// Removes temporary files of killed processes. `began` is when this process opened the
-    /// directory; older temporary files are not its own.
+    /// directory; older temporary files are from other processes.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         if self.is_read_only {
             return;
@@ -180,8 +180,8 @@ impl Disk {
         ))
     }
 
-    /// Writes about as many bytes as a site's state has, because even on a full disk an empty file
-    /// can be created. A removed folder is not created again, so that the removal is reported.
+    /// Writes about as many bytes as a site's state has, because an empty file can be created even
+    /// on a full disk. A removed folder is not created again, so that the removal is reported.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;
         let mut file = create_or_replace(path)?;
@@ -197,8 +197,8 @@ impl Disk {
         let open = || at_once(OpenOptions::new()).read(true).open(path);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Not truncated, because another process may have created and written the file in
-                // the meantime.
+                // The file is not truncated, because another process may have created and written
+                // the file in the meantime.
                 drop(with_folder(path, || self.open_lock_for_writing(path))?);
                 open()
             }

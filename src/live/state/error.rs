@@ -15,8 +15,7 @@ pub struct StateError {
     /// The directory, or the file or folder in it that could not be written.
     pub path: PathBuf,
     pub(super) cause: io::Error,
-    /// The process that has locked the directory. Only if that is why the directory cannot be
-    /// opened.
+    /// The process that has locked the directory; `None` if the error has another cause.
     holder: Option<LockHolder>,
 }
 
@@ -43,9 +42,9 @@ impl StateError {
         Self::new(path, io::Error::other("another process has taken over the state directory of this process"))
     }
 
-    /// Returns the number of the process that has the directory open, as that process sees it. In a
-    /// container, its number outside may differ. `None` if the number is unknown, or if the error
-    /// is about a write.
+    /// Returns the ID of the process that has the directory open. If that process runs in a
+    /// container, this is its ID inside the container. `None` if the number is unknown, or if the
+    /// error is about a write.
     pub fn process(&self) -> Option<u32> {
         match self.holder? {
             LockHolder::ThisProcess => Some(std::process::id()),

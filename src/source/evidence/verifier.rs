@@ -42,7 +42,7 @@ pub struct Verifier {
 /// fetches have not finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
-/// The cause in problems if no evidence can refute a claim.
+/// The key in [`VerifierStatus::by_cause`] for the problem that no evidence can refute a claim.
 pub(super) const NOTHING: &str = "nothing";
 
 pub(super) struct Evidence {
@@ -99,7 +99,8 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// Returns an error if a row names an invalid list, host pattern or directory.
+    /// Returns an error if a row contains an invalid URL of a list or directory, or an invalid host
+    /// pattern.
     pub fn check(&self, registry: &Registry) -> Result<(), FollowError> {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
@@ -155,8 +156,8 @@ impl Verifier {
         PublicAddress::of(address, |address| proxies.contains(address)).ok()
     }
 
-    /// Identifies the sender of a request with the current evidence. `path` is the way that the
-    /// request took to this process.
+    /// Identifies the sender of a request with the current evidence. `path` is the site and the
+    /// listener that received the request.
     ///
     /// Missing evidence is fetched or looked up for later requests. If many checks fail on a path,
     /// the path is probably unreliable, so claims received over it are not refuted.

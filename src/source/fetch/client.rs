@@ -219,8 +219,8 @@ impl Client {
         Err(last)
     }
 
-    /// Connects to a server, with TLS for an `https` URL. Stores the address of the server as soon
-    /// as the connection is established, so that it is known even if the TLS handshake fails.
+    /// Connects to a server, with TLS for an `https` URL. Stores the server's address as soon as
+    /// the connection is established, so that the address is known even if the TLS handshake fails.
     async fn connect_to(
         &self,
         server: &FetchUrl,

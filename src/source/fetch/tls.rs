@@ -61,8 +61,7 @@ impl Tls {
 
     async fn connector(&self) -> Result<TlsConnector, FetchError> {
         let (mut roots, ignores_system) = (RootCertStore { roots: self.added.clone() }, self.ignores_system);
-        // This is done on another thread, because the system's roots are in files, and reading them
-        // blocks.
+        // The system's roots are loaded on another thread, because reading their files blocks.
         let built = tokio::task::spawn_blocking(move || {
             if !ignores_system {
                 match system_roots() {

@@ -202,8 +202,7 @@ fn has_scheme(reference: &str) -> bool {
 }
 
 /// Reports whether the URL has an unsupported scheme, as in `javascript:`. A name with a port, such
-/// as `localhost:3000`, looks similar but has no scheme. In `http:/example.com`, only a slash is
-/// missing.
+/// as `localhost:3000`, looks similar but has no scheme. `http:/example.com` only lacks a slash.
 fn has_other_scheme(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once(':') else { return false };
     let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));

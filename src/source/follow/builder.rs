@@ -66,8 +66,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         Self::new(followed, Clock::default())
     }
 
-    /// Sets versions that are used without being accepted, however much they change. Default: none.
-    /// A second call adds versions.
+    /// Accepts these versions in advance, so that they are used whatever they change. Default:
+    /// none. A second call adds versions.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.followed.accepted.extend(hashes.into_iter().map(Into::into));
         self

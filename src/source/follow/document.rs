@@ -63,7 +63,7 @@ pub trait Document: Sized + Send + Sync + 'static {
         None
     }
 
-    /// This is called after each fetch that returned a new version or confirmed the current one.
+    /// Called after each fetch that returned a new version or confirmed the current one.
     fn renewed(_reading: &Self::Reading) {}
 }
 

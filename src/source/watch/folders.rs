@@ -40,15 +40,17 @@ pub(super) struct Folders {
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// This is called on the source's thread with the targets that an event affects.
+/// A callback that is called on the source's thread with the targets that an event affects.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
 /// The event source of one file system, with the targets in its folders.
 struct SystemEvents {
-    /// This lock is held while a folder is registered or unregistered, which blocks if the file
-    /// system hangs. The thread that delivers events never locks it.
+    /// The event source, or why it could not be opened. The lock is held while a folder is
+    /// registered or unregistered, which blocks if the file system hangs. The thread that delivers
+    /// events never locks it.
     source: Mutex<Result<EventSource, String>>,
-    /// This lock is held only briefly, also by the thread that delivers events.
+    /// The watched folders and their targets. The lock is held only briefly, also by the thread
+    /// that delivers events.
     routes: Arc<Mutex<Routes>>,
 }
 
@@ -72,8 +74,8 @@ impl Folders {
         drop(sources);
     }
 
-    /// Registers the names that now lead to the target of a path, and unregisters the names that
-    /// did so before.
+    /// Registers the names on the current path to a target, and unregisters the names that are no
+    /// longer on its path.
     pub(super) fn register(
         &self,
         id: WatchId,

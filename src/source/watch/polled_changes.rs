@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use super::target::Fingerprint;
 use crate::source::file_system::{self, FileSystemId, reach};
 
-/// Every poll with a multiple of this number reads the contents, even if the stamp is unchanged.
+/// Interval, in polls, at which the contents are read even if the stamp is unchanged.
 const WHOLE_LOOKS: u32 = 30;
 
 /// What the polls of a file or folder have found.

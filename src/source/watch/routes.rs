@@ -111,7 +111,7 @@ impl Routes {
         before
     }
 
-    /// Records that this path is not watched any more. Its targets stay.
+    /// Records that this path is not watched any more. The targets in the folder are kept.
     pub(super) fn forget(&mut self, path: &Path) {
         if let Some(folder) = self.folders.get_mut(path).and_then(|listeners| listeners.folder.take()) {
             self.paths.remove(&folder);

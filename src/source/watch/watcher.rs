@@ -61,7 +61,7 @@ impl Watcher {
     /// Minimum interval between polls.
     pub const MIN_POLL: Duration = Duration::from_millis(50);
 
-    /// Creates a watcher without targets. Its threads start when the first one is added.
+    /// Creates a watcher without targets. Its threads start when the first target is added.
     pub fn new() -> Self {
         Self::with(recommended)
     }
