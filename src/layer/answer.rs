@@ -33,7 +33,7 @@ pub struct Answer {
     pub(super) extensions: Extensions,
 }
 
-/// The outcome of a request.
+/// What the layer does with a request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {

@@ -22,7 +22,7 @@ use crate::policy::Reason;
 use crate::rules::Access;
 use crate::rules::RobotsTxt;
 
-/// From "Fetch Metadata Request Headers", section 2.
+/// The fields of "Fetch Metadata Request Headers", section 2.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -102,7 +102,7 @@ pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + 
 /// The result of checking who sent a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sender {
-    /// `None` if claims are not checked.
+    /// The identity of the sender; `None` if claims are not checked.
     pub(super) identity: Option<Identity>,
     /// The crawler that signed the request. Set only if the `User-Agent` does not name a crawler.
     /// The rules for the signer then apply.
@@ -131,7 +131,8 @@ pub(super) enum Interest {
     Crawlers,
 }
 
-/// The observers of a layer. If one panics, the others still receive the event. Cloning is cheap.
+/// The observers of a layer. If an observer panics, the others still receive the event. Cloning is
+/// cheap.
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,

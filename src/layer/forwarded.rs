@@ -78,7 +78,8 @@ fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
 
 /// One entry of `X-Forwarded-For` or `Forwarded`.
 struct Hop {
-    /// The address from which the proxy that wrote this entry received the request.
+    /// The address of the client or proxy that sent the request to the proxy which wrote this
+    /// entry.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,

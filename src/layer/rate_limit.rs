@@ -26,7 +26,7 @@ pub struct RateLimitedRequest {
     ///
     /// - the crawler's product token in lower case, or `*` if the client may have invented its
     ///   name;
-    /// - the result of checking the sender;
+    /// - the result of checking who sent the request;
     /// - the client's network, if its claim to be the crawler is not verified.
     pub key: String,
     /// Time between two requests at the highest steady rate that is allowed.
@@ -55,7 +55,7 @@ impl RateLimitedRequest {
     }
 }
 
-/// From "Fetch Metadata Request Headers", section 2.1.
+/// A field of "Fetch Metadata Request Headers", section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Reports whether the request is for a resource that is part of a page, such as an image. Requests

@@ -1,5 +1,5 @@
-//! The record of a decision, which outlives the snapshot, and the request field that sends it to an
-//! upstream.
+//! The record of a decision, and the request field that sends the decision to an upstream. A record
+//! outlives the snapshot.
 //!
 //! **A record may have no rule.** An impostor's request is refused even if the robots.txt allows it
 //! or has no matching rule. The refusal states only that the claim is false, and does not reveal
@@ -16,7 +16,7 @@ use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, UnderRefuse};
 use crate::rules::{Access, PathForm};
 
 /// Maximum length of a claimed name, in characters; longer names are cut. The longest registered
-/// name is a third as long.
+/// name has a third of this length.
 const MAX_NAME: usize = 128;
 
 /// A crawler's request and the decision about it, for observers and for extensions. Unlike
@@ -28,8 +28,8 @@ const MAX_NAME: usize = 128;
 /// requests that are reported: requests that robots.txt disallows, requests that exceed their crawl
 /// delay, and requests that are tagged or refused because an impostor sent them.
 ///
-/// If the rules allow an impostor's request, group, rule and line describe the rule that allows it;
-/// they are `None` if no rule matches.
+/// If the rules allow an impostor's request, group, rule and line describe the rule that allows the
+/// request. They are `None` if no rule matches.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Record {
@@ -109,11 +109,11 @@ pub struct Limit {
     pub interval: Duration,
     /// The interval that is enforced, which may be shorter than the crawl delay.
     pub enforced_interval: Duration,
-    /// The line number of the crawl delay.
+    /// The line number of the `Crawl-delay` line.
     pub line: usize,
     /// The `User-agent` value, as written, that makes the crawl delay's group apply to this agent.
     pub group: String,
-    /// Time to wait before the next request.
+    /// Time that the client must wait before its next request.
     pub wait: Duration,
     /// Number of the site's earlier requests that were refused because of their rate. Varies
     /// `Retry-After`, so that refused clients do not all retry at the same time.

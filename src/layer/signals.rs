@@ -37,7 +37,7 @@ keyword_enum! {
     /// Which responses repeat the usage preferences of the robots.txt in a `Content-Usage` field.
     #[derive(Default)]
     UsageField, "a mode of Content-Usage", {
-        /// None. This is the default.
+        /// No response. This is the default.
         #[default]
         Off = "off",
         /// Responses for a path, if all groups that may fetch the path have the same preferences.
@@ -211,7 +211,7 @@ fn link(url: &str) -> Option<HeaderValue> {
 #[derive(Debug, Default)]
 #[must_use]
 pub struct ResponseFields {
-    /// The site that counts responses which have a field of their own.
+    /// The site that counts fields which are not added, because the response already has them.
     live: Option<LiveRobots>,
     usage: Option<HeaderValue>,
     /// Links to licences, for every response.
@@ -220,7 +220,7 @@ pub struct ResponseFields {
     /// Whether another client would get other usage preferences or fields for this path, so that
     /// caches must distinguish clients.
     content_varies: bool,
-    /// Whether another client would get other links.
+    /// Whether another client would get other links to licences.
     links_vary: bool,
 }
 

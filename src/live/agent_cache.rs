@@ -2,7 +2,7 @@
 //!
 //! A site sees the same few hundred headers again and again. Each version of the robots.txt has its
 //! own cache, so no result outlives a reload. A lookup compares whole headers. If it compared only
-//! their hashes, a collision could apply a crawler's rules to every visitor.
+//! their hashes, a collision could apply the rules for a crawler to all visitors.
 //!
 //! The hash of a header selects a slot. The slot holds the first and the last header that selected
 //! it, so clients cannot grow the cache beyond its limit. The first header is never replaced, so it
@@ -201,7 +201,7 @@ robots_core::debug_as!(|_it| AgentCache {});
 
 /// The counts of cache lookups, one per `User-Agent` line.
 ///
-/// To count, a thread loads and stores a number, which is cheaper than an atomic addition to memory
+/// A thread counts with a load and a store, which are cheaper than an atomic addition to memory
 /// that all cores write. Therefore each serving thread needs a layer with its own counts. If two
 /// threads share counts, some lookups are lost, but none is counted twice. Any thread may read the
 /// counts.

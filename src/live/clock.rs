@@ -137,7 +137,7 @@ mod tests {
             self.0.lock().0 -= time;
         }
 
-        /// Returns a clock for a site. Its wall time and steady time are those of this test clock.
+        /// Returns a clock with the wall time and the steady time of this test clock.
         pub(crate) fn steady(&self) -> Clock {
             Clock { steady: Some(self.clone()), ..Clock::new(self.read()) }
         }

@@ -23,8 +23,8 @@ use crate::check::Report;
 use crate::policy::{Mode, Policy};
 use crate::rules::RobotsTxt;
 
-/// A handle to one site's live robots.txt, which is read, checked and compiled. A changed
-/// robots.txt replaces it while requests are served.
+/// A handle to the live robots.txt of one site. The file is read, checked and compiled. A changed
+/// file replaces it while requests are served.
 ///
 /// Cloning is cheap; all clones share the site. Dropping the last clone stops watching the source.
 ///
@@ -413,7 +413,7 @@ pub struct Status {
     /// The check report of the live version; [`Report::summary`] summarises its errors and warnings
     /// in one line.
     pub report: Option<Arc<Report>>,
-    /// The last reload.
+    /// The last reload, whatever its cause.
     pub last_reload: Reload,
     /// The last reload that was not a decision of an operator. Its outcome shows what the source
     /// contains: after a rollback, this may be neither the live nor the pending version.

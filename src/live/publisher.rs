@@ -60,12 +60,12 @@ pub enum NoSuchVersion {
     /// The pending version has another hash, or no version is pending.
     #[non_exhaustive]
     Waiting {
-        /// The hash that the caller passed.
+        /// The hash that the caller wanted to accept.
         requested: VersionHashPrefix,
         /// The pending version, if any.
         pending: Option<VersionHash>,
     },
-    /// Cannot roll back, because no version is remembered that was accepted before the current one.
+    /// A rollback is impossible, because no version from before the current one is remembered.
     Before,
 }
 
@@ -285,8 +285,8 @@ impl Publisher {
         self.was_live = WasLive::Current;
         self.show(content, now);
         if !is_known {
-            // It is enough if this state survives a crash of the process, because the source can be
-            // read again. Also, ten thousand files that change at once must not wait for the disk.
+            // The new state need not survive a crash of the machine, because the source can be read
+            // again. Also, ten thousand files that change at once must not wait for the disk.
             self.unsaved = Some(Durability::Process);
         }
         ReloadOutcome::Published { hash, report }
@@ -461,7 +461,7 @@ impl Remembered {
 /// Which version was live when the previous process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WasLive {
-    /// The remembered version that was accepted last.
+    /// The version that was accepted last among the remembered ones.
     Current,
     /// The version that was live last is unknown.
     #[default]

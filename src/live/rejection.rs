@@ -65,7 +65,7 @@ keyword_enum! {
         /// The gate refused the version, which is pending until it is accepted. Used only for
         /// published text, and at the start if no version was accepted before.
         Gated = "gated",
-        /// Nothing has been fetched yet.
+        /// The robots.txt has not been fetched yet.
         NotFetched = "not-fetched",
         /// The file could not be fetched.
         Unreachable = "unreachable",

@@ -44,7 +44,7 @@ keyword_enum! {
         Event = "event",
         /// Polling found a change.
         Poll = "poll",
-        /// The caller of [`LiveRobots::reload`](super::LiveRobots::reload) requested it.
+        /// The application called [`LiveRobots::reload`](super::LiveRobots::reload).
         Request = "request",
         /// The application published text.
         Publish = "publish",
@@ -107,7 +107,7 @@ pub enum ReloadOutcome {
 }
 
 keyword_enum! {
-    /// The kind of an outcome, as one word.
+    /// The kind of a [`ReloadOutcome`], as one word.
     ReloadOutcomeKind, "the outcome of a reload", {
         /// [`ReloadOutcome::Published`].
         Published = "published",
@@ -343,9 +343,9 @@ pub struct HistoryEntry {
     pub when: SystemTime,
     /// The cause of the reload or change.
     pub cause: Cause,
-    /// The kind of its outcome.
+    /// How the reload or change ended.
     pub outcome: ReloadOutcomeKind,
-    /// The origin of the bytes.
+    /// The origin of the version: a path, `inline`, or a URL.
     pub origin: Arc<str>,
     /// The version that went live, was already live or is pending; `None` if the source had no
     /// usable content.

@@ -482,7 +482,7 @@ pub(super) const MAX_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// The settings of a site with any kind of source. Defaults are defined only here.
 pub(crate) struct SiteSettings {
     pub(crate) policy: Policy,
-    /// If set, replaces the mode of the policy.
+    /// The mode that replaces the mode of the policy, if any.
     pub(crate) mode: Option<Mode>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) check: check::Options,
@@ -493,7 +493,7 @@ pub(crate) struct SiteSettings {
     pub(crate) when_missing: WhenMissing,
     /// Whether the policy may also be meant for other files ([`Snapshot::is_one_of_many`]).
     pub(crate) is_one_of_many: bool,
-    /// Why the site is opened.
+    /// The cause of the first reload.
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
     /// The state directory, and the name of the site in it.

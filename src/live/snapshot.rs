@@ -29,7 +29,7 @@ use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, 
 pub struct Snapshot {
     /// The live version; `None` if there is none.
     pub content: Option<Arc<Content>>,
-    /// The policy.
+    /// The policy that decides what happens to requests.
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
@@ -120,9 +120,9 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Returns one line for each override of the policy that has no effect. Such an override
-    /// applies to a rule that the file does not contain, or is a rate override for search engines
-    /// whose crawler is not a search engine. Empty for a file of a
+    /// Returns one line for each override of the policy that has no effect. There are two cases:
+    /// the override applies to a rule that the file does not contain, or it is a rate override for
+    /// search engines and names a crawler of another kind. Empty for a file of a
     /// [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
@@ -169,8 +169,8 @@ impl Snapshot {
         (now < end).then(|| now.checked_add(rest).map_or(end, |latest| end.min(latest)))
     }
 
-    /// Returns the number of rules that were only observed when the version went live, because what
-    /// they disallow was allowed before; 0 if no grace period is running.
+    /// Returns the number of rules that were only observed when the version went live, because the
+    /// paths that they disallow were allowed before; 0 if no grace period is running.
     pub fn grace_rules(&self) -> usize {
         self.running_grace().map_or(0, |_| self.young.count)
     }

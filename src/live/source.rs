@@ -15,7 +15,7 @@ pub(crate) type Loaded = Result<Version, Rejection>;
 /// A version that may become live.
 #[derive(Debug)]
 pub(crate) enum Candidate {
-    /// The content of the source.
+    /// The content of the source is a version.
     Version(Version),
     /// The source has no usable content.
     Rejected(Rejection),
@@ -167,8 +167,8 @@ impl Appending {
     }
 }
 
-/// Parts of a robots.txt that are maintained separately, such as a list of AI crawlers, for one
-/// site or many.
+/// Parts of a robots.txt that are maintained separately, such as a list of AI crawlers, for one or
+/// more sites.
 ///
 /// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends
 /// the parts to its source's content, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append)

@@ -124,7 +124,7 @@ pub enum Enforcement {
     /// The policy decides how rules are enforced. The default.
     #[default]
     On,
-    /// Every request passes.
+    /// Every request passes without being judged.
     Off,
 }
 

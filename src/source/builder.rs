@@ -96,13 +96,13 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.opened_by = cause)
     }
 
-    /// Adds a callback. It is called after the first reload, and after every reload that changed
-    /// something or failed in a new way. Callbacks run one at a time, in the order of the reloads. A
-    /// callback runs on a thread that reloads the site, which may be the thread of an earlier
-    /// reload. It holds no lock, so it may use the site like any caller. If a callback reloads the
-    /// site, the callbacks for that reload run after it returns. A reload may return before its
-    /// callbacks have run, if another thread is running callbacks.
-    /// Panics are caught. A second call adds a callback.
+    /// Adds a callback. The callback is called after the first reload, and after every reload that
+    /// changed something or failed in a new way. Callbacks run one at a time, in the order of the
+    /// reloads. A callback runs on the thread of its reload, or on the thread of another reload
+    /// whose callbacks are running. No lock is held during the call, so a callback may use the site
+    /// like any caller. If a callback reloads the site, the callbacks for that reload run after it
+    /// returns. A reload may return before its callbacks have run, if another thread is running
+    /// callbacks. Panics are caught. A second call adds a callback.
     ///
     /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
     /// therefore keep the site and its threads alive after the application has dropped its own
@@ -122,8 +122,8 @@ impl<S> LiveBuilder<S> {
     /// versions, the pending version, the history and the kill switch. Default: none.
     ///
     /// Without a state directory, all of this is lost at a restart. The gate then has no earlier
-    /// version for a comparison, so it refuses only a version that blocks everyone. No version can
-    /// be rolled back to, every rule is new for the grace period, and enforcement is on.
+    /// version for a comparison, so it refuses only a version that blocks everyone. A rollback is
+    /// impossible, the grace period treats every rule as new, and enforcement is on.
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
     /// share their part of the directory, so that a new site can replace an old one without losing

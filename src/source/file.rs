@@ -14,8 +14,8 @@ use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 /// has reported that the writer closed it.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// Maximum time by which the clock of a file server is probably ahead. A modification time further
-/// in the future was set on purpose.
+/// Maximum plausible lead of a file server's clock. A modification time further in the future was
+/// set on purpose.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
 /// Reads a whole regular file, or returns why it cannot be read. Blocks if the file system hangs,

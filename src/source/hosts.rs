@@ -18,7 +18,7 @@ const MAX_NAME: usize = 253 * 2;
 /// take precedence over shorter ones, and `*` matches every other host.
 ///
 /// Names are compared without case and without a final dot, and IPv6 addresses by value. A pattern
-/// with a port takes precedence over one without, which applies to all other ports.
+/// with a port takes precedence. A pattern without a port applies to all other ports.
 ///
 /// A host that matches no pattern has no value, and a [`RobotsLayer`] does not judge its requests.
 /// If your application accepts requests with any host, insert a value for `*`. Otherwise a crawler
@@ -149,10 +149,9 @@ impl<T> HostMap<T> {
 
     /// Returns the value for a host. `host` may include a port, as in a `Host` field.
     ///
-    /// If `host` has no port, and no pattern without a port matches, the value of its port 80 or
-    /// 443 is returned, unless both ports have a value. For example, `get("example.com")` can
-    /// return the value of `example.com:443`. If the default port is known, use
-    /// [`HostMap::get_for`].
+    /// If `host` has no port, and no pattern without a port matches, the value of port 80 or 443 is
+    /// returned, unless both ports have a value. For example, `get("example.com")` can return the
+    /// value of `example.com:443`. If the default port is known, use [`HostMap::get_for`].
     pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), None)
     }
@@ -193,8 +192,8 @@ impl<T> HostMap<T> {
         let port = match authority.port {
             Port::Absent | Port::Empty => default_port,
             Port::Number(port) => Some(port),
-            // An invalid port is ignored. Otherwise a client could bypass the rules of a site by
-            // sending one.
+            // An invalid port is ignored. Otherwise, a client could bypass the rules of a site by
+            // sending an invalid port.
             Port::Malformed => None,
         };
         let name = authority.host;
@@ -316,7 +315,7 @@ pub struct Origin {
     pub scheme: &'static str,
     /// The host in lower-case ASCII; an IPv6 address is in brackets.
     pub host: String,
-    /// The port, or the scheme's default port.
+    /// The port; the scheme's default port if the URL has none.
     pub port: u16,
 }
 

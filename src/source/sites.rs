@@ -150,14 +150,14 @@ impl IntoSites for Sites {
     }
 }
 
-/// One robots.txt applies to every host.
+/// The robots.txt applies to every host.
 impl IntoSites for LiveRobots {
     fn into_sites(self) -> Sites {
         Sites(SiteLookup::One(self))
     }
 }
 
-/// Uses a clone of the handle.
+/// Converts a clone of the handle.
 impl IntoSites for &LiveRobots {
     fn into_sites(self) -> Sites {
         self.clone().into_sites()

@@ -68,12 +68,12 @@ pub struct Gate {
     accepted: Vec<VersionHashPrefix>,
     pages: Vec<WatchedPages>,
     baseline: Option<Baseline>,
-    /// The first versions that pass although there is nothing to compare them with, and the reason
-    /// for holding any other first version.
+    /// The versions that pass if there is no earlier version to compare them with, and the reason
+    /// for holding any other version in this case.
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
-/// The same as [`Gate::new`].
+/// Returns the same gate as [`Gate::new`].
 impl Default for Gate {
     fn default() -> Self {
         Self::new()
@@ -278,7 +278,7 @@ impl Gate {
     /// Sets which versions are allowed if there is no version to compare them with. The allowed
     /// versions pass, whatever their effects, and all others are refused with the reason `why`.
     /// This setting is meant for a process that starts without a version while other processes
-    /// already have accepted ones. Default: any first version passes if it meets the other
+    /// already have accepted versions. Default: any first version passes if it meets the other
     /// conditions. A second call replaces the first.
     pub fn allow_first_versions(
         mut self,

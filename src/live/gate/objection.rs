@@ -1,8 +1,8 @@
 //! The gate's objections, the lists of important pages, and the pending version.
 //!
 //! **The gate and the application share the lists of important pages** ([`WatchedPages`]), which
-//! may be updated for hours while the gate stays the same. An update of a list holds and publishes
-//! no version. The updated list is used when the next version is examined.
+//! may be updated for hours while the gate stays the same. Updating a list neither holds nor
+//! publishes a version. The updated list is used when the next version is examined.
 
 use crate::live::Mutex;
 use std::fmt;
@@ -40,7 +40,7 @@ keyword_enum! {
     ObjectionKind, "the kind of an objection", {
         /// The version blocks everyone, crawlers without a group of their own, or search engines.
         ShutOut = "shut-out",
-        /// The version allows much that was disallowed.
+        /// The version allows many pages that were disallowed before.
         Opening = "opening",
         /// The version is the beginning of the previous version, like a truncated file.
         CutShort = "cut-short",
@@ -155,7 +155,7 @@ const SHARE: usize = 100;
 /// Minimum number of newly disallowed pages that count as an accident.
 const MIN_LOST_PAGES: usize = 2;
 
-/// Maximum number of pages that an objection lists.
+/// Maximum number of pages that one objection lists.
 const LISTED: usize = 10;
 
 /// Returns the objections to a version that newly disallows too many pages of a list. The
@@ -197,7 +197,7 @@ fn is_too_much(loss: &PageLoss) -> bool {
     is_many && lost >= MIN_LOST_PAGES || loss.lost.iter().any(|lost| lost.page.is_front())
 }
 
-/// Formats a share in percent, as a whole number if it is at least one.
+/// Formats a share in percent, rounded down to a whole number, or as "less than 1 %".
 fn percent(part: usize, of: usize) -> String {
     match part.saturating_mul(100) / of.max(1) {
         0 => "less than 1 %".to_owned(),

@@ -42,9 +42,9 @@ pub(in crate::live) struct Disk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum Access {
     Look,
-    /// Writing that needs free disk space.
+    /// A write that needs free disk space.
     Write,
-    /// Writing in place, which needs no free disk space.
+    /// An overwrite in place, which needs no free disk space.
     Overwrite,
     Remove,
 }
@@ -80,7 +80,7 @@ impl Disk {
         entries.into_iter().flatten().flatten()
     }
 
-    /// Replaces a whole file.
+    /// Replaces the whole content of a file.
     pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
         if self.is_read_only {
             return Ok(());
@@ -152,8 +152,8 @@ impl Disk {
         if !file.metadata().map_err(failed)?.is_file() {
             return rejected(RejectionKind::NotAFile);
         }
-        // Another handle may append to the history while it is read. In that case, only the last
-        // line can be incomplete.
+        // Another handle may append to the history while it is read. Then, only the last line can
+        // be incomplete.
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > MAX_FILE {
@@ -284,8 +284,8 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Returns the temporary path of a file, which contains the numbers of the process and the thread.
-/// The path is unique, because a thread writes only one file at a time.
+/// Returns the temporary path of a file, which contains the ids of the process and the thread. The
+/// path is unique, because a thread writes only one file at a time.
 fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))

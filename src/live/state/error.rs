@@ -19,7 +19,7 @@ pub struct StateError {
     holder: Option<LockHolder>,
 }
 
-/// The process that has locked a directory.
+/// The process that has locked a state directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockHolder {
     ThisProcess,
@@ -142,7 +142,7 @@ impl StateListeners {
 pub struct Problem {
     /// The kind of problem.
     pub kind: ProblemKind,
-    /// The description in one line.
+    /// A description of the problem in one line.
     pub text: String,
 }
 

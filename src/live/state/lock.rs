@@ -35,7 +35,7 @@ pub(super) struct FolderLock {
 
 /// Whether this process may write to the folder.
 pub(super) enum LockState {
-    /// This file is locked.
+    /// The folder is locked, by a lock on this file.
     Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
     /// The folder could not be locked, or this handle needs no lock. Writing is allowed.
     Unlocked,

@@ -184,8 +184,8 @@ impl StateJob for SiteStore {
     /// Writes all changes that are not written yet. Keeps the changes whose write fails.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
-        // `written` is locked before the changes are copied. Otherwise, of two concurrent writes,
-        // the one with the older state could be the last.
+        // `written` is locked before the changes are copied. Otherwise, if two writes run
+        // concurrently, the older state could be written last.
         let mut written = self.written.lock();
         let (state, record, entries, begun) = {
             let unwritten = self.unwritten.lock();

@@ -57,7 +57,8 @@ struct Queue {
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
-    /// Whether a flush timed out. The file system may hang, so no later flush waits for a write.
+    /// Whether a flush has timed out. The file system may hang, so no later flush waits for a
+    /// write.
     is_stuck: bool,
     /// When the failed jobs are retried.
     due: Option<Instant>,
@@ -72,7 +73,7 @@ impl StateWriter {
         Self { is_stepped: true, queue, ..Self::default() }
     }
 
-    /// Queues a job.
+    /// Queues a job to be run soon.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         // The queue is locked before `is_called` is set. Otherwise, a flush could run while the job
         // is marked as queued but is not in a queue.

@@ -101,7 +101,7 @@ impl AcceptedVersions {
         })
     }
 
-    /// Marks exactly these versions as rolled back.
+    /// Marks these versions as rolled back, and no others.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {

@@ -50,7 +50,7 @@ pub struct VersionHash([u8; 32]);
 pub struct VersionHashPrefix(String);
 
 impl VersionHash {
-    /// Hashes bytes.
+    /// Returns the hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(hmac_sha256::Hash::hash(bytes))
     }

@@ -49,7 +49,7 @@ pub enum DirectoryEvent<'a> {
     /// The folder cannot be read. The sites do not change.
     #[non_exhaustive]
     Unreadable {
-        /// Why the folder cannot be read.
+        /// The reason why the folder cannot be read.
         error: &'a Rejection,
     },
 }
@@ -73,7 +73,7 @@ impl fmt::Display for DirectoryEvent<'_> {
 /// Maximum number of threads that open files at once.
 const MAX_THREADS: usize = 8;
 
-/// Minimum number of files per thread.
+/// Minimum number of new files for each thread that opens them.
 const MIN_SITES_PER_THREAD: usize = 64;
 
 /// Default name of the file for all hosts without a file.
@@ -323,7 +323,7 @@ const ENDING: &str = ".txt";
 /// The files that a listing of the folder has found.
 #[derive(Default)]
 pub(super) struct FolderListing {
-    /// File names, by host.
+    /// The name of the file for each host.
     pub(super) hosts: BTreeMap<String, String>,
     /// Ignored file names, with the reasons.
     pub(super) ignored: BTreeMap<String, String>,

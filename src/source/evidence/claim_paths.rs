@@ -158,7 +158,7 @@ impl ClaimPaths {
         suspects
     }
 
-    /// Returns the paths on which a crawler was verified within the last day.
+    /// Returns each path where a crawler was verified within the last day.
     pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
         let lately = |time: Option<SystemTime>| {
             let seconds = second(time.filter(|at| is_of_last_day(*at, now))?);
@@ -278,15 +278,15 @@ pub(super) struct VerifiedPath {
 /// Maximum time until a change is saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// The file that saves results for the next start: when a crawler was last verified on each path,
-/// and one address per operator that was verified by its reverse DNS name.
+/// The file that saves results for the next start. It contains the time when a crawler was last
+/// verified on each path, and one address per operator that was verified by its reverse DNS name.
 ///
 /// Without this file, claims after a restart could not be refuted until a genuine crawler is
 /// verified again.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
 
-/// The results in the file.
+/// The results that the file contains.
 #[derive(Debug, Default, Serialize)]
 struct Learned {
     paths: Vec<VerifiedPath>,

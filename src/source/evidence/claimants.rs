@@ -14,7 +14,7 @@ use super::verified_claims::minute;
 use crate::agent::Network;
 use crate::identity::PublicAddress;
 
-/// Maximum number of addresses that are remembered.
+/// Maximum number of addresses whose first claims are stored.
 const MAX_ADDRESSES: usize = 65_536;
 
 /// Number of parts of the address map, each with its own lock.

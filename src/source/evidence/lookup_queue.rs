@@ -1,6 +1,6 @@
 //! The queue of addresses to look up. The queue decides which address is looked up next, and which
-//! address is dropped if the queue is full. Lookups are shared fairly among networks. Also contains
-//! `RecentMarks`, a lock-free filter for repeated notes.
+//! address is dropped if the queue is full. Each network gets a fair share of the lookups. Also
+//! contains `RecentMarks`, a lock-free filter for repeated notes.
 //!
 //! The count of a lookup is the number of lookups of the same network that were already waiting or
 //! in progress when it arrived. The lookup with the lowest count is next. The count for the /24

@@ -70,7 +70,7 @@ pub(super) struct Lookup {
 }
 
 impl OperatorNames {
-    /// Creates the names of an operator. `proof` is an address that an earlier process verified by
+    /// Creates an entry for an operator. `proof` is an address that an earlier process verified by
     /// these names, but this process has not looked up yet.
     pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>, proof: Option<PublicAddress>) -> Self {
         Self { number, patterns, proof: Mutex::new(proof), ..Self::default() }
@@ -112,8 +112,8 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// Returns whether the reverse DNS names of an address belong to this operator. If that is not
-    /// known, queues the address, unless it is already queued.
+    /// Returns whether the reverse DNS names of an address belong to this operator. If the outcome
+    /// is not known, queues the address, unless it is already queued.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -243,7 +243,7 @@ pub(super) struct KnownNames {
 /// The outcome for an address, or a lookup in progress.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// `None` until the lookup has finished.
+    /// The outcome of the lookup; `None` until the lookup has finished.
     outcome: Option<MethodOutcome>,
     until: SystemTime,
     /// Whether the last finished lookup verified the address. The value stays while the address is

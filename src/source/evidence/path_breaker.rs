@@ -236,7 +236,7 @@ impl RecentAddresses {
         self.in_hour += 1;
     }
 
-    /// Shifts all bits by this number of slots, because time has passed.
+    /// Records that this number of slots has passed.
     fn advance(&mut self, slots: u32) {
         self.seen.retain(|_, seen| seen.advance(slots));
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
@@ -269,8 +269,8 @@ impl SeenSlots {
         self.0.trailing_zeros()
     }
 
-    /// Shifts the bits, because time has passed. Reports whether the address was seen within the
-    /// last day.
+    /// Records that this number of slots has passed. Reports whether the address was seen within
+    /// the last day.
     fn advance(&mut self, slots: u32) -> bool {
         const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
         self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;

@@ -70,7 +70,7 @@ pub(super) struct Evidence {
 /// Lists and directories that are configured separately, not in the registry.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
-    /// The copies of lists, by URL.
+    /// The configured copies of lists, by URL.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }
@@ -106,7 +106,7 @@ impl Verifier {
     }
 
     /// Replaces the registry, and uses the lists, reverse DNS names and key directories of the new
-    /// one. Evidence that both registries contain is kept.
+    /// one. Evidence that both registries refer to is kept.
     ///
     /// # Errors
     ///
@@ -312,8 +312,8 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
-        // `FollowedDocument::start` prefers a saved copy to this one. `ListCopy::all` returns the
-        // copies in the same order.
+        // `FollowedDocument::start` prefers a saved copy to the copy here. `ListCopy::all` returns
+        // the copies in the same order.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0

@@ -95,17 +95,18 @@ struct Failing {
     retry: SystemTime,
 }
 
-/// What a crawler may fetch.
+/// What the robots.txt of a site allows a crawler to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
     /// Nothing is known, because the file was not fetched yet. The crawler must fetch it first.
     Unknown,
-    /// The paths that a robots.txt with these bytes allows.
+    /// The crawler may fetch the paths that a robots.txt with these bytes allows.
     Rules(&'a Arc<[u8]>),
-    /// All paths.
+    /// The crawler may fetch all paths.
     AllowAll,
-    /// No path, until a fetch succeeds or all fetches have failed for 30 days.
+    /// The crawler may fetch no path until a fetch succeeds, or until all fetches have failed for
+    /// 30 days.
     DisallowAll,
 }
 
@@ -184,7 +185,7 @@ impl CrawlerCache {
         stale_since.is_some_and(|since| now.duration_since(since).is_ok_and(|time| time > MAX_STALE))
     }
 
-    /// Returns when to fetch again; `None` if nothing was fetched yet.
+    /// Returns when the file should be fetched again; `None` if nothing was fetched yet.
     pub fn next_fetch(&self) -> Option<SystemTime> {
         self.failing.map_or(self.fresh_until, |failing| Some(failing.retry))
     }

@@ -160,11 +160,11 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
 pub struct Schedule {
     /// Fetch interval if the response has no `Cache-Control`. Default: one hour.
     pub every: Duration,
-    /// Minimum interval, whatever the `Cache-Control`. Also the interval for `no-cache` and
+    /// Minimum fetch interval, whatever the `Cache-Control`. Also the interval for `no-cache` and
     /// `no-store`. The interval in `Cache-Control` is `s-maxage` (or else `max-age`) minus `Age`.
     /// Default: one minute.
     pub least: Duration,
-    /// Maximum interval, whatever the `Cache-Control`. Default: 24 hours.
+    /// Maximum fetch interval, whatever the `Cache-Control`. Default: 24 hours.
     pub most: Duration,
     /// Pause after the first failure. The pause doubles with each failure after that, and is then
     /// reduced at random by up to half. Default: five seconds.
@@ -192,7 +192,7 @@ impl Schedule {
     }
 }
 
-/// Minimum pause with any settings.
+/// Minimum pause between fetches, whatever the settings.
 const FLOOR: Duration = Duration::from_millis(10);
 
 impl Default for Schedule {

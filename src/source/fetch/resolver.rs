@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// The system's resolver. Tests can use only loopback addresses, so they replace the resolver.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
-    /// Callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).
+    /// The callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).
     elsewhere: Option<Arc<PlaceOf>>,
     #[cfg(test)]
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,

@@ -30,13 +30,13 @@ pub(super) struct SiteFreshness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastKnown {
     Nothing,
-    /// A good version is live.
+    /// A version of the robots.txt is live.
     Good,
-    /// There is no robots.txt.
+    /// The site has no robots.txt.
     Absent,
 }
 
-/// What to do after a response.
+/// What the caller must do after a response.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Pass the file to the site. The caller must then call [`SiteFreshness::taken`] or
@@ -48,7 +48,7 @@ pub(super) enum Step {
     Open(StatusCode),
     /// Change nothing until this time, although the server responds that there is no robots.txt.
     Hold(StatusCode, SystemTime),
-    /// Change nothing: the fetch failed for this reason.
+    /// Change nothing, because the fetch failed for this reason.
     Keep(RejectionKind, String),
 }
 

@@ -16,8 +16,8 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
-/// The trusted root certificates: certificates of the system, and added certificates. They are
-/// loaded for the first TLS connection.
+/// The trusted root certificates: certificates of the system, and added certificates. All of them
+/// are loaded for the first TLS connection.
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<TrustAnchor<'static>>,

@@ -30,7 +30,7 @@ use crate::source::hosts::{Scheme, to_ascii};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct FetchUrl {
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     scheme: Scheme,
     /// Host in lower case; an IPv6 address is in brackets.
     host: String,

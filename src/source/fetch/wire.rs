@@ -51,7 +51,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub enum Excess {
     /// Keep the first bytes. Crawlers obey the part that they have read (RFC 9309, section 2.5).
     Drop,
-    /// Return an error.
+    /// Fail with an error.
     Refuse,
 }
 

@@ -104,7 +104,7 @@ pub enum DocumentEvent<D> {
     Waiting {
         /// The hash of the version, which is required to accept it.
         hash: VersionHash,
-        /// The changes.
+        /// The drastic changes of the version.
         changes: String,
     },
     /// The document cannot be fetched or used, so the previous version stays in use.
@@ -160,7 +160,7 @@ enum Taken {
     New(Arc<[u8]>),
     /// The current document was confirmed.
     Confirmed,
-    /// The current document stays, if any.
+    /// The current document, if any, stays in use.
     Kept,
 }
 
@@ -251,7 +251,7 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Requests a fetch now.
+    /// Requests an immediate fetch.
     fn fetch_now(&self) {
         let followed = &self.followed;
         {
@@ -312,7 +312,8 @@ robots_core::debug_as!(|it| [D: Document] FollowedDocument::<D> { url: it.follow
 /// Maximum plausible time until the next fetch. A longer time was computed with a wrong clock.
 const MAX_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Maximum length of one sleep. Then the clock is read again, because it may have been set.
+/// Maximum length of one sleep. After each sleep, the clock is read again, because it may have been
+/// set.
 const MAX_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 impl<D: Document> Followed<D> {

@@ -16,9 +16,9 @@ const GATHER: Duration = Duration::from_millis(100);
 /// How soon a file or folder must be read after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// The file was modified. Read it when it has not been modified for a while.
+    /// The file was modified. Read the file when it has not been modified for a while.
     WhenQuiet,
-    /// The writer has closed the file. Read it now.
+    /// The writer has closed the file. Read the file now.
     Closed,
     /// A complete file was renamed to this name. Read it now.
     Renamed,
@@ -35,7 +35,7 @@ pub(super) enum Urgency {
 /// The work that is due for a watched file or folder.
 #[derive(Debug)]
 pub(super) enum DueWork {
-    /// Read it, because of an event.
+    /// Read the file or folder, because of an event.
     Look,
     /// Publish the result of the earlier read, because no event has reported a write after that
     /// read.

@@ -31,7 +31,7 @@ pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 /// Linux, all processes of a user together may have only 128 event sources.
 const MAX_SOURCES: usize = 8;
 
-/// All watched folders.
+/// All watched folders and their event sources.
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
@@ -164,13 +164,14 @@ impl SystemEvents {
     }
 }
 
-/// The system's own events: inotify on Linux.
+/// Opens the system's own event source: inotify on Linux.
 pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> {
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// Returns the names on the path that must be watched, with their current folders. If one of them
-/// changes, the path may lead to another file. The error is about a folder that does not exist.
+/// Returns the names on the path that must be watched, with their current folders. If one of these
+/// names changes, the path may lead to another file. The error is about a folder that does not
+/// exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

@@ -38,7 +38,7 @@ pub(super) struct Scheduler {
     queues: Mutex<Queues>,
     /// Wakes the clock thread early, because a target is due before the end of its sleep.
     earlier: Condvar,
-    /// Wakes a worker because a job is ready.
+    /// Wakes a worker, because a job is ready.
     ready: Condvar,
     folders: Folders,
     /// Whether the clock thread could be started, which happens for the first target.
@@ -395,7 +395,7 @@ robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() 
 /// Maximum number of concurrent workers per file system.
 pub(super) const MAX_WORKERS: usize = 4;
 
-/// Jobs that are due, by file system.
+/// The jobs that are due, by file system.
 #[derive(Default)]
 struct ReadyJobs {
     systems: BTreeMap<FileSystemId, ReadyOfSystem>,

@@ -13,8 +13,7 @@ use crate::live::{
     WasLive,
 };
 
-/// Maximum time by which a history entry may be in the future. If an entry is later, a clock error
-/// is reported.
+/// If a history entry is further in the future than this, a clock error is reported.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
 /// Replaces the loaded versions with newer versions that another handle of the site has not written
