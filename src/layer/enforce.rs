@@ -167,8 +167,8 @@ impl Enforcer {
             }
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // Requests of browsers return here, without a record and without a check of their
-            // claim.
+            // For requests of browsers, the function returns here, without a record and without a
+            // check of their claim.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass().with_fields(fields));
             }

@@ -135,8 +135,8 @@ impl Enforcer {
 
     /// Reports whether the request came through a proxy that [`RobotsLayer::forwarded_for`] does
     /// not list: the peer has a private or loopback address, and the request has a field that
-    /// proxies add. `false` if [`RobotsLayer::address_from`] may return the address of the client,
-    /// not of the peer.
+    /// proxies add. Returns `false` if [`RobotsLayer::address_from`] may return the address of the
+    /// client, not of the peer.
     ///
     /// [`RobotsLayer::forwarded_for`]: super::RobotsLayer::forwarded_for
     /// [`RobotsLayer::address_from`]: super::RobotsLayer::address_from

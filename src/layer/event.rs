@@ -194,7 +194,7 @@ fn trace(event: &Event<'_>) {
     let message = match (record.reason, record.access) {
         (Reason::Limited | Reason::LimitObserved, _) => "the request exceeds the crawl delay of its group",
         (_, Some(Access::Disallow)) => "robots.txt disallows the request",
-        // The request was tagged or refused because of its sender. The rules may allow it.
+        // The request was tagged or refused because of its sender. The rules may allow the request.
         _ => "an impostor sent the request",
     };
     let limit = record.limit.as_deref();

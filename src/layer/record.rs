@@ -68,7 +68,7 @@ pub struct Record {
     pub rule: Option<String>,
     /// The line number of the deciding rule.
     pub line: Option<usize>,
-    /// The form of the path that the deciding rule matched.
+    /// The form of the path ([`PathForm`]) that matched the deciding rule.
     pub form: PathForm,
     /// The crawl delay that the request exceeded; `None` for any other request.
     pub limit: Option<Box<Limit>>,
@@ -115,8 +115,8 @@ pub struct Limit {
     pub group: String,
     /// Time that the client must wait before its next request.
     pub wait: Duration,
-    /// Number of the site's earlier requests that were refused because of their rate. Varies
-    /// `Retry-After`, so that refused clients do not all retry at the same time.
+    /// Number of the site's earlier requests that were refused because of their rate. The number
+    /// varies `Retry-After`, so that refused clients do not all retry at the same time.
     turn: u32,
 }
 

@@ -143,7 +143,8 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the fields like [`Signals::response_fields`], without counting.
+    /// Returns the same fields as [`Signals::response_fields`]. Fields that are not added to the
+    /// response are not counted.
     #[doc(hidden)]
     pub fn fields_of(
         &self,

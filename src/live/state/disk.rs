@@ -260,9 +260,9 @@ fn is_ours(name: &str) -> bool {
     OURS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_hash)
 }
 
-/// Reports whether the process that wrote a temporary file has ended. A process number may be
-/// reused, for example at every start of a container. If it is the number of this process, the
-/// file's time decides.
+/// Reports whether the process that wrote a temporary file has ended. Process IDs are reused, for
+/// example at every start of a container. If the ID is that of this process, the file's time
+/// decides.
 fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
         // File times may be a few milliseconds late.
@@ -284,7 +284,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Returns the temporary path of a file, which contains the ids of the process and the thread. The
+/// Returns the temporary path of a file, which contains the IDs of the process and the thread. The
 /// path is unique, because a thread writes only one file at a time.
 fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -333,7 +333,7 @@ mod tests {
     fn what_is_left_by_processes_that_were_killed_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let hash = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
-        // No process has this number, because the system assigns no numbers above 2^22.
+        // No process has this ID, because the system assigns no IDs above 2^22.
         let gone = 1 << 30;
         let left = [
             format!(".state.json.{gone}.ThreadId(7).tmp"),
@@ -384,7 +384,7 @@ mod tests {
         assert!(!state.exists());
         fs::create_dir(&state).expect("made");
         // One temporary file is from another process, and one is from a dead process that had the
-        // number of this process.
+        // ID of this process.
         fs::write(state.join(format!("..probe.{}.ThreadId(1).tmp", 1 << 30)), "").expect("written");
         fs::write(aside(&state.join(PROBE)), "").expect("written");
         assert_eq!(Disk::default().probe(&state), None);

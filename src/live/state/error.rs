@@ -167,7 +167,7 @@ pub enum ProblemKind {
     /// operator has switched it off. Its file could not be read, or is damaged. The problem ends
     /// when the file is written again.
     UnreadSwitch,
-    /// A file was found damaged. Damaged files of kill switches are `UnreadSwitch`.
+    /// A file was found damaged. If the file belongs to a kill switch, the kind is `UnreadSwitch`.
     Damaged,
     /// Nothing can be written to the directory.
     Unwritable,

@@ -38,8 +38,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
 }
 
 /// Creates a new file. If there is a file or symbolic link at the path, for example from a killed
-/// process with the same number, it is removed first. Nothing is written to the removed file or to
-/// the target of the link.
+/// process with the same ID, it is removed first. Nothing is written to the removed file or to the
+/// target of the link.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {

@@ -308,8 +308,8 @@ impl SiteStore {
     fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
-            // The message always contains the path of the folder. The path of the file would change
-            // the message whenever another file is the first one that cannot be written.
+            // The message contains the path of the folder, not of the file. The file may differ
+            // between attempts, and a changed message would be reported again.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(

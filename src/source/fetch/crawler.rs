@@ -95,7 +95,7 @@ struct Failing {
     retry: SystemTime,
 }
 
-/// What the robots.txt of a site allows a crawler to fetch.
+/// What the robots.txt allows the crawler to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {

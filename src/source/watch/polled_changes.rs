@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use super::target::Fingerprint;
 use crate::source::file_system::{self, FileSystemId, reach};
 
-/// Number of polls after which the contents are read even if the stamp is unchanged.
+/// Number of polls between two reads of the contents, if the stamp is unchanged.
 const WHOLE_LOOKS: u32 = 30;
 
 /// What the polls of a file or folder have found.
