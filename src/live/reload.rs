@@ -356,7 +356,7 @@ pub struct HistoryEntry {
     pub effect: Option<String>,
     /// The message of the reload, in one line.
     pub detail: String,
-    /// Who made the change and why, if the caller has passed that
+    /// Who made the change and why, if the caller has passed this
     /// ([`LiveRobots::accept_by`](super::LiveRobots::accept_by)).
     pub by: Attribution,
 }

@@ -125,9 +125,9 @@ impl Site {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
-        // If the position differs from the history, the switch was changed while no process ran, or
-        // its file is damaged. For an inherited state, `Off` in the history is normal: the other
-        // site's switch may be off, and the new site is switched off later.
+        // If the position of the switch differs from the history, the switch was changed while no
+        // process ran, or its file is damaged. For an inherited state, `Off` in the history is
+        // normal: the other site's switch may be off, and the new site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;

@@ -297,7 +297,7 @@ impl Content {
     }
 
     /// Returns the value that `make` computes from the file. The value is computed once and kept as
-    /// long as the file. `None` if an earlier call stored a value of another type.
+    /// long as this content. `None` if an earlier call stored a value of another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

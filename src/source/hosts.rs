@@ -296,8 +296,8 @@ pub(crate) enum Scheme {
 /// 4).
 ///
 /// Hosts are compared without case and without a final dot, Unicode names by their ASCII form, and
-/// IPv6 addresses by value. If there is no port, it is the scheme's default port. Without the
-/// feature `idn`, the URL has an origin only if its host is in ASCII form (`xn--…`).
+/// IPv6 addresses by value. If the URL has no port, the port is the scheme's default port. Without
+/// the feature `idn`, the URL has an origin only if its host is in ASCII form (`xn--…`).
 ///
 /// ```
 /// use tower_robots::internals::Origin;

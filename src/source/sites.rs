@@ -24,7 +24,7 @@ enum SiteLookup {
 }
 
 /// Sites by host that can be replaced while requests are served. A request is judged by the sites
-/// that are in the map when it arrives.
+/// that are in the map when the request arrives.
 ///
 /// Cloning is cheap; clones share everything.
 ///

@@ -43,8 +43,8 @@ impl StateError {
     }
 
     /// Returns the ID of the process that has the directory open. If that process runs in a
-    /// container, this is its ID inside the container. `None` if the number is unknown, or if the
-    /// error is about a write.
+    /// container, this is its ID inside the container. `None` if the ID is unknown, or if the error
+    /// is about a write.
     pub fn process(&self) -> Option<u32> {
         match self.holder? {
             LockHolder::ThisProcess => Some(std::process::id()),

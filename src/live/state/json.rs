@@ -55,8 +55,8 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
 }
 
 /// Parses `state.json`; `None` if [`write()`] did not write it. `modified` is when the file was
-/// written. A version's `modified` after `now` is changed to `now`. A `since` after `now` is
-/// changed later, by the publisher.
+/// written. If a version's `modified` is after `now`, it is changed to `now`. A `since` after `now`
+/// is corrected later, by the publisher.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {

@@ -114,8 +114,8 @@ impl LiveRecord {
         }
     }
 
-    /// Returns the content of a slot for this record; `None` if the record is too long. This is
-    /// only possible with more than the maximum number of rolled-back versions.
+    /// Returns the content of a slot for this record; `None` if the record is too long. A record is
+    /// too long only if it has more than the maximum number of rolled-back versions.
     pub(super) fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
         let Self { live, since, held } = self;
         let text = json!({

@@ -33,10 +33,10 @@ const FEW: u32 = 10;
 ///   longer suspect if the crawler was verified in that time, because the site then really has many
 ///   impostors.
 ///
-/// The breaker counts each client once per window, however many requests it sends. Refuted clients
-/// are counted by network (`/24`, `/48`). So while the genuine crawler visits, an impostor cannot
-/// open the breaker with a thousand requests, or with all addresses of its network. An impostor
-/// thus cannot make its own claims undecided.
+/// The breaker counts each client once for the last hour and once for the day before, however many
+/// requests it sends. Refuted clients are counted by network (`/24`, `/48`). So while the genuine
+/// crawler visits, an impostor cannot open the breaker with a thousand requests, or with all
+/// addresses of its network. An impostor thus cannot make its own claims undecided.
 ///
 /// Counts for addresses and for signatures are separate, because a valid signature proves nothing
 /// about the address, and vice versa.

@@ -312,8 +312,8 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
-        // `FollowedDocument::start` prefers a saved copy to the copy here. `ListCopy::all` returns
-        // the copies in the same order.
+        // `FollowedDocument::start` prefers a saved copy to `copy`. `ListCopy::all` returns the
+        // copies in the same order.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0

@@ -64,7 +64,7 @@ impl Freshness {
         self.rest(self.shared_max_age.or(self.max_age))
     }
 
-    /// Reports whether the response may be stored, because it has no `no-store`.
+    /// Reports whether the response may be stored. Returns `false` for `no-store`.
     pub(super) const fn is_storable(&self) -> bool {
         !self.is_unstorable
     }

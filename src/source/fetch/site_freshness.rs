@@ -18,8 +18,8 @@ use crate::live::{FetchStatus, RejectionKind, VersionHash};
 pub(super) struct SiteFreshness {
     pub(super) schedule: Schedule,
     known: LastKnown,
-    /// When the server began to respond that the robots.txt is missing. `None` if it has
-    /// not, or if there was no robots.txt before.
+    /// When the server began to respond that the robots.txt is missing. `None` if the robots.txt is
+    /// not missing, or if there was none before.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
     /// Status of the fetches. `failures` counts consecutive failures of any kind, including fetched

@@ -183,8 +183,8 @@ pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    // A password may contain a delimiter such as `/`. Its beginning then looks like an invalid
-    // port, so the `@` is searched in the whole rest of the URL.
+    // A password may contain a delimiter such as `/`. The beginning of such a password looks like
+    // an invalid port, so the `@` is searched in the whole rest of the URL.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
     let shown = match (if is_cut { rest } else { authority }).rfind('@') {

@@ -7,9 +7,9 @@
 //! - After a rename, or a close after writing, the file is complete. The file is then published at
 //!   once, unless another modification follows immediately.
 //! - After any other modification, the file is published when it has not been modified for a while.
-//! - Network file systems and some mounts do not report events. Therefore the file's stamp is also
-//!   polled every few seconds. If it has changed, the contents are read; new contents are published
-//!   when two successive polls have found them.
+//! - Network file systems and some mounts do not report events. Therefore the file's stamp (length,
+//!   times and inode) is also polled every few seconds. If the stamp has changed, the contents are
+//!   read; new contents are published when two successive polls have found them.
 //!
 //! One [`Watcher`] watches thousands of files.
 //!

@@ -41,7 +41,7 @@ pub(super) struct Scheduler {
     /// Wakes a worker, because a job is ready.
     ready: Condvar,
     folders: Folders,
-    /// Whether the clock thread could be started, which happens for the first target.
+    /// The result of starting the clock thread, which is started for the first target.
     clock: OnceLock<Result<(), String>>,
     start: Instant,
 }

@@ -1,4 +1,4 @@
-//! Loading the state of a site.
+//! Loads the state of a site from disk.
 
 use std::path::Path;
 use std::sync::Arc;
