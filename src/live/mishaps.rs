@@ -123,8 +123,7 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests after which a warning is logged if `/robots.txt` was not
-    /// requested.
+    /// Number of crawler requests that cause a warning if `/robots.txt` was not requested.
     const MAX_UNSERVED: u64 = 100;
 
     /// Counts a mistake of the application. `mistake` is the message for the log.

@@ -99,8 +99,7 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// Returns an error if a row contains an invalid URL of a list or directory, or an invalid host
-    /// pattern.
+    /// Returns an error if a row contains an invalid list URL, directory URL or host pattern.
     pub fn check(&self, registry: &Registry) -> Result<(), FollowError> {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
