@@ -99,7 +99,7 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// Returns an error if a row contains an invalid list URL, directory URL or host pattern.
+    /// Returns an error if [`follow`](Self::follow) would reject the registry.
     pub fn check(&self, registry: &Registry) -> Result<(), FollowError> {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
