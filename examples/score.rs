@@ -13,8 +13,8 @@
 //!
 //! - which headers are recognised as automated;
 //! - the headers that the default policy applies `*` to;
-//! - the named group that applies, for every pair of a header and a file. It is correct if it is
-//!   the group for the first of the header's tokens that occurs in the file.
+//! - the named group that applies, for every pair of a header and a file. The result is correct if
+//!   this is the group for the first of the header's tokens that occurs in the file.
 //!
 //! With `--list`, the program prints three values for every header instead: the class, the
 //! category, and whether `*` applies.
@@ -101,7 +101,7 @@ fn is_automated(agent: &Agent) -> bool {
     )
 }
 
-/// Reports whether the default policy applies `*` to an agent. It does for crawlers that are
+/// Reports whether the default policy applies `*` to an agent. It applies `*` to crawlers that are
 /// registered or declare themselves, except for some categories, such as crawlers that a user
 /// triggers.
 fn is_held(agent: &Agent) -> bool {

@@ -38,7 +38,7 @@ fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
     Ok(sites)
 }
 
-/// Returns the sites.
+/// Returns the app with its robots layer.
 fn app(sites: &HostMap<LiveRobots>) -> Router {
     Router::new().fallback(async || "a page\n").layer(RobotsLayer::for_axum08(sites.clone()))
 }

@@ -14,7 +14,7 @@ use crate::policy::Action;
 #[must_use]
 #[non_exhaustive]
 pub struct Answer {
-    /// The outcome of the request.
+    /// Whether the request is forwarded unchanged, tagged, or answered by the layer.
     pub outcome: Outcome,
     /// Which client sent the request, and what was decided. This is always `Some` if the request is
     /// tagged, refused or observed. For other crawler requests, `Some` only if records are
@@ -33,7 +33,7 @@ pub struct Answer {
     pub(super) extensions: Extensions,
 }
 
-/// The outcome of a request.
+/// What the layer does with a request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -58,7 +58,8 @@ impl Answer {
         }
     }
 
-    /// Adds the fields of the response. If this is already the response, it only gets the links.
+    /// Sets the fields of the response to a forwarded request. If the layer responds itself, adds
+    /// only the links of `fields` to its response.
     pub(super) fn with_fields(mut self, fields: Option<Box<ResponseFields>>) -> Self {
         match (&mut self.outcome, fields) {
             (Outcome::Respond(response), Some(fields)) => fields.add_to_refusal(response.headers_mut()),
@@ -67,8 +68,8 @@ impl Answer {
         self
     }
 
-    /// Adds `mark` to the extensions of the forwarded request, so that inner layers see this
-    /// decision.
+    /// Adds `mark` to the extensions of the forwarded request, so that inner layers know this
+    /// layer's decision.
     pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);

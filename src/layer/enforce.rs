@@ -46,7 +46,8 @@ pub(super) struct RateLimited {
     fields: Option<Box<ResponseFields>>,
 }
 
-/// A request that is being judged, with its client, the layer, and the version whose rules apply.
+/// A request that is being judged, with its client, the layer, and the version of robots.txt whose
+/// rules apply.
 struct JudgedRequest<'j> {
     layer: &'j Enforcer,
     live: &'j LiveRobots,
@@ -54,7 +55,7 @@ struct JudgedRequest<'j> {
     content: &'j Content,
     request: &'j OriginalRequest<'j>,
     agents: &'j [Agent],
-    /// `None` if claims are not checked.
+    /// The result of checking who sent the request; `None` if claims are not checked.
     identity: Option<Identity>,
     /// The client's address, looked up when a rule first needs it.
     address: OnceCell<Option<IpAddr>>,
@@ -68,8 +69,8 @@ impl Enforcer {
         self.answer_judged(self.judge(request), request, None)
     }
 
-    /// Returns the answer to a judged request. `wait` is the time to wait according to the store,
-    /// or `None` if no store has answered.
+    /// Returns the answer to a judged request. `wait` is the delay that the store returned: zero if
+    /// the request passes, `None` if no store has counted the request.
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         match judged {
             Ok(answer) => answer,
@@ -166,8 +167,8 @@ impl Enforcer {
             }
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // Requests of browsers return here, without a record and without a check of their
-            // claim.
+            // For requests of browsers, the function returns here, without a record and without a
+            // check of their claim.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass().with_fields(fields));
             }
@@ -249,7 +250,7 @@ impl Enforcer {
     }
 
     /// Reports whether the check of the request's sender still waits for a lookup or download.
-    /// `lookups` counts this function's lookups of agents.
+    /// `lookups` counts the lookups of agents in this function.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -329,7 +330,7 @@ impl<'j> JudgedRequest<'j> {
         Ok(self.complete(wait.map_or(decision, |wait| decision.too_soon(wait))))
     }
 
-    /// Counts the request if the policy depends on who sent it, and the sender was not checked.
+    /// Counts the request if the policy depends on who sent it, but the sender was not checked.
     fn count_unchecked_claim(&self) {
         if self.identity.is_none() && self.snapshot.policy.heeds_claims(self.agents) {
             self.live.site.counts.count_unchecked_claim();
@@ -351,8 +352,8 @@ impl<'j> JudgedRequest<'j> {
         }
     }
 
-    /// Counts a request that came through a proxy that is not listed, if the policy needs the
-    /// client's address. For such a request, the proxy's address was used instead.
+    /// Counts a request from an unlisted proxy if the policy needs the client's address. The
+    /// proxy's address was used instead of the client's.
     fn count_unlisted_proxy(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_needed = policy.exempts_networks()
@@ -365,8 +366,8 @@ impl<'j> JudgedRequest<'j> {
 
     /// Returns the decision of the policy, based on the verdict of the rules.
     fn decide(&self) -> Decision<'j> {
-        // The address is computed only once. The policy may use the address twice, because the
-        // policy also computes the action under another mode.
+        // The policy may call this function twice, because it also computes the action under the
+        // mode `refuse`. The address is cached.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);
@@ -399,8 +400,8 @@ impl<'j> JudgedRequest<'j> {
     /// Returns the answer to a request that does not need a record, like most requests.
     #[inline]
     fn pass(&self, decision: &Decision<'_>) -> Answer {
-        // No mark for inner layers is added. If no group applies to the agent, judging the request
-        // again costs less than adding a mark.
+        // If no group applies to the agent, no mark is added for inner layers, because judging the
+        // request again costs less than adding a mark.
         if decision.reason == Reason::NoGroup {
             return Answer::pass();
         }
@@ -452,7 +453,8 @@ impl<'j> JudgedRequest<'j> {
     }
 
     /// Notifies the observers, and creates the response if the request is refused. `same` is the
-    /// same decision by an outer layer; observers that it has notified are skipped.
+    /// mark of an outer layer that made the same decision. Observers that the outer layer has
+    /// notified are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {
@@ -494,16 +496,16 @@ impl<'j> JudgedRequest<'j> {
 
 /// Functions for a request that passes several robots layers, for example in nested routers.
 impl Enforcer {
-    /// Returns the decision that an outer layer left in the request. Returns `None` if it was made
-    /// for another site or with other input.
+    /// Returns the mark of an outer layer. Returns `None` if there is no mark, or if it is for
+    /// another site, method, target or `User-Agent`.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
         let mark = request.extensions.get::<OuterDecision>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
-    /// Reports whether `mark` shows that an outer layer has already done for this site all that
-    /// this layer would do, except for the fields of the response.
+    /// Reports whether the outer layer that added `mark` has already done everything that this
+    /// layer would do, except adding response fields.
     fn is_done_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
@@ -526,13 +528,13 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// Returns the outer layer's mark if its decision equals this one.
+    /// Returns the outer layer's mark if that layer made the same decision.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
-    /// Returns the mark of this decision for inner layers. The mark also lists the observers of the
-    /// outer layer's mark.
+    /// Returns the mark for inner layers. If an outer layer made the same decision, the mark also
+    /// lists the observers that the outer layer has notified.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         layer.nested_target?;

@@ -42,7 +42,7 @@ pub(super) struct Enforcer {
     pub(super) observers: Observers,
     pub(super) crawler_records: CrawlerRecords,
     pub(super) refuse_with: Option<RefuseWith>,
-    /// `None` if no response gets any field.
+    /// The settings for fields of responses; `None` if no response gets a field.
     pub(super) signals: Option<Arc<Signals>>,
     pub(super) agent_lookups: Option<Arc<AgentLookups>>,
     pub(super) robots_txt: RobotsTxtPlace,
@@ -55,7 +55,7 @@ pub(super) struct Enforcer {
 /// State that a layer shares with its clones.
 #[derive(Default)]
 pub(super) struct LayerNotes {
-    /// This is set once the layer has logged a request whose host belongs to no site.
+    /// Set when the layer has logged the first request whose host belongs to no site.
     #[cfg(feature = "tracing")]
     pub(super) no_site: OnceLock<()>,
     /// Whether the application serves `/robots.txt` from its own route, with a
@@ -66,9 +66,9 @@ pub(super) struct LayerNotes {
 /// The server that responds to requests for `/robots.txt`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RobotsTxtPlace {
-    /// This process.
+    /// This process serves `/robots.txt`.
     Here,
-    /// Another server, such as a CDN.
+    /// Another server, such as a CDN, serves `/robots.txt`.
     Elsewhere,
 }
 
@@ -86,15 +86,15 @@ pub(super) enum Counting {
 /// Whether a crawler's request that passes unchanged gets a [`Record`](super::record::Record).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CrawlerRecords {
-    /// Only if an observer needs the record.
+    /// The request gets a record only if an observer needs one.
     Omit,
     InAnswer,
-    /// Always, and the record is also added to the extensions of the request.
+    /// The request always gets a record, also in its extensions.
     InExtensions,
 }
 
 impl Enforcer {
-    /// Returns who sent a request, given the agents in its `User-Agent`.
+    /// Returns the sender of a request whose `User-Agent` names these agents.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
@@ -133,10 +133,10 @@ impl Enforcer {
         self.trusted_proxies.iter().any(|network| network.contains(address))
     }
 
-    /// Reports whether the request came through a proxy that [`RobotsLayer::forwarded_for`] does not
-    /// list: the peer has a private or loopback address, and the request has the field of a proxy.
-    /// `false` if [`RobotsLayer::address_from`] may return the address of the client, not of the
-    /// peer.
+    /// Reports whether the request came through a proxy that [`RobotsLayer::forwarded_for`] does
+    /// not list: the peer has a private or loopback address, and the request has a field that
+    /// proxies add. Returns `false` if [`RobotsLayer::address_from`] may return the address of the
+    /// client, not of the peer.
     ///
     /// [`RobotsLayer::forwarded_for`]: super::RobotsLayer::forwarded_for
     /// [`RobotsLayer::address_from`]: super::RobotsLayer::address_from

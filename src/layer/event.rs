@@ -22,7 +22,7 @@ use crate::policy::Reason;
 use crate::rules::Access;
 use crate::rules::RobotsTxt;
 
-/// From "Fetch Metadata Request Headers", section 2.
+/// The fields of "Fetch Metadata Request Headers", section 2.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -81,8 +81,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Extension of a refusal that the application may replace with the response of another server. The
-/// status of that response is not known yet, so the event contains no status.
+/// Extension that marks a refusal which the application may replace with the response of another
+/// server. The status of that response is not known yet, so the event contains no status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 
@@ -102,10 +102,10 @@ pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + 
 /// The result of checking who sent a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sender {
-    /// `None` if claims are not checked.
+    /// The identity of the sender; `None` if claims are not checked.
     pub(super) identity: Option<Identity>,
-    /// The crawler that signed the request. This is set only if the `User-Agent` does not contain a
-    /// crawler's name, whose place the signer then takes.
+    /// The crawler that signed the request. Set only if the `User-Agent` does not name a crawler.
+    /// The rules for the signer then apply.
     pub(super) signer: Option<Agent>,
 }
 
@@ -131,7 +131,8 @@ pub(super) enum Interest {
     Crawlers,
 }
 
-/// The observers of a layer. If one panics, the others still receive the event. Cloning is cheap.
+/// The observers of a layer. If an observer panics, the others still receive the event. Cloning is
+/// cheap.
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,
@@ -193,7 +194,7 @@ fn trace(event: &Event<'_>) {
     let message = match (record.reason, record.access) {
         (Reason::Limited | Reason::LimitObserved, _) => "the request exceeds the crawl delay of its group",
         (_, Some(Access::Disallow)) => "robots.txt disallows the request",
-        // The request was tagged or refused because of its sender. The rules may allow it.
+        // The request was tagged or refused because of its sender. The rules may allow the request.
         _ => "an impostor sent the request",
     };
     let limit = record.limit.as_deref();
@@ -203,8 +204,8 @@ fn trace(event: &Event<'_>) {
         identity = record.identity.map(|identity| identity.to_string()),
         host = event.request.host(),
         path = %path.escape_ascii(),
-        // `would` has the same values, so it differs from `decision` only if the mode `Refuse`
-        // would change the action.
+        // `decision` and `would` use the same values. They differ only if the mode `Refuse` would
+        // change the action.
         decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),

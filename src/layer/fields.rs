@@ -6,8 +6,8 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue, VARY};
 
 /// Names of hop-by-hop fields (RFC 9110, section 7.6.1, and its predecessors). They include
-/// `Trailer` and `TE`, because trailers are negotiated for each hop, and `Proxy-*`, because a client
-/// of a site has not chosen the server as its proxy.
+/// `Trailer` and `TE`, because trailers are negotiated for each hop, and `Proxy-*`, which are only
+/// for a client's own proxy.
 pub const HOP_BY_HOP: [&str; 11] = [
     "connection",
     "http2-settings",
@@ -33,8 +33,8 @@ const OF_CACHES: [&str; 6] =
 
 pub(super) const USER_AGENT_NAME: HeaderValue = HeaderValue::from_static("User-Agent");
 
-/// Returns the name as servers read it that map names to CGI variables: in lower case, with `-` for
-/// `_` and for other punctuation.
+/// Returns the name in lower case, with `-` for `_` and other punctuation. Servers that map names
+/// to CGI variables do not distinguish these characters.
 pub fn plain_name(name: &HeaderName) -> String {
     name.as_str().replace(|char: char| !char.is_ascii_alphanumeric(), "-")
 }

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::HeaderValue;
 use http::header::{FORWARDED, HeaderMap, HeaderName};
 
-/// The part of a request's way from the client that trusted proxies report.
+/// The route of a request from the client to this server, as reported by trusted proxies.
 #[derive(Debug)]
 pub struct ForwardedWay {
     /// The addresses from the peer to the client; never empty. The client is the first address that
@@ -78,7 +78,8 @@ fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
 
 /// One entry of `X-Forwarded-For` or `Forwarded`.
 struct Hop {
-    /// The client or proxy that sent the request to the proxy that wrote this entry.
+    /// The address of the client or proxy that sent the request to the proxy which wrote this
+    /// entry.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,
@@ -191,7 +192,7 @@ fn node(text: &[u8]) -> Option<SocketAddr> {
             }
         },
     };
-    // The port may also be hidden behind a name (RFC 7239, section 6.3).
+    // The port may also be an obfuscated identifier, such as `_port` (RFC 7239, section 6.3).
     let port = if port.starts_with('_') { 0 } else { port.parse().ok()? };
     Some(SocketAddr::new(address.to_canonical(), port))
 }

@@ -45,7 +45,7 @@ impl GrpcCode {
         fields
     }
 
-    /// Returns the number that `grpc-status` contains for this code.
+    /// Returns the value of `grpc-status` for this code.
     pub const fn number(self) -> u16 {
         self as u16
     }

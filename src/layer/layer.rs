@@ -131,9 +131,9 @@ impl RobotsLayer {
     /// - If a trusted proxy sends no address, the client's address is unknown.
     /// - By default, no proxy is trusted. A second call adds proxies.
     ///
-    /// If a proxy is not listed, its address counts as the client's. The layer logs a warning when
-    /// this first matters, for peers with private or loopback addresses
-    /// ([`Status::without_address`](crate::live::Status::without_address)).
+    /// If a proxy is not listed, its address counts as the client's. If such a proxy has a private
+    /// or loopback address, the layer logs a warning when the policy first needs the client's
+    /// address ([`Status::without_address`](crate::live::Status::without_address)).
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
     /// the fields `X-Forwarded-For` and `Forwarded` of every peer in these networks, so each of

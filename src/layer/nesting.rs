@@ -6,9 +6,9 @@
 //! judges a request therefore adds a mark to the request's extensions, so that the other layers do
 //! not judge the request again.
 //!
-//! **The axum variant of the layer is behind a version-specific feature (`axum08`).** axum's
-//! routers store the whole target in a type of axum, so code that reads the target depends on axum.
-//! The public signatures here do not use types of axum.
+//! **The axum variant of the layer is behind a version-specific feature (`axum08`).** Code that
+//! reads the whole target depends on axum, because axum's routers store the target in a type of
+//! axum. The public signatures here do not use types of axum.
 //!
 //! The plain layer ignores the stored target: if another crate enables the feature, the verdicts of
 //! the plain layer must not change. The plain layer only counts the requests that it judges by a

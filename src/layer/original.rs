@@ -11,23 +11,23 @@ use crate::source::Scheme;
 
 /// The request to judge: method, target, host and fields as the client sent them.
 ///
-/// [`OriginalRequest::of`] creates it from an ordinary request. A proxy may send a request that
-/// only asks about another request; then set the method, target and host of that other request. The
-/// target is a byte string, because it may contain bytes that [`http::Uri`] rejects.
+/// [`OriginalRequest::of`] creates it from an ordinary request. If a proxy's request only asks
+/// about another request, set the method, target and host of that other request. The target is a
+/// byte string, because it may contain bytes that [`http::Uri`] rejects.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 #[non_exhaustive]
 pub struct OriginalRequest<'a> {
-    /// The method.
+    /// The method that the client used.
     pub method: &'a Method,
     /// The HTTP version that the client used; `None` if it is unknown.
     version: Option<Version>,
     uri: &'a Uri,
     target: TargetIs<'a>,
     host: HostIs<'a>,
-    /// The fields.
+    /// The header fields of the request.
     pub headers: &'a HeaderMap,
-    /// The request's extensions.
+    /// The extensions of the request.
     pub extensions: &'a Extensions,
     /// The server that responds to the request.
     pub(super) answered_by: AnsweredBy,
@@ -71,7 +71,7 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Declares that another server, which will respond to the client, only asks for the decision. A
+    /// Declares that another server responds to the client and only asks for the decision. A
     /// request for `/robots.txt` then passes, like any exempt request.
     pub const fn answered_elsewhere(self) -> Self {
         Self { answered_by: AnsweredBy::Elsewhere, ..self }
@@ -139,8 +139,8 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Returns the scheme if the target contains one; it determines the default port. If the host
-    /// was set by [`with_host`](Self::with_host), the scheme is unknown.
+    /// Returns the scheme if the target contains one. The scheme determines the default port. If
+    /// the host was set by [`with_host`](Self::with_host), the scheme is unknown.
     pub(super) fn scheme(&self) -> Option<Scheme> {
         match self.host {
             HostIs::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),

@@ -18,20 +18,20 @@ use crate::rate::{Quota, RateKey, RateSender};
 pub struct RateLimitedRequest {
     /// The origin of the robots.txt that sets the crawl delay: a path, a URL, or the name of an
     /// inline robots.txt. In the store, it keeps the buckets of different sites apart. An inline
-    /// robots.txt without a name has the origin `inline`, so if there are several, name each of
-    /// them ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
+    /// robots.txt without a name has the origin `inline`, so if there are several inline ones, name
+    /// each of them ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
     pub origin: String,
     /// The key of the bucket, unique among the buckets of this robots.txt and the same in every
     /// process. The key consists of:
     ///
     /// - the crawler's product token in lower case, or `*` if the client may have invented its
     ///   name;
-    /// - the result of checking the sender;
+    /// - the result of checking who sent the request;
     /// - the client's network, if its claim to be the crawler is not verified.
     pub key: String,
-    /// Time per request in a steady stream of requests.
+    /// Time between two requests at the highest steady rate that is allowed.
     pub interval: Duration,
-    /// Number of requests that can follow each other without a delay after a pause.
+    /// Maximum number of requests in a burst after a pause.
     pub burst: NonZeroU32,
     /// How a request that exceeds its crawl delay is handled: refused, or only recorded.
     pub mode: RateMode,
@@ -55,7 +55,7 @@ impl RateLimitedRequest {
     }
 }
 
-/// From "Fetch Metadata Request Headers", section 2.1.
+/// A field of "Fetch Metadata Request Headers", section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Reports whether the request is for a resource that is part of a page, such as an image. Requests

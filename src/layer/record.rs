@@ -1,5 +1,5 @@
-//! The record of a decision, which outlives the snapshot, and the request field that sends it to an
-//! upstream.
+//! The record of a decision, and the request field that sends the decision to an upstream. A record
+//! outlives the snapshot.
 //!
 //! **A record may have no rule.** An impostor's request is refused even if the robots.txt allows it
 //! or has no matching rule. The refusal states only that the claim is false, and does not reveal
@@ -16,7 +16,7 @@ use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, UnderRefuse};
 use crate::rules::{Access, PathForm};
 
 /// Maximum length of a claimed name, in characters; longer names are cut. The longest registered
-/// name is a third as long.
+/// name has a third of this length.
 const MAX_NAME: usize = 128;
 
 /// A crawler's request and the decision about it, for observers and for extensions. Unlike
@@ -28,21 +28,21 @@ const MAX_NAME: usize = 128;
 /// requests that are reported: requests that robots.txt disallows, requests that exceed their crawl
 /// delay, and requests that are tagged or refused because an impostor sent them.
 ///
-/// If the rules allow an impostor's request, group, rule and line describe the rule that allows it;
-/// they are `None` if no rule matches.
+/// If the rules allow an impostor's request, group, rule and line describe the rule that allows the
+/// request. They are `None` if no rule matches.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The product token that the agent obeys. This is set only if the agent has no other name.
+    /// The product token that the agent obeys. Set only if the agent has no other name.
     token: Option<String>,
     /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,
-    /// What was done with the request. If it was answered with 429, the action is `Refuse` and the
-    /// reason is [`Reason::Limited`]; `would` has a separate value for this case.
+    /// The action taken. If the request was answered with 429, the action is `Refuse` and the
+    /// reason is [`Reason::Limited`]; `would` has a separate value for a rate limit.
     pub action: Action,
-    /// Why this was done.
+    /// The reason for the action.
     pub reason: Reason,
     /// What the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would do with the request after
     /// any grace period, whatever the current mode is. This shows the effect of that mode before it
@@ -52,8 +52,8 @@ pub struct Record {
     /// is only observed, because the previous file did not disallow or limit it. `None` if no grace
     /// period applies, or if the request would pass without a grace period.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules in the grace period. `Some` only for the first request that passes because
-    /// of the grace period of a version.
+    /// Number of the version's rules that are in their grace period. Set only for the first request
+    /// that passes because of this grace period.
     pub grace_rules: Option<usize>,
     /// Whether the rules allow the request. `None` if they were not evaluated, because no group
     /// applies or the request is exempt (for example, a request for `/robots.txt`).
@@ -68,13 +68,13 @@ pub struct Record {
     pub rule: Option<String>,
     /// The line number of the deciding rule.
     pub line: Option<usize>,
-    /// The form of the path that the deciding rule matched.
+    /// The form of the path ([`PathForm`]) that matched the deciding rule.
     pub form: PathForm,
     /// The crawl delay that the request exceeded; `None` for any other request.
     pub limit: Option<Box<Limit>>,
     /// The signs that a person sent the request.
     pub signs: HumanSigns,
-    /// The version of the robots.txt.
+    /// Hash of the version of robots.txt that the request was judged by.
     pub hash: VersionHash,
 }
 
@@ -109,14 +109,14 @@ pub struct Limit {
     pub interval: Duration,
     /// The interval that is enforced, which may be shorter than the crawl delay.
     pub enforced_interval: Duration,
-    /// The line number of the crawl delay.
+    /// The line number of the `Crawl-delay` line.
     pub line: usize,
     /// The `User-agent` value, as written, that makes the crawl delay's group apply to this agent.
     pub group: String,
-    /// Time to wait before the next request.
+    /// Time that the client must wait before its next request.
     pub wait: Duration,
-    /// Number of the site's earlier requests that were refused because of their rate. Varies
-    /// `Retry-After`, so that refused clients do not all retry at the same time.
+    /// Number of the site's earlier requests that were refused because of their rate. The number
+    /// varies `Retry-After`, so that refused clients do not all retry at the same time.
     turn: u32,
 }
 
@@ -156,7 +156,7 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // An agent without a name is called by the product token that it obeys.
+            // If an agent has no name, the product token that it obeys is used instead.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
@@ -196,8 +196,8 @@ impl Record {
         self.access == Some(Access::Disallow)
     }
 
-    /// If the request is refused because of its rate, stores the result of `turn` in the record's
-    /// limit.
+    /// If the request exceeded its crawl delay, stores the result of `turn` in the record's
+    /// [`Limit`].
     pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
             limit.turn = turn();
@@ -207,8 +207,8 @@ impl Record {
     /// Returns the value for `Retry-After`: the time to wait, increased by up to a tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // Multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1, however
-        // many there are.
+        // Multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1,
+        // regardless of their number.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }

@@ -28,8 +28,8 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/problem+json"));
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
-/// Initial capacity of a refusal's header map: its own fields, three for a rate limit, and one that
-/// a proxy adds.
+/// Initial capacity of a refusal's header map: the fields of every refusal, three for a rate limit,
+/// and one that a proxy adds.
 const FIELDS: usize = 8;
 
 const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
@@ -42,7 +42,7 @@ const TEXT: usize = 384;
 /// Maximum length, in characters, of a rule in the status message of a gRPC call.
 const MAX_RULE: usize = 256;
 
-/// The fields of draft-ietf-httpapi-ratelimit-headers-11.
+/// The rate limit fields of draft-ietf-httpapi-ratelimit-headers-11.
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
@@ -95,8 +95,8 @@ impl<R: IntoRefusal> IntoRefusal for (StatusCode, R) {
 }
 
 impl<'a> Event<'a> {
-    /// Returns the status of a refusal that does not set one. For a gRPC call this is 200 (gRPC
-    /// over HTTP/2, "Responses").
+    /// Returns the default status of a refusal. For a gRPC call this is 200 (gRPC over HTTP/2,
+    /// "Responses").
     pub(super) fn default_status(&self) -> StatusCode {
         if self.request.is_grpc_call() { StatusCode::OK } else { StatusCode::FORBIDDEN }
     }
@@ -422,7 +422,7 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
 /// Adds the fields that every refusal needs to the application's own response. The default
 /// responses already have these fields.
 pub(super) fn complete(response: &mut Response<Bytes>) {
-    // A cache would send the refusal to other clients, including people.
+    // Otherwise, a cache could send the refusal to other clients, including people.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
     vary_by_agent(headers);

@@ -1,4 +1,4 @@
-//! Checks who sent a request, using what a `Verifier` currently knows.
+//! Checks who sent a request, using the evidence that a `Verifier` has collected so far.
 //!
 //! **For a request without a claim, this check costs only a scan of its field names.** The name of
 //! each field is compared with `Signature-Input`. Requests have few fields, so the scan is faster
@@ -31,7 +31,7 @@ pub struct SenderCheck {
 }
 
 impl SenderCheck {
-    /// Creates a check that uses what this `Verifier` knows.
+    /// Creates a check that uses the evidence of this `Verifier`.
     pub fn new(verifier: &Verifier) -> Self {
         Self { verifier: verifier.clone(), site: None, listener_from: None }
     }
@@ -51,8 +51,8 @@ impl SenderCheck {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Returns the sender of a request with these agents. The function does not wait: it requests
-    /// missing evidence for later requests, and leaves this claim undecided.
+    /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
+    /// missing evidence: requests it for later requests, and leaves this claim undecided.
     pub(super) fn sender(
         &self,
         origin: &str,

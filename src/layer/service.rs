@@ -31,7 +31,7 @@ pub struct Robots<S, K = AnyBody> {
 
 /// Determines the response body type of the service, and how its values are created.
 pub trait BodyKind<B> {
-    /// The body type of every response.
+    /// The body type of all responses of the service.
     type Body;
 
     /// Converts the body of an inner service's response.
@@ -218,7 +218,7 @@ impl<B> ResponseBody<B> {
     }
 }
 
-/// Returns an empty body. Layers that create responses themselves need it, such as tower-http's
+/// Returns an empty body, for layers that create responses themselves, such as tower-http's
 /// `CorsLayer` and `TimeoutLayer`.
 impl<B> Default for ResponseBody<B> {
     fn default() -> Self {

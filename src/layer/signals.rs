@@ -1,15 +1,15 @@
 //! The fields of responses that repeat what the robots.txt says about the use of the content, and
 //! the fields that the operator adds by path.
 //!
-//! - `Content-Usage` is computed by the same matcher as verdicts. It is never added to a response
-//!   that has the field already: a second line would merge with the first, and the last value of a
-//!   label would win.
-//! - A licence is a `Link` field, next to other links, and also on refusals.
-//! - `X-Robots-Tag` is added next to the lines of the application. A crawler obeys the most
-//!   restrictive of all lines. Any other field is left alone if the application has set it.
+//! - `Content-Usage` is computed by the same matcher as verdicts. The field is never added to a
+//!   response that already has it: a second line would merge with the first, and the last value of
+//!   a label would win.
+//! - Each licence is added as a `Link` field, also to refusals. Other `Link` fields are kept.
+//! - `X-Robots-Tag` is added to the application's own lines, because crawlers obey the most
+//!   restrictive of all lines. Any other field is added only if the application has not set it.
 //!
-//! Preferences and operator's fields are metadata of a representation, so only responses that have
-//! or update one carry them: 200, 203, 206 and 304 for GET and HEAD.
+//! Usage preferences and the operator's fields describe a representation. So they are added only to
+//! responses that contain or update one: 200, 203, 206 and 304 for GET and HEAD.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,7 +37,7 @@ keyword_enum! {
     /// Which responses repeat the usage preferences of the robots.txt in a `Content-Usage` field.
     #[derive(Default)]
     UsageField, "a mode of Content-Usage", {
-        /// None. This is the default.
+        /// No response. This is the default.
         #[default]
         Off = "off",
         /// Responses for a path, if all groups that may fetch the path have the same preferences.
@@ -77,7 +77,7 @@ impl FieldRule {
         Ok(Self { pattern, name, value: sent.ok_or_else(|| ValueError::new(value, fault))?, crawlers: Vec::new() })
     }
 
-    /// Restricts the rule to these crawlers, and to others that are added.
+    /// Restricts the rule to these crawlers. A second call adds crawlers.
     pub fn for_crawlers(mut self, crawlers: impl IntoIterator<Item = Crawlers>) -> Self {
         self.crawlers.extend(crawlers);
         self
@@ -115,20 +115,21 @@ impl Signals {
         self
     }
 
-    /// Adds a field by path. Default: none.
+    /// Adds a field to the responses for some paths. Default: no fields.
     pub fn field(mut self, rule: FieldRule) -> Self {
         self.fields.push(rule);
         self
     }
 
-    /// Returns shared settings; `None` if no response gets any field, so that requests do not look
-    /// at the settings.
+    /// Returns the settings for sharing between clones of the layer; `None` if no response gets any
+    /// field.
     pub(super) fn shared(self) -> Option<Arc<Self>> {
         (self != Self::default()).then(|| Arc::new(self))
     }
 
     /// Returns the fields of the response to a request; `None` if the response gets none. `agents`
-    /// are the agents that the `User-Agent` names, because caches select by this field.
+    /// are the agents that the `User-Agent` names, because caches select a stored response by this
+    /// field.
     pub(super) fn response_fields(
         &self,
         live: &LiveRobots,
@@ -142,7 +143,8 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the fields like [`Signals::response_fields`], without counting.
+    /// Returns the same fields as [`Signals::response_fields`]. Fields that are not added to the
+    /// response are not counted.
     #[doc(hidden)]
     pub fn fields_of(
         &self,
@@ -175,8 +177,8 @@ impl Signals {
         (has_fields || found.content_varies || found.links_vary).then_some(found)
     }
 
-    /// Adds the fields whose path matches in any form: every `X-Robots-Tag`, and of any other field
-    /// only the value with the longest path.
+    /// Adds the fields whose pattern matches any form of the path. Adds all values of
+    /// `X-Robots-Tag`, but only the value with the longest pattern of any other field.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
@@ -210,7 +212,7 @@ fn link(url: &str) -> Option<HeaderValue> {
 #[derive(Debug, Default)]
 #[must_use]
 pub struct ResponseFields {
-    /// The site that counts responses which have a field of their own.
+    /// The site that counts fields which are not added, because the response already has them.
     live: Option<LiveRobots>,
     usage: Option<HeaderValue>,
     /// Links to licences, for every response.
@@ -219,13 +221,13 @@ pub struct ResponseFields {
     /// Whether another client would get other usage preferences or fields for this path, so that
     /// caches must distinguish clients.
     content_varies: bool,
-    /// Whether another client would get other links.
+    /// Whether another client would get other links to licences.
     links_vary: bool,
 }
 
 impl ResponseFields {
     /// Adds the fields to the response of the inner service or the upstream. Fields that the
-    /// response has already are left alone and counted
+    /// response already has are not changed, but counted
     /// ([`Status::kept_fields`](crate::live::Status::kept_fields)).
     pub fn add_to(mut self, status: StatusCode, headers: &mut HeaderMap) {
         if status.is_informational() {
@@ -252,8 +254,7 @@ impl ResponseFields {
         }
     }
 
-    /// Returns the fields for the answer to a proxy that asks about a request and adds the fields
-    /// itself.
+    /// Returns the fields as a list, for a proxy that adds them to the response itself.
     #[doc(hidden)]
     pub fn for_proxy(self) -> Vec<(HeaderName, HeaderValue)> {
         let vary = (self.content_varies || self.links_vary).then_some((VARY, USER_AGENT_NAME));

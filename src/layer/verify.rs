@@ -82,7 +82,7 @@ impl RobotsLayer {
 /// ```
 #[derive(Clone)]
 pub struct VerifyLayer {
-    /// `None` if requests do not wait.
+    /// The wait for evidence; `None` if requests do not wait.
     pub(super) wait: Option<EvidenceWait>,
 }
 
@@ -103,7 +103,7 @@ pub struct Verify<S> {
 }
 
 impl VerifyLayer {
-    /// Maximum time that a request waits.
+    /// Maximum time that a request waits for evidence.
     pub const MAX_WAIT: Duration = Duration::from_millis(250);
 
     /// Creates a layer that waits for evidence from the [`Verifier`] of `layer`. A request waits
@@ -139,7 +139,8 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// Returns the state of a new wait; `None` if no evidence about the request is being fetched.
+    /// Starts to wait for evidence. Returns `None` if no evidence about the request is being
+    /// fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
@@ -188,10 +189,11 @@ where
     }
 }
 
-/// Resolves when a lookup has ended, or with an error when the time is over.
+/// A future that resolves when a lookup has ended, or with an error when the time limit is
+/// exceeded.
 type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
-/// A waiting request, and the service to call afterwards, which is ready.
+/// A waiting request, and the ready service to call afterwards.
 struct Waiting<S, B> {
     service: S,
     request: Request<B>,
@@ -210,8 +212,8 @@ impl WaitingForEvidence {
         loop {
             match self.looked_up.as_mut().poll(context) {
                 Poll::Ready(Ok(())) => self.looked_up = self.wait.looked_up(self.until),
-                // This is checked only after the waker is registered. Otherwise, a lookup that ends
-                // in between would be missed.
+                // The evidence is checked only after the waker is registered. Otherwise, a lookup
+                // that ends in between would be missed.
                 Poll::Pending if self.wait.is_still_needed(request) => return Poll::Pending,
                 _ => return Poll::Ready(()),
             }
@@ -236,7 +238,7 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        // The value is boxed, because few requests wait. It is taken out when the service is
+        // The value is boxed, because few requests wait. The value is taken out when the service is
         // called.
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
         Called { #[pin] future: S::Future },

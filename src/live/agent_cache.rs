@@ -1,8 +1,8 @@
 //! A cache of agents, keyed by the whole `User-Agent` header that they were recognised from.
 //!
 //! A site sees the same few hundred headers again and again. Each version of the robots.txt has its
-//! own cache, so no result outlives a reload. A lookup compares whole headers. In an earlier
-//! version, comparing only their hashes blocked everyone.
+//! own cache, so no result outlives a reload. A lookup compares whole headers. If it compared only
+//! their hashes, a collision could apply the rules for a crawler to all visitors.
 //!
 //! The hash of a header selects a slot. The slot holds the first and the last header that selected
 //! it, so clients cannot grow the cache beyond its limit. The first header is never replaced, so it
@@ -22,7 +22,7 @@ use arc_swap::{ArcSwap, Guard};
 
 use crate::agent::{Agent, Agents};
 
-/// Number of slots of a new cache, and of a cache that has grown; all are powers of two.
+/// Number of slots of a new cache, and of its two larger tables. All are powers of two.
 const SMALL: usize = 8;
 const MIDDLE: usize = 64;
 const LARGE: usize = 1024;
@@ -37,7 +37,7 @@ pub(super) struct AgentCache {
     small: [CacheSlot; SMALL],
     middle: OnceLock<Box<[CacheSlot]>>,
     large: OnceLock<Box<[CacheSlot]>>,
-    /// Number of headers that were replaced in the largest table so far.
+    /// Number of times that a header has replaced another in the largest table.
     lost: AtomicU32,
     budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,
@@ -201,7 +201,7 @@ robots_core::debug_as!(|_it| AgentCache {});
 
 /// The counts of cache lookups, one per `User-Agent` line.
 ///
-/// To count, a thread loads and stores a number, which is cheaper than an atomic addition to memory
+/// A thread counts with a load and a store, which are cheaper than an atomic addition to memory
 /// that all cores write. Therefore each serving thread needs a layer with its own counts. If two
 /// threads share counts, some lookups are lost, but none is counted twice. Any thread may read the
 /// counts.

@@ -11,10 +11,10 @@ pub(crate) use self::tests::TestClock;
 #[derive(Clone)]
 pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    /// When the steady clock started; `None` if a test's clock replaces it.
+    /// The start of the steady clock; `None` if a test's clock replaces it.
     since: Option<Instant>,
-    /// A test's clock, which replaces both the wall clock and the steady clock. Setting it changes
-    /// only the wall clock.
+    /// A test's clock, which replaces both the wall clock and the steady clock. Setting the test's
+    /// clock changes only the wall clock.
     #[cfg(test)]
     pub(super) steady: Option<TestClock>,
 }
@@ -52,7 +52,7 @@ impl Clock {
         }
     }
 
-    /// Returns the clock with `since` as the zero of [`elapsed`](Self::elapsed).
+    /// Returns this clock with [`elapsed`](Self::elapsed) counted from `since`.
     pub(super) fn beginning(self, since: Instant) -> Self {
         Self { since: self.since.map(|_| since), ..self }
     }
@@ -137,7 +137,7 @@ mod tests {
             self.0.lock().0 -= time;
         }
 
-        /// Returns the clock for a site, which has the time and the steady time of this test clock.
+        /// Returns a clock with the wall time and the steady time of this test clock.
         pub(crate) fn steady(&self) -> Clock {
             Clock { steady: Some(self.clone()), ..Clock::new(self.read()) }
         }

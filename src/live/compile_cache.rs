@@ -1,10 +1,9 @@
-//! Lets the sites of a process share memory: equal files are compiled once, and the total size of
-//! some other data is limited.
+//! Lets the sites of a process share memory. Equal files are compiled once, and there are common
+//! limits for agent caches and for rate limit buckets.
 //!
-//! **An earlier version is rarely parsed again for a comparison.** The publisher finds the compiled
-//! form of that version in the `CompileCache`, which contains every version that any site holds, or
-//! among the rules of the grace period. A pending version stays compiled, so accepting it compiles
-//! nothing.
+//! **An earlier version is rarely parsed again for a comparison.** The publisher finds its compiled
+//! form among the rules of the grace period, or in the `CompileCache`, which contains every version
+//! that any site holds. A pending version stays compiled, so accepting it compiles nothing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +27,8 @@ const PLACES: usize = 64 << 10;
 /// rate limits by address.
 ///
 /// Cloning is cheap; clones share everything. If a process has many sites, give the same cache to
-/// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without one creates its own. The
-/// cache does not keep a file in memory that no site uses.
+/// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without one creates its own. Files
+/// that no site uses are not kept in memory.
 #[derive(Clone)]
 pub struct CompileCache {
     shared: Arc<SharedCompilations>,
@@ -40,11 +39,11 @@ struct SharedCompilations {
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
-    /// Number of sites that have used this cache.
+    /// Number of [`SiteBuckets`] created so far, which is the id of the next one.
     sites: AtomicU64,
     /// Rate limit buckets, by the name of the site. Sites without a name are not in this map.
     counted: Mutex<HashMap<String, SiteBuckets>>,
-    /// When the buckets' steady clock started.
+    /// When the steady clock of the rate limit buckets started.
     began: Instant,
 }
 

@@ -15,14 +15,14 @@ use crate::rules::RuleSet;
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
-    /// The rules of the current version that are not enforced yet.
+    /// The number of the current version's rules that are not enforced yet.
     pub(super) young: Arc<YoungRules>,
     /// The compiled rules of earlier versions, which are compared with the current version.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
 }
 
-/// The rules of a version that were in their grace period when the version went live, so that they
-/// are only observed at first.
+/// Number of rules that were in their grace period when their version went live, and whether the
+/// number was reported.
 #[derive(Debug, Default)]
 pub(super) struct YoungRules {
     pub(super) count: usize,
@@ -41,8 +41,8 @@ impl GracePeriod {
         Self { length, ..Self::default() }
     }
 
-    /// Discards the compiled rules after a change of settings, because new rules are compiled with
-    /// the new settings.
+    /// Discards the compiled rules of earlier versions, because rules with different settings
+    /// cannot be compared.
     pub(super) fn forget_rules(&mut self) {
         self.earlier.clear();
     }

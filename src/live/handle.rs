@@ -23,8 +23,8 @@ use crate::check::Report;
 use crate::policy::{Mode, Policy};
 use crate::rules::RobotsTxt;
 
-/// A handle of one site's live robots.txt, which is read, checked and compiled. A changed
-/// robots.txt replaces it while requests are served.
+/// A handle to the live robots.txt of one site. The file is read, checked and compiled. A changed
+/// file replaces it while requests are served.
 ///
 /// Cloning is cheap; all clones share the site. Dropping the last clone stops watching the source.
 ///
@@ -77,7 +77,7 @@ impl LiveRobots {
     }
 
     /// Reads or fetches the source again now, on a new thread. The reload waits if the source
-    /// hangs, or if another reload of this site runs. No other call waits for the source.
+    /// hangs, or if another reload of this site runs. Other functions never wait for the source.
     ///
     /// The future only waits for the outcome: the reload continues if the future is dropped, and
     /// any executor can poll it.
@@ -219,8 +219,8 @@ impl LiveRobots {
         super::reload::trace_problems(Cause::Policy, &site.origin, &site.current.load());
     }
 
-    /// Replaces the registry. Unless it is the same registry, the live version is compiled again.
-    /// Later versions are compiled with the new registry.
+    /// Replaces the registry. If the new registry differs from the old one, the live version is
+    /// compiled again. Later versions are compiled with the new registry.
     pub fn set_registry(&self, registry: Arc<Registry>) {
         let mut publisher = self.site.publisher.lock();
         let is_changed = publisher.set_registry(registry, self.site.clock.now());
@@ -266,9 +266,8 @@ impl LiveRobots {
     }
 
     /// Publishes the version that was accepted before the live one. The version that was live
-    /// becomes pending, like a version that the gate refused. That version goes live again only if
-    /// someone accepts it, or if the source changes to another content and later back to that
-    /// version.
+    /// becomes pending, like a version that the gate refused. It goes live again only if someone
+    /// accepts it, or if the source changes to other content and later back.
     ///
     /// Blocks until the version is compiled and written to the state directory. The source is not
     /// read. The source may already contain the version that is live after the rollback. The
@@ -411,10 +410,10 @@ robots_core::debug_as!(|it| LiveRobots { source: it.site.source, live: it.site.l
 pub struct Status {
     /// The live version; `None` if there is none.
     pub live: Option<VersionHash>,
-    /// The check report of the live version; [`Report::summary`] contains its errors and warnings
+    /// The check report of the live version; [`Report::summary`] summarises its errors and warnings
     /// in one line.
     pub report: Option<Arc<Report>>,
-    /// The last reload.
+    /// The last reload, whatever its cause.
     pub last_reload: Reload,
     /// The last reload that was not a decision of an operator. Its outcome shows what the source
     /// contains: after a rollback, this may be neither the live nor the pending version.
@@ -500,9 +499,9 @@ pub struct Status {
 keyword_enum! {
     /// The condition of a site, in one word.
     Condition, "the condition of a site", {
-        /// The live version is the content that the source had when it was read last. Or an
-        /// operator has since accepted this version or rolled back to it; the source may then have
-        /// another content ([`Status::last_read`]).
+        /// The live version is the content that the source had when it was last read, or a version
+        /// that an operator has accepted or rolled back to since then. In the second case, the
+        /// source may have other content ([`Status::last_read`]).
         Live = "live",
         /// The content of the source is unusable; the last good version is live.
         LastGood = "last-good",

@@ -1,5 +1,5 @@
-//! Counts panics while requests are judged, and mistakes of an application that only its requests
-//! reveal. The first occurrence of each mistake is logged.
+//! Counts panics while requests are judged, and mistakes in an application's configuration, which
+//! only requests reveal. The first occurrence of each mistake is logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,9 +62,9 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request if the policy needs the client's address and it is unknown. For the log,
-    /// `rules` returns a clause about the rules that are not enforced, and `remedy` returns the
-    /// advice.
+    /// Counts a request whose client address is unknown although the policy needs the address. For
+    /// the log, `rules` returns a clause about the rules that are not enforced, and `remedy`
+    /// returns the advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
             format!(
@@ -123,16 +123,16 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests before the first request for `/robots.txt` that causes a warning.
+    /// Number of crawler requests that cause a warning if `/robots.txt` was not requested.
     const MAX_UNSERVED: u64 = 100;
 
-    /// Counts a mistake of the application.
+    /// Counts a mistake of the application. `mistake` is the message for the log.
     fn count_mistake(&self, count: &AtomicU64, mistake: &str) {
         self.count_once(count, || mistake.to_owned());
     }
 
-    /// Counts a mistake of the application, and logs it once. Later requests repeat the same
-    /// mistake.
+    /// Counts a mistake of the application. Logs only the first occurrence, because later requests
+    /// repeat the mistake.
     fn count_once(&self, count: &AtomicU64, mistake: impl FnOnce() -> String) {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             self.warn(mistake);

@@ -3,7 +3,7 @@
 
 use std::sync::{self, MutexGuard, PoisonError};
 
-/// [`std::sync::Mutex`] without poisoning.
+/// A [`std::sync::Mutex`] without poisoning.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(sync::Mutex<T>);
 

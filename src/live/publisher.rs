@@ -60,12 +60,12 @@ pub enum NoSuchVersion {
     /// The pending version has another hash, or no version is pending.
     #[non_exhaustive]
     Waiting {
-        /// The hash that the caller passed.
+        /// The hash that the caller wanted to accept.
         requested: VersionHashPrefix,
         /// The pending version, if any.
         pending: Option<VersionHash>,
     },
-    /// Cannot roll back, because no version is remembered that was accepted before the current one.
+    /// A rollback is impossible, because no version from before the current one is remembered.
     Before,
 }
 
@@ -159,8 +159,8 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // Rolled-back versions have changed their state, which must be saved. `publish`
-                // saves nothing if the version is already known.
+                // `supersede` has changed the state of rolled-back versions, which must be saved.
+                // `publish` may save nothing if the version is already known.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
@@ -285,8 +285,8 @@ impl Publisher {
         self.was_live = WasLive::Current;
         self.show(content, now);
         if !is_known {
-            // It is enough if this state survives a crash of the process, because the source can be
-            // read again. Also, ten thousand files that change at once must not wait for the disk.
+            // The new state need not survive a crash of the machine, because the source can be read
+            // again. Also, ten thousand files that change at once must not wait for the disk.
             self.unsaved = Some(Durability::Process);
         }
         ReloadOutcome::Published { hash, report }
@@ -350,9 +350,9 @@ impl Publisher {
         Content::new(compiled, modified.map(|modified| modified.min(now)), version.places.clone())
     }
 
-    /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that is
-    /// not after the date of the previous version. A restored older file has an old modification
-    /// time, and with that date clients would keep the newer version in their caches.
+    /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that time
+    /// is not later than the date of the previous version. If an older file is restored with its
+    /// old modification time, clients would otherwise keep the replaced version in their caches.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
@@ -443,8 +443,8 @@ impl Remembered {
         kept.map(|version| (version.hash(), version.bytes()))
     }
 
-    /// Returns the grace period of the live version, if it is not over. `length` is its length, and
-    /// `compile` compiles the rules of a version.
+    /// Returns the grace period of the live version, if it is not over. `length` is the length of
+    /// grace periods, and `compile` compiles the rules of a version.
     #[doc(hidden)]
     pub fn grace(&self, length: Duration, compile: impl Fn(&[u8]) -> Arc<RuleSet>) -> Option<Arc<Grace>> {
         let mut grace = GracePeriod::new(length);
@@ -461,9 +461,9 @@ impl Remembered {
 /// Which version was live when the previous process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WasLive {
-    /// The remembered version that was accepted last.
+    /// The version that was accepted last among the remembered ones.
     Current,
-    /// Unknown.
+    /// The version that was live last is unknown.
     #[default]
     Unknown,
     /// No version is remembered. The site starts with the baseline of the gate.

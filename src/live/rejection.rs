@@ -22,7 +22,7 @@ pub(crate) const MAX_FILE: u64 = 8 << 20;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Rejection {
-    /// The kind.
+    /// The kind of the rejection.
     pub kind: RejectionKind,
     /// The path of the file or folder, or the URL of the file.
     pub origin: Arc<str>,
@@ -62,14 +62,15 @@ keyword_enum! {
         Cut = "cut",
         /// The file changed while it was being read.
         Unstable = "unstable",
-        /// The gate refused the version, which is pending until it is accepted. Only for published
-        /// text, and at the start if no version was accepted before.
+        /// The gate refused the version, which is pending until it is accepted. Used only for
+        /// published text, and at the start if no version was accepted before.
         Gated = "gated",
-        /// Nothing has been fetched yet.
+        /// The robots.txt has not been fetched yet.
         NotFetched = "not-fetched",
         /// The file could not be fetched.
         Unreachable = "unreachable",
-        /// The robots.txt is missing at its source. The site keeps its version for a while.
+        /// The robots.txt is missing at its source. The site keeps its live version until
+        /// `Rejection::until`.
         Held = "held",
         /// Text was published for a site whose robots.txt is read from a file or fetched.
         NotInline = "not-inline",
@@ -106,9 +107,9 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds advice to the message. Because the site was not opened, there is no handle to accept
-    /// the pending version with; the advice describes how to accept it nevertheless.
-    /// `is_remembered` is true if a state directory would have remembered an earlier acceptance.
+    /// Adds advice to the message: how to accept the pending version of a site that was not opened,
+    /// and so has no handle. `is_remembered` is whether the site has a state directory, which would
+    /// contain an earlier acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
@@ -141,8 +142,8 @@ impl Rejection {
         Self { until: Some(until), ..Self::because(RejectionKind::Held, status, origin) }
     }
 
-    /// Examines a file before it is compiled. Returns a rejection if it is not a robots.txt, or not
-    /// complete. `before` is the version that stays live in this case.
+    /// Examines a file before it is compiled. Returns a rejection if the file is not a robots.txt,
+    /// or is incomplete. `before` is the version that stays live in this case.
     pub(crate) fn of(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let kind = match FileKind::of(robots) {
             _ if robots.bytes().trim_ascii().is_empty() => RejectionKind::Empty,

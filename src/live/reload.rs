@@ -18,11 +18,11 @@ use crate::check::{Report, Severity};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reload {
-    /// The cause.
+    /// The event or call that caused the reload.
     pub cause: Cause,
     /// The origin of the bytes: a path, `inline`, or a URL.
     pub origin: Arc<str>,
-    /// The outcome.
+    /// How the reload ended.
     pub outcome: ReloadOutcome,
     /// Why the site started with an earlier accepted version instead of the content of its source;
     /// `None` if it did not.
@@ -44,7 +44,7 @@ keyword_enum! {
         Event = "event",
         /// Polling found a change.
         Poll = "poll",
-        /// The caller of [`LiveRobots::reload`](super::LiveRobots::reload) requested it.
+        /// The application called [`LiveRobots::reload`](super::LiveRobots::reload).
         Request = "request",
         /// The application published text.
         Publish = "publish",
@@ -68,7 +68,7 @@ pub enum ReloadOutcome {
     /// A new version is live.
     #[non_exhaustive]
     Published {
-        /// Its hash.
+        /// The hash of the new version.
         hash: VersionHash,
         /// The check report of the live version.
         report: Arc<Report>,
@@ -76,7 +76,7 @@ pub enum ReloadOutcome {
     /// The content of the source is the version that is already live.
     #[non_exhaustive]
     Unchanged {
-        /// Its hash.
+        /// The hash of the live version.
         hash: VersionHash,
         /// The check report of the live version.
         report: Arc<Report>,
@@ -91,7 +91,7 @@ pub enum ReloadOutcome {
     /// The source's content was rejected, and the live version stays.
     #[non_exhaustive]
     Kept {
-        /// The reason.
+        /// Why the content was rejected.
         rejection: Rejection,
         /// The version that stays live, if there is one.
         live: Option<VersionHash>,
@@ -107,7 +107,7 @@ pub enum ReloadOutcome {
 }
 
 keyword_enum! {
-    /// The kind of an outcome, as one word.
+    /// The kind of a [`ReloadOutcome`], as one word.
     ReloadOutcomeKind, "the outcome of a reload", {
         /// [`ReloadOutcome::Published`].
         Published = "published",
@@ -162,7 +162,7 @@ impl ReloadOutcome {
 
 impl Cause {
     /// Reports whether a reload with this cause opened the site. In this case, the live version may
-    /// be from before a restart.
+    /// have been live before a restart, too.
     pub const fn is_opening(self) -> bool {
         matches!(self, Self::Start | Self::Config | Self::NewFile)
     }
@@ -313,13 +313,13 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
     trace_problems(reload.cause, &reload.origin, snapshot);
 }
 
-/// Logs why less is enforced than the policy says. No other event reports this.
+/// Logs why parts of the policy have no effect. No other event reports these problems.
 #[cfg(feature = "tracing")]
 pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
     let off = is_off.then(|| "enforcement is switched off: every request passes without being judged".to_owned());
-    // Ended overrides are logged only when the site is opened or the policy changes. When an
-    // override ends later, that is intended.
+    // Ended overrides are logged only when the site is opened or the policy changes. An override
+    // that ends while the site is running ends as intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
@@ -339,13 +339,13 @@ const MAX_TEXT: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
-    /// When it happened.
+    /// When the reload or change happened.
     pub when: SystemTime,
-    /// The cause.
+    /// The cause of the reload or change.
     pub cause: Cause,
-    /// The outcome.
+    /// How the reload or change ended.
     pub outcome: ReloadOutcomeKind,
-    /// The origin of the bytes.
+    /// The origin of the version: a path, `inline`, or a URL.
     pub origin: Arc<str>,
     /// The version that went live, was already live or is pending; `None` if the source had no
     /// usable content.
@@ -356,7 +356,7 @@ pub struct HistoryEntry {
     pub effect: Option<String>,
     /// The message of the reload, in one line.
     pub detail: String,
-    /// Who made the change and why, if the caller has passed that
+    /// Who made the change and why, if the caller has passed this
     /// ([`LiveRobots::accept_by`](super::LiveRobots::accept_by)).
     pub by: Attribution,
 }
@@ -382,7 +382,7 @@ impl Attribution {
 pub(crate) struct History(VecDeque<HistoryEntry>);
 
 impl HistoryEntry {
-    /// Returns how many findings of this severity the check has.
+    /// Returns the number of findings with this severity in the check report.
     pub const fn findings(&self, severity: Severity) -> usize {
         self.findings[severity as usize]
     }
@@ -424,8 +424,8 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 #[must_use = "the reload continues without the future, but only the future returns its outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
-/// Completes a [`Reloading`]. If it is dropped without a result, the caller gets an interrupted
-/// reload.
+/// Completes a [`Reloading`]. If the completion is dropped before it is filled, the caller gets an
+/// interrupted reload.
 #[derive(Debug)]
 pub(crate) struct Completion {
     result: Arc<ReloadResult>,

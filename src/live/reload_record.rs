@@ -19,8 +19,8 @@ const MAX_COMPARED: usize = 128 << 10;
 /// The reloads of a site that the status and the history show.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
-    /// The last reload that was not a decision of an operator, and so the last that read the
-    /// source.
+    /// The last reload that was not a decision of an operator. Decisions of operators do not read
+    /// the source.
     pub(super) read: Reload,
     pub(super) since: SystemTime,
     pub(super) history: History,
@@ -119,8 +119,8 @@ fn counts(report: &Report) -> [usize; 3] {
 /// Why the site started with an earlier version instead of the content of the source.
 pub(super) struct Restoration {
     pub(super) text: Arc<str>,
-    /// Whether a later version may have been live before the restart, which the status then reports
-    /// as a problem.
+    /// Whether a later version may have been live before the restart. If so, the status reports a
+    /// problem.
     pub(super) is_behind: bool,
 }
 

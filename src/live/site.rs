@@ -125,9 +125,9 @@ impl Site {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
-        // If the switch differs, it was changed while no process ran, or its file is damaged. If
-        // the site has inherited its state, a difference is normal: the history comes from another
-        // site, whose switch may be off. The new site is switched off later.
+        // If the position of the switch differs from the history, the switch was changed while no
+        // process ran, or its file is damaged. For an inherited state, `Off` in the history is
+        // normal: the other site's switch may be off, and the new site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -482,7 +482,7 @@ pub(super) const MAX_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// The settings of a site with any kind of source. Defaults are defined only here.
 pub(crate) struct SiteSettings {
     pub(crate) policy: Policy,
-    /// If set, replaces the mode of the policy.
+    /// The mode that replaces the mode of the policy, if any.
     pub(crate) mode: Option<Mode>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) check: check::Options,
@@ -493,7 +493,7 @@ pub(crate) struct SiteSettings {
     pub(crate) when_missing: WhenMissing,
     /// Whether the policy may also be meant for other files ([`Snapshot::is_one_of_many`]).
     pub(crate) is_one_of_many: bool,
-    /// Why the site is opened.
+    /// The cause of the first reload.
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
     /// The state directory, and the name of the site in it.

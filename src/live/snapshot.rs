@@ -29,12 +29,12 @@ use crate::rules::{Access, Fallback, Group, LinePlaces, ProductToken, Reading, R
 pub struct Snapshot {
     /// The live version; `None` if there is none.
     pub content: Option<Arc<Content>>,
-    /// The policy.
+    /// The policy that decides what happens to requests.
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// The latest end of the grace period, as a time of the steady clock. Setting the system's
-    /// clock back must not prolong the grace period.
+    /// The latest possible end of the grace period, on the steady clock. Setting back the system's
+    /// clock must not prolong the grace period.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
@@ -71,7 +71,7 @@ keywords!(WhenMissing, "a way to treat a missing robots.txt", {
     Relay = "relay",
 });
 
-/// A version of a robots.txt, compiled, with its date.
+/// A compiled version of a robots.txt, with its modification time.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Content {
@@ -79,8 +79,8 @@ pub struct Content {
     /// When the file was last changed; `None` for inline text, or if the time cannot be formatted
     /// as an HTTP date.
     pub modified: Option<SystemTime>,
-    /// Which part each line is from. `None` if nothing is appended, or if an earlier process saved
-    /// the version.
+    /// The origin of each line: the source's file or an appended part. `None` if nothing is
+    /// appended, or if an earlier process saved the version.
     pub places: Option<Arc<LinePlaces>>,
     /// A value that the layer computes from the file only once: its prepared responses.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
@@ -190,15 +190,14 @@ impl Snapshot {
         (now < end).then(|| now.checked_add(rest).map_or(end, |latest| end.min(latest)))
     }
 
-    /// Returns the number of rules that were only observed when the version went live, because what
-    /// they disallow was allowed before; 0 if no grace period is running.
+    /// Returns the number of rules that were only observed when the version went live, because the
+    /// paths that they disallow were allowed before; 0 if no grace period is running.
     pub fn grace_rules(&self) -> usize {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
-    /// Returns the number of rules that are in their grace period. The caller calls this function
-    /// when a request passes because of such a rule. Later calls for the same version return
-    /// `None`.
+    /// Returns the number of rules that are in their grace period. Call this function when a
+    /// request passes because of such a rule. Later calls for the same version return `None`.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }
@@ -224,7 +223,8 @@ impl Snapshot {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused because of its rate. Returns how many were refused before.
+    /// Counts a request that was refused because of its rate. Returns the number of earlier
+    /// refusals.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
@@ -274,7 +274,7 @@ impl Content {
         Self { compiled, modified, places, derived: OnceLock::new() }
     }
 
-    /// Returns the document.
+    /// Returns the parsed robots.txt.
     pub fn robots(&self) -> &RobotsTxt {
         &self.compiled.robots
     }
@@ -318,7 +318,7 @@ impl Content {
     }
 
     /// Returns the value that `make` computes from the file. The value is computed once and kept as
-    /// long as the file. `None` if an earlier call stored a value of another type.
+    /// long as this content. `None` if an earlier call stored a value of another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

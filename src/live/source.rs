@@ -15,7 +15,7 @@ pub(crate) type Loaded = Result<Version, Rejection>;
 /// A version that may become live.
 #[derive(Debug)]
 pub(crate) enum Candidate {
-    /// The content of the source.
+    /// The content of the source is a version.
     Version(Version),
     /// The source has no usable content.
     Rejected(Rejection),
@@ -69,12 +69,12 @@ pub struct FetchStatus {
     pub confirmed: Option<SystemTime>,
     /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
-    /// Number of consecutive fetches that returned nothing usable.
+    /// Number of consecutive fetches without a usable response.
     pub failures: u32,
     /// The time at which enforcement ends, if the source still has no robots.txt at that time.
     /// `None` if the source has a robots.txt.
     pub held_until: Option<SystemTime>,
-    /// When the next fetch is due.
+    /// Time of the next fetch.
     pub next_fetch: SystemTime,
 }
 
@@ -167,8 +167,8 @@ impl Appending {
     }
 }
 
-/// Parts of a robots.txt that are maintained separately, such as a list of AI crawlers, for one
-/// site or many.
+/// Parts of a robots.txt that are maintained separately, such as a list of AI crawlers, for one or
+/// more sites.
 ///
 /// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends
 /// the parts to its source's content, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append)
@@ -261,12 +261,14 @@ impl Appendix {
     }
 }
 
-/// How durably a change must be written: what it must survive.
+/// How durable a written change must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// The end of the process. This is enough for a version from a source, because the source can
-    /// be read again. Ten thousand files that change at once must not wait for the disk.
+    /// The change survives the end of the process. This is enough for a version from a source,
+    /// because the source can be read again. Ten thousand files that change at once must not wait
+    /// for the disk.
     Process,
-    /// A crash of the machine. Decisions of an operator and pending versions need this.
+    /// The change survives a crash of the machine. Decisions of an operator and pending versions
+    /// need this.
     Machine,
 }

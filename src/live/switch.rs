@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use robots_core::keywords;
 
 /// A kill switch that many sites share. Enforcement is initially on. The position is lost at a
-/// restart. The switch of a [`StateDir`](super::StateDir) is saved. Cloning is cheap.
+/// restart, unless the switch belongs to a [`StateDir`](super::StateDir). Cloning is cheap.
 ///
 /// ```
 /// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
@@ -25,8 +25,8 @@ struct Switch {
     /// The position of the switch, and the sites that follow it. The lock is never held while the
     /// disk is accessed, so readers do not wait for the disk.
     joined: Mutex<JoinedSites>,
-    /// This lock is held while the switch is changed and written, so that concurrent changes are
-    /// written in order.
+    /// Held while the switch is changed and written, so that concurrent changes are written in
+    /// order.
     turning: Mutex<()>,
 }
 
@@ -66,8 +66,8 @@ impl KillSwitch {
         self.set_enforcement_because(enforcement, None);
     }
 
-    /// Switches like [`KillSwitch::set_enforcement`], for a change that no operator made. `why` is
-    /// the reason that the history of the sites contains.
+    /// Switches like [`KillSwitch::set_enforcement`], for a change that no operator made. The
+    /// history of each site contains the reason `why`.
     pub fn set_enforcement_because(&self, enforcement: Enforcement, why: Option<String>) {
         self.turn(enforcement, why, || {});
     }
@@ -75,7 +75,7 @@ impl KillSwitch {
     /// Changes the position in every site, and then calls `write` to save it.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // This is declared before the locks, so that it is dropped after they are released.
+        // `sites` is declared before the locks, so that it is dropped after they are released.
         // Dropping the last reference to a site writes its state.
         let mut sites = Vec::new();
         let before = {
@@ -98,7 +98,8 @@ impl KillSwitch {
     }
 
     /// Makes a site follow this switch, now and at every change. `place` is the number of this
-    /// switch in the site. Returns why the switch has its position, if no operator has set it.
+    /// switch in the site. Returns the reason for the switch's position; `None` if an operator has
+    /// set it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
@@ -123,7 +124,7 @@ pub enum Enforcement {
     /// The policy decides how rules are enforced. The default.
     #[default]
     On,
-    /// Every request passes.
+    /// Every request passes without being judged.
     Off,
 }
 

@@ -89,20 +89,20 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.when_missing = when_missing)
     }
 
-    /// Sets why the site is opened. The history contains this as the cause of the first reload. Use
+    /// Sets the cause of the first reload in the history: why the site is opened. Use
     /// [`Cause::Config`] if the configuration of a running program has changed. Default:
     /// [`Cause::Start`]. A second call replaces the first.
     pub fn opened_by(self, cause: Cause) -> Self {
         self.with_settings(|settings| settings.opened_by = cause)
     }
 
-    /// Adds a callback. It is called after the first reload, and after every reload that changed
-    /// something or failed in a new way. Callbacks run one at a time, in the order of the reloads. A
-    /// callback runs on a thread that reloads the site, which may be the thread of an earlier
-    /// reload. It holds no lock, so it may use the site like any caller. If a callback reloads the
-    /// site, the callbacks for that reload run after it returns. A reload may return before its
-    /// callbacks have run, if another thread is running callbacks.
-    /// Panics are caught. A second call adds a callback.
+    /// Adds a callback. The callback is called after the first reload, and after every reload that
+    /// changed something or failed in a new way. Callbacks run one at a time, in the order of the
+    /// reloads. A callback runs on the thread of its reload, or on the thread of another reload
+    /// whose callbacks are running. No lock is held during the call, so a callback may use the site
+    /// like any caller. If a callback reloads the site, the callbacks for that reload run after it
+    /// returns. A reload may return before its callbacks have run, if another thread is running
+    /// callbacks. Panics are caught. A second call adds a callback.
     ///
     /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
     /// therefore keep the site and its threads alive after the application has dropped its own
@@ -118,12 +118,12 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.gate = gate)
     }
 
-    /// Sets the state directory, and the name of the site in it. The directory saves accepted
+    /// Sets the state directory, and the name of the site in it. The directory contains accepted
     /// versions, the pending version, the history and the kill switch. Default: none.
     ///
     /// Without a state directory, all of this is lost at a restart. The gate then has no earlier
-    /// version for a comparison, so it refuses only a version that blocks everyone. No version can
-    /// be rolled back to, every rule is new for the grace period, and enforcement is on.
+    /// version for a comparison, so it refuses only a version that blocks everyone. A rollback is
+    /// impossible, the grace period treats every rule as new, and enforcement is on.
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
     /// share their part of the directory, so that a new site can replace an old one without losing
@@ -134,9 +134,9 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Starts with the versions, the pending version and the history of a site with another name
-    /// ([`LiveRobots::remembered`], [`StateDir::remembered`]). They replace what the state
-    /// directory contains for this site. The kill switch is not inherited. Default: none. A second
-    /// call replaces the first.
+    /// ([`LiveRobots::remembered`], [`StateDir::remembered`]). The state directory's own state of
+    /// this site is replaced. The kill switch is not inherited. Default: none. A second call
+    /// replaces the first.
     pub fn inherit_state(self, before: &Remembered) -> Self {
         self.with_settings(|settings| settings.inherited = Some(before.clone()))
     }
@@ -159,8 +159,8 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Sets the grace period, during which newly disallowed requests are only observed. It starts
-    /// with the acceptance of the oldest remembered version that disallows the request. Default:
-    /// zero. A second call replaces the first.
+    /// when the oldest remembered version that disallows the request was accepted. Default: zero. A
+    /// second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
@@ -177,10 +177,10 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.compile_cache = compile_cache.clone())
     }
 
-    /// Sets the name of this site's request counts, which are needed if the policy limits the rate
-    /// of crawlers. Sites with the same name and [`CompileCache`] share their counts. So if a site
-    /// is opened again with other settings, crawlers do not get a new burst. Default: counts are
-    /// not shared. A second call replaces the first.
+    /// Sets the name of this site's request counts, which rate limits use. Sites with the same name
+    /// and [`CompileCache`] share their counts. So if a site is opened again with other settings,
+    /// crawlers do not get a new burst. Default: counts are not shared. A second call replaces the
+    /// first.
     pub fn counted_as(self, name: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.counted_as = Some(name.into()))
     }
@@ -193,8 +193,8 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Marks this site as one of many with the same settings. An unusable file of this site must
-    /// not prevent the other sites from starting. An override may be meant for the file of another
-    /// site.
+    /// not prevent the other sites from starting. An override without effect on this file may be
+    /// meant for the file of another site.
     pub(super) fn one_of_many(mut self) -> Self {
         self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {
@@ -241,7 +241,7 @@ impl LiveRobots {
 /// The robots.txt of an open inline site.
 #[derive(Debug)]
 struct InlineText {
-    /// This lock is held only briefly.
+    /// The version that was published last. The lock is held only briefly.
     version: Mutex<Version>,
     site: Weak<Site>,
 }

@@ -14,8 +14,8 @@ use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 /// has reported that the writer closed it.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// If a modification time is at most this far in the future, the clock of a file server is probably
-/// ahead. A later time was set on purpose.
+/// Maximum plausible lead of a file server's clock. A modification time further in the future was
+/// set on purpose.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
 /// Reads a whole regular file, or returns why it cannot be read. Blocks if the file system hangs,
@@ -59,7 +59,7 @@ pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     unrest_at(SystemTime::now(), modified)
 }
 
-/// Returns how long a file must stay unchanged before it is read ([`unrest`]), at the time `now`.
+/// Returns what [`unrest`] returns at the time `now`.
 pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
     match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),

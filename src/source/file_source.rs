@@ -11,8 +11,8 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// A reload may wait until its file is complete. Meanwhile, the watcher may publish the file. The
-/// reload checks this at this interval.
+/// Interval between checks whether the watcher has published the file, while a reload waits until
+/// the file is complete.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Maximum time to wait for a missing file in a folder that keeps changing.

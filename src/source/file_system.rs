@@ -94,7 +94,7 @@ pub(super) mod hanging {
             &self.path
         }
 
-        /// Makes the folder hang until this is dropped. Returns when `number` operations hang.
+        /// Makes the folder hang until `self` is dropped. Returns when `number` operations hang.
         pub(in crate::source) fn hang(&self, operations: Operations, number: usize) {
             let mut folders = folders();
             let deadline = Instant::now() + Duration::from_secs(60);
@@ -119,8 +119,8 @@ pub(super) mod hanging {
         }
     }
 
-    /// Runs `call` on a thread of its own and returns the result. Panics if `call` does not return
-    /// within a minute, because it then probably waits for the hanging folder.
+    /// Runs `call` on a new thread and returns the result. Panics if `call` does not return within
+    /// a minute, because it then probably waits for the hanging folder.
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));

@@ -18,7 +18,7 @@ const MAX_NAME: usize = 253 * 2;
 /// take precedence over shorter ones, and `*` matches every other host.
 ///
 /// Names are compared without case and without a final dot, and IPv6 addresses by value. A pattern
-/// with a port takes precedence over one without, which applies to all other ports.
+/// with a port takes precedence. A pattern without a port applies to all other ports.
 ///
 /// A host that matches no pattern has no value, and a [`RobotsLayer`] does not judge its requests.
 /// If your application accepts requests with any host, insert a value for `*`. Otherwise a crawler
@@ -56,13 +56,14 @@ pub struct HostMap<T> {
     wildcard: Names,
     addresses: HashMap<Ipv6Addr, Ports, foldhash::fast::RandomState>,
     any: Option<usize>,
-    /// Maximum number of dots in the keys of `wildcard`. Names with more dots need no lookup.
+    /// Maximum number of dots in the keys of `wildcard`. A suffix of a name with more dots needs no
+    /// lookup.
     deepest: usize,
 }
 
 type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
 
-/// The values of a host, as indices.
+/// The values of a host by port, as indices into the list of values.
 #[derive(Clone, Debug, Default)]
 struct Ports {
     other: Option<usize>,
@@ -148,9 +149,9 @@ impl<T> HostMap<T> {
 
     /// Returns the value for a host. `host` may include a port, as in a `Host` field.
     ///
-    /// If `host` has no port and no value, the value of its port 80 or 443 is returned, unless both
-    /// ports have one. For example, `get("example.com")` can return the value of `example.com:443`.
-    /// If the default port is known, use [`HostMap::get_for`].
+    /// If `host` has no port, and no pattern without a port matches, the value of port 80 or 443 is
+    /// returned, unless both ports have a value. For example, `get("example.com")` can return the
+    /// value of `example.com:443`. If the default port is known, use [`HostMap::get_for`].
     pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), None)
     }
@@ -191,13 +192,13 @@ impl<T> HostMap<T> {
         let port = match authority.port {
             Port::Absent | Port::Empty => default_port,
             Port::Number(port) => Some(port),
-            // An invalid port is ignored. Otherwise a client could bypass the rules of a site by
-            // sending one.
+            // An invalid port is ignored. Otherwise, a client could bypass the rules of a site by
+            // sending an invalid port.
             Port::Malformed => None,
         };
         let name = authority.host;
         if let [b'[', address @ .., b']'] = name {
-            // Cheap even for a long value, because parsing reads at most 45 bytes.
+            // This is cheap even for a long value, because parsing reads at most 45 bytes.
             let address = std::str::from_utf8(address).ok()?.parse().ok()?;
             return self.addresses.get(&address)?.at(port);
         }
@@ -227,8 +228,8 @@ impl<T> HostMap<T> {
         // Names are short, so this loop is cheaper than a search for the next dot.
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
-            // The number of lookups depends on the deepest wildcard, even if the name has a
-            // thousand labels.
+            // The deepest wildcard limits the number of lookups, even if the name has a thousand
+            // labels.
             if dots <= self.deepest
                 && let Some(place) = self.wildcard.get(&name[at + 1..]).and_then(|ports| ports.at(port))
             {
@@ -295,8 +296,8 @@ pub(crate) enum Scheme {
 /// 4).
 ///
 /// Hosts are compared without case and without a final dot, Unicode names by their ASCII form, and
-/// IPv6 addresses by value. If there is no port, it is the scheme's default port. Without the
-/// feature `idn`, the URL has an origin only if its host is in ASCII form (`xn--…`).
+/// IPv6 addresses by value. If the URL has no port, the port is the scheme's default port. Without
+/// the feature `idn`, the URL has an origin only if its host is in ASCII form (`xn--…`).
 ///
 /// ```
 /// use tower_robots::internals::Origin;
@@ -314,7 +315,7 @@ pub struct Origin {
     pub scheme: &'static str,
     /// The host in lower-case ASCII; an IPv6 address is in brackets.
     pub host: String,
-    /// The port, or the scheme's default port.
+    /// The port; the scheme's default port if the URL has none.
     pub port: u16,
 }
 

@@ -24,7 +24,7 @@ enum SiteLookup {
 }
 
 /// Sites by host that can be replaced while requests are served. A request is judged by the sites
-/// that are in the map when it arrives.
+/// that are in the map when the request arrives.
 ///
 /// Cloning is cheap; clones share everything.
 ///
@@ -150,14 +150,14 @@ impl IntoSites for Sites {
     }
 }
 
-/// One robots.txt applies to every host.
+/// The robots.txt applies to every host.
 impl IntoSites for LiveRobots {
     fn into_sites(self) -> Sites {
         Sites(SiteLookup::One(self))
     }
 }
 
-/// Uses a clone of the handle.
+/// Converts a clone of the handle.
 impl IntoSites for &LiveRobots {
     fn into_sites(self) -> Sites {
         self.clone().into_sites()

@@ -1,5 +1,5 @@
-//! Names of crawlers: the registry has them, and a group with a crawler's name applies to its
-//! requests.
+//! Names of crawlers: the registry contains them, and a group with a crawler's name applies to that
+//! crawler's requests.
 //!
 //! `tests/cases/ai_agents.txt` contains the names of a public list of AI agents, one per line.
 

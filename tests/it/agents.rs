@@ -198,7 +198,7 @@ fn cost_stays_linear() {
 
 #[test]
 fn many_files_share_the_registry() {
-    // Does not measure bytes, but what they depend on: registry names are not stored again.
+    // Memory is not measured directly. It is enough that the names of the registry are not copied.
     let names: Vec<String> = (0..10).map(|n| format!("ExampleBot{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let file = file(&names);
@@ -249,7 +249,7 @@ fn real_headers_name_one_crawler_apart_from_a_few() {
         .collect();
     several.sort_unstable();
     several.dedup();
-    // "Barkrowler/0.5.1 (…) … based on BuBiNG" is the only one.
+    // Only "Barkrowler/0.5.1 (…) … based on BuBiNG" has another result.
     assert_eq!(several, ["Barkrowler + BUbiNG"]);
 }
 
@@ -307,7 +307,7 @@ proptest::proptest! {
     #[test]
     fn text_before_a_product_does_not_hide_it(before in "[ -~&&[^@/:]]{0,40}", name in "[A-Z][a-z]{3,8}Bot") {
         let spoken = before.to_ascii_lowercase();
-        // After these words, the next words are another program or a device.
+        // The words after these name another program or a device.
         proptest::prop_assume!(!["like", "with", "["].iter().any(|word| spoken.contains(word)));
         let header = format!("{before} | {name}/1.0");
         proptest::prop_assert_eq!(group(&[&name], header.as_bytes()), Some(name));

@@ -14,7 +14,7 @@ const PATHS: [&str; 6] = ["/", "/a", "/private/x?y=1", "/wp-admin/", "/index.htm
 /// Maximum number of agents tried per file, to limit the duration of the test.
 const AGENTS: usize = 8;
 
-/// Number of agents that each of the files named.
+/// Number of agents that the site's own file names, that the list names, and so on.
 #[derive(Debug, Default)]
 struct Counts {
     own: usize,
@@ -26,7 +26,7 @@ struct Counts {
 
 type Key = (Option<ProductToken>, ProductToken);
 
-/// Returns a name in the forms by which the readings distinguish names.
+/// Returns the two forms of a name by which the readings compare names.
 fn key(name: &[u8]) -> Key {
     (ProductToken::from_name(name), ProductToken::cut(name))
 }
@@ -108,8 +108,8 @@ impl Readers {
         let tokens = [token.clone()];
         let is_named = |rules: &RuleSet| rules.select(&tokens, Fallback::Nothing).applies();
         let by = (is_named(&self.own), is_named(&self.list));
-        // The names in the list that this reader takes for the agent: all are left out, or some are
-        // appended.
+        // The names in the list that this reader treats as the agent's name. Either all of them are
+        // left out, or some are appended.
         let of_list = list_names.iter().filter(|name| self.token(name).as_ref() == Some(&token));
         let left_out: Vec<bool> = of_list.map(|name| own_keys.contains(&key(name))).collect();
         let is_left_out = left_out.iter().all(|is_left_out| *is_left_out);
@@ -144,7 +144,7 @@ impl Readers {
                     let is_same = place == list.1 || of_both == of_list;
                     assert!(is_same || list.1.is_none(), "{}: {place:?} {list:?}", what());
                 }
-                // This reader takes several crawlers of other readers for one: no rule is lost.
+                // This reader treats several crawlers as the same one. No rule is lost.
                 (true, true) if is_appended => assert!(both.0 == own.0 || both.0 == list.0, "{}", what()),
                 (true, true) => {}
             }

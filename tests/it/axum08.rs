@@ -1,4 +1,5 @@
-//! The variant of the layer for axum 0.8: correct in nested routers, judging a request once.
+//! The variant of the layer for axum 0.8: it is correct in nested routers, and judges each request
+//! once.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -106,7 +107,8 @@ async fn the_plain_layer_counts_requests_judged_by_a_stripped_target() {
     assert_eq!(live.status().stripped_targets, 1);
     assert_eq!(status(&nested(plain()), "/a/b/open/x", GPTBOT).await, StatusCode::OK);
     assert_eq!(live.status().stripped_targets, 2);
-    // Requests of people are not counted, nor are requests whose whole target it finds.
+    // Requests of people are not counted, and neither are requests whose whole target the layer
+    // finds.
     status(&nested(plain()), "/a/b/drafts/x", FIREFOX).await;
     let whole = Router::new().nest("/a/b", pages()).layer(plain());
     assert_eq!(status(&whole, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
@@ -130,7 +132,8 @@ async fn requests_judged_only_in_a_nested_router_are_counted() {
     for agent in [FIREFOX, "CCBot/2.0"] {
         assert_eq!(status(&alone, "/a/b/drafts/x", agent).await, StatusCode::OK);
     }
-    // Not counted: requests that an outer layer judges, or in the outermost router.
+    // Requests that an outer layer judges are not counted, and neither are requests in the
+    // outermost router.
     let other = RobotsLayer::for_axum08(live("User-agent: GPTBot\nAllow: /\n", Mode::Refuse));
     for outer in [layer.clone(), other] {
         let app = nested().layer(outer);

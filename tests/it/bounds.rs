@@ -101,8 +101,8 @@ fn a_file_with_one_kind_of_line_compiles_in_limited_time_and_space() {
 
 #[test]
 fn hostile_wildcards_are_judged_exactly_and_in_time() {
-    // Ten bits, written as patterns, make all rules different. The final literal occurs in the path
-    // only at the start.
+    // Ten bits, encoded in each pattern, make all rules different. The final literal occurs in the
+    // path only at the start.
     let either = |at: usize| (0..10).map(|bit| if at >> bit & 1 == 0 { "*a" } else { "*aa" }).collect::<String>();
     let rules: String = (0..1000).map(|at| format!("Disallow: /{}{}*b\n", either(at), "*a".repeat(230))).collect();
     let rules = compile(&format!("User-agent: *\n{rules}"));

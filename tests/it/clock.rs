@@ -6,7 +6,7 @@ use std::time::Duration;
 /// used half of a processor.
 const TRIES: usize = 10;
 
-/// Repeats the work until it takes less than `limit`, and fails if it never does.
+/// Repeats the work until it takes less than `limit`. Fails if that never happens.
 #[track_caller]
 pub(super) fn within<T>(limit: Duration, what: &str, mut work: impl FnMut() -> T) -> T {
     let mut least = Duration::MAX;
@@ -28,7 +28,7 @@ pub(super) fn is_measured(mut measure: impl FnMut() -> bool) -> bool {
 
 /// Returns the processor time of this thread, or the elapsed time if the kernel does not report it.
 pub(super) fn spent() -> Duration {
-    // The kernel updates the sum when a thread yields.
+    // The kernel updates the processor time of a thread when the thread yields.
     std::thread::yield_now();
     #[cfg(target_os = "linux")]
     if let Ok(stat) = std::fs::read_to_string("/proc/thread-self/schedstat")

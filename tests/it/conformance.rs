@@ -1,5 +1,5 @@
-//! The cases that are published for other parsers: this library answers as they state, and the file
-//! has the shape of its schema. `tests/conformance/make.py` writes the cases.
+//! The cases that are published for other parsers: this library returns the expected results, and
+//! the file has the shape of its schema. `tests/conformance/make.py` writes the cases.
 
 use std::collections::BTreeSet;
 

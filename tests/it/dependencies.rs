@@ -49,7 +49,7 @@ fn the_crate_page_states_the_dependencies_of_each_feature() {
 #[test]
 fn the_layer_alone_has_few_dependencies_and_no_unicode_tables() {
     let layer = crates("layer");
-    // An axum app already has about half of these.
+    // An axum app already depends on about half of these crates.
     assert!((10..=24).contains(&layer.len()), "{}: {layer:?}", layer.len());
     let default = crates("layer,watch");
     assert!(default.is_superset(&layer) && default.contains("notify"), "{default:?}");

@@ -118,7 +118,8 @@ fn new_files_make_sites_and_removed_files_leave_the_last_good_version() {
     assert_eq!(again.sites().load().len(), 1);
 }
 
-/// Nothing except the layer has to be kept alive, or a router built by a function would not follow.
+/// Nothing except the layer has to be kept alive. Otherwise, a router that a function builds would
+/// not follow the folder.
 #[test]
 fn sites_follow_their_folder_after_the_directory_is_dropped() {
     let folder = tempfile::tempdir().unwrap();

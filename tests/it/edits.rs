@@ -1,4 +1,4 @@
-//! Edits from outside: real files, judged by the matcher rather than by the edit's own proof.
+//! Edits from outside: real files, compared by the matcher, not by the edit's own proof.
 
 use base64::Engine;
 use tower_robots::agent::{Agent, Category, Registry};

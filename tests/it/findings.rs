@@ -1,4 +1,4 @@
-//! Findings reach who publishes: every file with an error, worded as in the report.
+//! The publisher of a file gets the findings: every error in the file, worded as in the report.
 
 use std::sync::{Arc, Mutex};
 

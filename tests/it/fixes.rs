@@ -1,4 +1,5 @@
-//! Fixes from outside: real and generated files, judged by the matcher, not by their proof.
+//! Fixes through the public API, for real and generated files. Their effect is checked with the
+//! matcher, not with the proof of the fix.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -53,7 +54,7 @@ fn verdicts(robots: &RobotsTxt, questions: &[(String, Vec<u8>)]) -> Vec<Access> 
     compiled.iter().flat_map(|rules| questions.iter().map(move |question| verdict(rules, question))).collect()
 }
 
-/// Returns the lines that no verdict depends on; they must all be kept.
+/// Returns the lines that no verdict depends on. All of them must be kept.
 fn other_lines(robots: &RobotsTxt) -> Vec<(Vec<u8>, Vec<u8>)> {
     let sitemaps = robots.sitemaps().map(|sitemap| (b"sitemap".to_vec(), sitemap.value.to_vec()));
     let is_kept = |name: &[u8]| name != b"host" && name != b"crawl-delay";

@@ -74,7 +74,8 @@ async fn inline_text_is_published_by_a_future_that_does_not_block() {
     }
 }
 
-/// A rejected start has every finding, and names the line to fix before state directories.
+/// The error of a rejected start contains every finding. It mentions the line to fix first, and
+/// state directories only afterwards.
 #[test]
 fn a_rejected_start_carries_the_report() {
     let gate = || Gate::new().refuse_findings(Severity::Error);

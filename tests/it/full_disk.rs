@@ -109,7 +109,7 @@ impl<'d> Site<'d> {
         wait_or_explain(is_reported, || format!("{events:?}; {:?}", self.reported.lock().unwrap()));
     }
 
-    /// Fills the last block of the history, too, with empty lines, which have no meaning.
+    /// Also fills the last block of the history, with empty lines, which are ignored.
     fn fill_history(&self) {
         let mut history = File::options().append(true).open(self.own().join("history.jsonl")).unwrap();
         while history.write_all(b"\n").is_ok() {}
@@ -236,12 +236,12 @@ fn a_restart_that_falls_behind_the_live_version_reports_it() {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         disk.fill();
-        // A version that was accepted manually must not be forgotten at a restart either.
+        // A version that an operator accepted must not be forgotten at a restart, either.
         assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Gated);
         live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();
         assert_eq!(served(&live), STAGING);
         assert!(live.status().state_problem(ProblemKind::Save).is_some(), "it was tried before the answer");
-        // At the end, no more can be written than after a kill.
+        // A normal end cannot write more than a kill.
         drop((live, state));
 
         site.write(BAD);
@@ -435,7 +435,8 @@ fn reopening_a_site_keeps_what_is_published_in_the_meantime() {
         let before = fs::read(path(&site, "state.json")).unwrap();
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(state.flush());
-        // As if the second had been recorded but not saved, and the bytes of the first were lost.
+        // Simulates that the second version was recorded but not saved, and that the bytes of the
+        // first were lost.
         fs::write(path(&site, "state.json"), before).unwrap();
         let hash = VersionHash::of(FIRST.as_bytes()).to_string();
         fs::remove_file(path(&site, &format!("{}.txt", hash.trim_start_matches("sha256:")))).unwrap();
@@ -450,7 +451,7 @@ fn reopening_a_site_keeps_what_is_published_in_the_meantime() {
                 write(&folder, THIRD);
                 let _ = live.reload_blocking();
                 write(&folder, BAD);
-                // If it were dropped, it would write the state itself.
+                // If the handle were dropped, it would write the state itself.
                 std::mem::forget(live);
             }
         });

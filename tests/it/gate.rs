@@ -1,4 +1,5 @@
-//! Versions that do not go live by themselves: refused or rolled back; how they are accepted.
+//! Versions that do not go live by themselves, because they were refused or rolled back, and how
+//! they are accepted.
 
 use std::fs;
 use std::path::PathBuf;
@@ -159,7 +160,7 @@ fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
     wait_for(&live, |live| live.status().condition() == Condition::Gated);
     live.set_gate(accepting());
     let reload = live.reload_blocking();
-    // Unchanged if the watcher was still examining the file and came first.
+    // The outcome is `Unchanged` if the watcher has examined the file first.
     assert!(matches!(reload.outcome.kind(), ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{reload}");
     assert_eq!(body(&live).as_deref(), Some(STAGING), "what waits is examined again");
 }
@@ -310,7 +311,7 @@ fn a_first_version_must_be_one_that_is_allowed() {
     assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "others serve another");
     live.accept(&hash(OPEN).into()).unwrap();
     assert_eq!(body(&live).as_deref(), Some(OPEN));
-    // A baseline is a version to compare with.
+    // With a baseline, there is a version to compare with.
     let baseline = RobotsTxt::parse(OPEN.as_bytes());
     let live = Site::new(OPEN).builder().gate(gate(STAGING).baseline(baseline)).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some(OPEN));
@@ -388,7 +389,7 @@ fn text_that_is_not_a_robots_txt_is_never_accepted() {
         let site = Site::new(text);
         assert_eq!(LiveRobots::file(site.path()).open().unwrap_err().kind, kind, "{text:?}");
         site.write(OPEN);
-        // Also without a gate.
+        // The file is also rejected without a gate.
         let live = LiveRobots::file(site.path()).poll_every(PATIENCE * 100).open().unwrap();
         site.write(text);
         let _ = live.reload_blocking();
@@ -425,7 +426,7 @@ fn a_version_that_removes_all_groups_is_held() {
     assert_eq!(objection.kind, ObjectionKind::Opening);
     assert!(objection.to_string().contains(how), "{objection}");
     assert!(status.last_reload.to_string().contains(how) && live.history().last().unwrap().detail.contains(how));
-    // Also after a restart, until it is accepted.
+    // The version is also held after a restart, until it is accepted.
     drop(live);
     let live = site.start();
     assert_eq!((live.status().condition(), body(&live).as_deref()), (Condition::Gated, Some(OPEN)));

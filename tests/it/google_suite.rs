@@ -77,7 +77,7 @@ fn agree(files: &[Value], cases: &[Value]) {
         })
         .collect();
     assert!(!cases.is_empty());
-    // Sorted by file and agent, so that each is compiled once.
+    // The cases are sorted by file and agent, so that each file is compiled once per agent.
     let asked = |case: &&Value| ["robots", "agent"].map(|key| case[key].as_str().unwrap().to_owned());
     let mut sorted: Vec<_> = cases.iter().collect();
     sorted.sort_by_cached_key(asked);

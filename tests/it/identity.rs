@@ -118,7 +118,7 @@ fn the_signature_base_is_that_of_the_case() {
     let cases = cases();
     let mut compared = 0;
     for case in cases["vectors"].as_array().expect("vectors") {
-        // The signature base is the signer's, which signed for another site.
+        // The signature base is that of the signer, who signed a request to another site.
         if text(case, "id") == "other-authority" {
             continue;
         }

@@ -145,7 +145,7 @@ fn a_layer_that_refuses_but_never_serves_robots_txt_warns() {
     }
 }
 
-/// Requests of people are not evidence of a wrong place; the hundredth request of a crawler is.
+/// Requests of people are not evidence of a misplaced layer. The hundredth request of a crawler is.
 #[test]
 fn only_requests_of_crawlers_count_and_one_for_robots_txt_is_enough() {
     let site = live(Policy::builder());
@@ -163,7 +163,7 @@ fn only_requests_of_crawlers_count_and_one_for_robots_txt_is_enough() {
     });
     assert_eq!((warned.len(), site.status().unserved), (0, 99), "{warned:?}");
     assert_eq!(warnings(|| drop(answer(&app, request("/drafts/x")))).len(), 1);
-    // It suffices that one layer of a site serves the file.
+    // It is enough if one layer of a site serves the file.
     let outermost = Router::new().layer(RobotsLayer::for_axum08(&site));
     assert_eq!(answer(&outermost, request("/robots.txt")).0, 200);
     assert_eq!(warnings(|| (0..300).for_each(|_| drop(answer(&app, request("/drafts/x"))))).len(), 0);
@@ -376,7 +376,7 @@ fn a_rate_override_that_does_not_limit_its_crawlers_is_reported() {
     }
 }
 
-/// A pattern of a router would exempt nothing, or something else.
+/// The pattern of a router would exempt nothing, or the wrong paths.
 #[test]
 fn a_router_pattern_is_no_exempt_path() {
     for pattern in ["/api/{*rest}", "/users/{id}"] {
@@ -385,7 +385,7 @@ fn a_router_pattern_is_no_exempt_path() {
     }
 }
 
-/// A call adds to the previous call.
+/// A second call adds to the first.
 #[test]
 fn settings_that_are_lists_add_up() {
     let policy =

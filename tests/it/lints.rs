@@ -15,7 +15,7 @@ fn the_table_of_the_docs_is_the_table_of_the_code() {
     let mut table = String::new();
     for lint in Lint::all() {
         let code = lint.code;
-        // `Lint::url` points there.
+        // `Lint::url` refers to this page.
         assert!(lint.url().ends_with(&format!("/docs/lints/#{code}")), "{}", lint.url());
         let (severity, summary) = (lint.severity, lint.summary);
         writeln!(table, "| <a id=\"{code}\"></a>`{code}` | {severity} | {summary} |").expect("a string grows");

@@ -23,7 +23,8 @@ fn is_held(header: &str) -> bool {
     agents(header).iter().any(held)
 }
 
-/// 400 of 1,200 headers were held to `*` when an address or a syllable made a crawler.
+/// Of 1,200 headers, 400 were treated as crawlers when an address or a syllable was enough
+/// evidence.
 #[test]
 fn people_are_not_held_to_star() {
     let held: Vec<_> = PEOPLE.lines().filter(|header| is_held(header)).collect();
@@ -31,7 +32,8 @@ fn people_are_not_held_to_star() {
     assert!(held.is_empty(), "{} are held\n{}", held.len(), held.join("\n"));
 }
 
-/// A quarter of these headers were held to `*` when words and addresses made them crawlers.
+/// A quarter of these headers were treated as crawlers when words and addresses were enough
+/// evidence.
 #[test]
 fn programs_on_machines_are_not_held_to_star() {
     let rows = PROGRAMS.lines().filter(|line| !line.starts_with('#'));

@@ -1,4 +1,5 @@
-//! The rows of the built-in registry: what verifies a crawler, when its operator's page was read.
+//! The rows of the built-in registry: how each crawler is verified, and when its operator's page
+//! was read.
 
 use std::collections::HashSet;
 

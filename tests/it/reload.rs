@@ -330,7 +330,7 @@ fn reload_returns_its_outcome() {
     assert!(matches!(site.live.reload_blocking().outcome, ReloadOutcome::Unchanged { .. }));
     let good = site.live.status().live;
     replace(&site.path(), version("new"));
-    // The watcher may have been faster.
+    // The watcher may have reloaded the file first.
     assert!(!matches!(site.live.reload_blocking().outcome, ReloadOutcome::Kept { .. }));
     assert_ne!(site.live.status().live, good);
     fs::remove_file(site.path()).unwrap();

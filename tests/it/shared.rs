@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// The number of drawn and of all cases, by the name of the set.
+/// The number of drawn cases and the total number of cases, by the name of the set.
 const DRAWN: &str = include_str!("../cases/drawn.json");
 
 /// Returns the cases of a set in `../shared/cases`: all of them, or the drawn ones if the folder

@@ -15,7 +15,7 @@ use tower_robots::rules::{
 
 use crate::shared::cases;
 
-/// Every so many files are compared.
+/// One in this many files is compared.
 const STEP: usize = 32;
 
 /// Values of added lines, with their meaning.
@@ -28,7 +28,7 @@ const VALUES: [(&str, &[(&str, &str)]); 6] = [
     ("train-ai=y", &[("train-ai", "y")]),
 ];
 
-/// Adds usage lines behind some rules of a file: for the whole site, and for the path of the rule.
+/// Adds usage lines after some rules of a file: for the whole site, and for the path of the rule.
 fn with_usage(file: &[u8]) -> String {
     let mut text = String::new();
     for (number, line) in String::from_utf8_lossy(file).lines().enumerate() {
@@ -126,7 +126,7 @@ fn field_and_file_never_disagree() {
         }
         let robots = RobotsTxt::parse(with_usage(&body));
         let lines = usage_lines(&robots);
-        // From so many lines of a crawler, no preference is derived.
+        // If a crawler has too many usage lines, no preference is derived from them.
         if lines.len() > 1000 {
             continue;
         }

@@ -1,6 +1,7 @@
 //! The slow, obvious matcher: the standard and the reference parser, written again without the
-//! crate's optimisations, to be compared with RFC 9309. It relies on the crate only for lines and
-//! groups, if it gets a parsed file ([`of_parsed`]). The caller passes the forms of a path.
+//! crate's optimisations, to be compared with RFC 9309. It uses the crate only to split a file into
+//! lines and groups, if it gets a parsed file ([`of_parsed`]). The caller passes the forms of a
+//! path.
 
 use crate::rules::{Access, Reading, RobotsTxt};
 
@@ -20,7 +21,7 @@ pub(crate) struct SlowRule {
     line: usize,
 }
 
-/// Returns the groups of a file that the crate parsed, as far as the reading uses them.
+/// Returns the groups of a file that the crate parsed, up to the size limit of the reading.
 pub(crate) fn of_parsed(file: &RobotsTxt, reading: Reading) -> Vec<SlowGroup> {
     let limit = if reading == Reading::Reference { usize::MAX } else { 512_000 };
     let groups = file.groups().map(|group| {
@@ -54,8 +55,8 @@ pub(crate) fn read(file: &str) -> Vec<SlowGroup> {
     groups
 }
 
-/// Returns the answer of a file for a path and a chain of lower-case tokens; `star` says whether
-/// `*` may apply.
+/// Returns the answer of a file for a path and a chain of lower-case tokens; `star` is whether `*`
+/// may apply.
 ///
 /// `forms` are the forms of the path. If any is disallowed, the path is disallowed; the first one
 /// found is reported.
@@ -136,7 +137,8 @@ fn priority(rule: &SlowRule, reading: Reading, path: &[u8]) -> Option<usize> {
     matches(&directory, reading, path).then(|| length(&directory))
 }
 
-/// The length that is the priority: as written, with a byte ≥ 0x80 as its escape.
+/// Returns the length of a pattern for its priority. A byte ≥ 0x80 counts as three, like its
+/// escape.
 pub(crate) fn length(written: &[u8]) -> usize {
     written.iter().map(|octet| if *octet < 0x80 { 1 } else { 3 }).sum()
 }
@@ -159,7 +161,7 @@ pub(crate) fn texts(written: &[u8], reading: Reading) -> Vec<Vec<Piece>> {
     let mut differing: Vec<usize> = (1..=stars)
         .filter(|star| pieces(written, reading, Some(*star)) != pieces(written, reading, Some(star + 1)))
         .collect();
-    // Not every combination is kept: the later ones are covered by the second.
+    // Not every version is kept, because the second covers the later ones.
     differing.truncate(2);
     let text = |query| {
         let mut written = written.to_vec();
@@ -180,7 +182,7 @@ pub(crate) fn texts(written: &[u8], reading: Reading) -> Vec<Vec<Piece>> {
 }
 
 pub(crate) fn covers(pieces: &[Piece], path: &[u8]) -> bool {
-    // Row by row: the lengths of the path that the pieces so far can cover.
+    // Whether the pieces so far can match the first `length` bytes of the path, for each length.
     let mut covered = vec![false; path.len() + 1];
     covered[0] = true;
     for piece in pieces {
@@ -198,13 +200,14 @@ pub(crate) fn covers(pieces: &[Piece], path: &[u8]) -> bool {
     covered[path.len()]
 }
 
-/// A path as patterns are compared with it (section 2.2.2), spelled as in a pattern.
+/// Returns a path in the form that patterns are compared with (section 2.2.2).
 pub(crate) fn standard(path: &[u8]) -> Vec<u8> {
     let octet = |piece| if let Piece::Octet(octet) = piece { octet } else { b'*' };
     pieces(path, Reading::Standard, None).into_iter().map(octet).collect()
 }
 
-/// The pieces of a pattern whose query begins at its first `?`, or in this `*` (from one).
+/// Returns the pieces of a pattern. Its query begins at its first `?`, or in the `*` with the
+/// number `query`, counted from 1.
 fn pieces(written: &[u8], reading: Reading, query: Option<usize>) -> Vec<Piece> {
     let (mut pieces, mut strays) = (Vec::new(), Vec::new());
     let (mut at, mut stars, mut in_query) = (0, 0, false);

@@ -394,11 +394,11 @@ fn an_unreadable_switch_is_in_the_history_once_with_its_reason_and_its_end() {
             let live = site.open(OPEN);
             assert_eq!((turns(&live), live.status().enforcement), (vec![off.clone()], Enforcement::Off));
         }
-        // Repaired manually while no process runs.
+        // The file is repaired manually while no process runs.
         fs::write(&path, "on\n").unwrap();
         let found_on = (ReloadOutcomeKind::SwitchedOn, "enforcement of this site is switched on".to_owned());
         assert_eq!(turns(&site.open(OPEN)), [off.clone(), found_on.clone()]);
-        // Turned on by an operator.
+        // An operator turns the switch on.
         fs::write(&path, "offf").unwrap();
         let state = site.state();
         let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
@@ -515,7 +515,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
     let site = Site::new();
     drop(site.open(OPEN));
     drop(site.open(newer));
-    // As a release without stamps writes it: the same versions, and no record.
+    // The file as a release without stamps writes it: the same versions, and no record.
     let path = site.own().join("state.json");
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let stamp = document["stamp"].as_u64().unwrap();
@@ -589,7 +589,7 @@ fn a_read_only_folder_shows_what_the_next_start_would_find() {
             .collect::<BTreeSet<_>>()
     };
     let before = files();
-    // While another handle has it open.
+    // Another handle has the directory open.
     let read_only = StateDir::read_only(site.path());
     assert_eq!((read_only.enforcement(), read_only.problems()), (Enforcement::On, Vec::new()));
     let shut = site.builder("User-agent: *\nDisallow: /\n").gate(Gate::new()).state(&read_only, "shop").open().unwrap();

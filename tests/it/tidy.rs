@@ -102,8 +102,8 @@ const ROBOTSD_MODULES: &[Module] = &[
 const PACKAGES: [(&str, &[Module]); 3] =
     [("robots-core/src", CORE_MODULES), ("src", MODULES), ("robotsd/src", ROBOTSD_MODULES)];
 
-/// The names that the core, without I/O, clocks and HTTP types, never uses. A moment may be a value
-/// there (an override ends); the caller hands the current time over.
+/// The names that the core, without I/O, clocks and HTTP types, never uses. A time may be a value
+/// there (for example, the end of an override), but the caller passes the current time.
 const IMPURE: &str = "std::fs std::net::Tcp std::io::stdin std::thread SystemTime::now Instant .elapsed( \
     http:: bytes:: tracing::";
 
@@ -217,7 +217,8 @@ fn the_core_does_no_io() {
     }
 }
 
-/// A program that is started obeys files and variables that others may have written, so each place answers for what it starts.
+/// A started program may obey files and variables that other users have written, so only known
+/// places may start programs.
 #[test]
 fn programs_are_started_in_two_places() {
     let is_product = |file: &PathBuf| !file.components().any(|part| part.as_os_str() == "tests");
@@ -230,7 +231,7 @@ fn programs_are_started_in_two_places() {
     assert!(places.iter().zip(known).all(|(place, known)| place.ends_with(known)), "{places:?}");
 }
 
-/// The compiler checks that, unless a file of one package is compiled into another.
+/// The compiler ensures this, unless a file of one package is compiled into another.
 #[test]
 fn a_package_uses_what_another_exports() {
     for file in all_files() {

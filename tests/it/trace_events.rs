@@ -333,7 +333,8 @@ fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
 
 #[test]
 fn an_event_names_host_path_and_rule() {
-    // Another test's thread at the event would leave it without a subscriber.
+    // Registers the event before the subscriber is set. Otherwise, a thread of another test that
+    // registers the event at the same time could leave it without a subscriber.
     status(drafts().1, by_gptbot("/drafts/"));
     let events = events_with_fields(|| {
         let (_, layer) = drafts();

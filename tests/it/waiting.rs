@@ -44,8 +44,8 @@ pub(crate) fn wait_or_explain(condition: impl Fn() -> bool, what: impl FnOnce() 
 }
 
 /// A file that is written in place, in parts, and the pauses between the parts. A part that is
-/// unchanged for long enough counts as a whole file. A test that finds half a file live must
-/// therefore know whether it was itself delayed that long.
+/// unchanged for long enough counts as a whole file. So a test that finds half a file live must
+/// know whether its own writes were delayed that long.
 #[cfg(feature = "watch")]
 pub(crate) struct WrittenInPlace {
     file: File,

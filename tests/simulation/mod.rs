@@ -2,8 +2,8 @@
 //! other, and reports violations. The same seed draws the same schedule, so failures are
 //! reproducible. Only the few steps that are needed for a failure are printed.
 //!
-//! This module does not know the world. A step is a value with everything it needs, so it can also
-//! be taken in a schedule from which other steps were removed.
+//! This module is independent of the world. A step is a value with everything it needs, so it can
+//! also be taken in a schedule from which other steps were removed.
 
 use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -173,7 +173,8 @@ impl Row {
             .mode
             .filter(|(named, _)| named.fits(self.agent) && (*named != Named::Pattern || with_patterns));
         match over {
-            // An override for a crawler must not give an impostor of it a more lenient mode.
+            // An override for a crawler must not give an impostor that claims its name a more
+            // lenient mode.
             Some((named, mode)) if self.is_impostor() && named != Named::Pattern => mode.max(site),
             Some((_, mode)) => mode,
             None if self.agent == GOOGLEBOT && !self.is_impostor() => site.min(Mode::Tag),

@@ -372,7 +372,8 @@ async fn repeating_the_query_for_a_refused_request_takes_nothing() {
         let response = ask(again.clone(), sender()).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=10"));
-        // By now, the request would not exceed its crawl delay. It is still limited, and free.
+        // By now, the request would not exceed its crawl delay. It is still refused, but takes no
+        // token.
         clock.pass(Duration::from_secs(10));
         for _ in 0..3 {
             assert_eq!(ask(again.clone(), sender()).await.status(), StatusCode::TOO_MANY_REQUESTS);

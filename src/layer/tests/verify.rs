@@ -10,7 +10,8 @@ use crate::source::evidence::tests::{LONG, PACE, only};
 
 const PLAYBOT: &str = "Mozilla/5.0 (compatible; Playbot/1.0; +https://play.example/bot)";
 
-/// Returns the identity for each address' first request, which waits `wait` at most.
+/// Returns the identity for the first request from each address. A request waits at most for
+/// `wait`.
 async fn first_identities(
     wait: Duration,
     addresses: impl Iterator<Item = IpAddr>,

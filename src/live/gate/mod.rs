@@ -68,12 +68,12 @@ pub struct Gate {
     accepted: Vec<VersionHashPrefix>,
     pages: Vec<WatchedPages>,
     baseline: Option<Baseline>,
-    /// The first versions that pass although there is nothing to compare them with, and the reason
-    /// for holding any other first version.
+    /// The versions that pass if there is no earlier version to compare them with, and the reason
+    /// for holding any other version in this case.
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
-/// The same as [`Gate::new`].
+/// Returns the same gate as [`Gate::new`].
 impl Default for Gate {
     fn default() -> Self {
         Self::new()
@@ -119,7 +119,7 @@ impl Gate {
     /// Returns the objections to a version; an empty list means that it may go live. The version is
     /// compared with the baseline of the gate. If the gate has no baseline, the version is compared
     /// with `accepted`, the last accepted version. `report` is the check report of the version. If
-    /// parts are appended, `places` contains the origins of its lines.
+    /// parts are appended, `places` contains the origins of the version's lines.
     pub fn examine(
         &self,
         robots: &RobotsTxt,
@@ -267,7 +267,7 @@ impl Gate {
     /// list. Pages that the previous version already disallowed are ignored. Default: no pages. A
     /// second call adds pages.
     ///
-    /// A single page other than the front page is never too much, even if the list has less than a
+    /// A single page other than the front page is never too many, even if the list has less than a
     /// hundred pages. A rule that matches one page was probably written for that page, while an
     /// accidental rule matches a folder or every query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
@@ -278,7 +278,7 @@ impl Gate {
     /// Sets which versions are allowed if there is no version to compare them with. The allowed
     /// versions pass, whatever their effects, and all others are refused with the reason `why`.
     /// This setting is meant for a process that starts without a version while other processes
-    /// already have accepted ones. Default: any first version passes if it meets the other
+    /// already have accepted versions. Default: any first version passes if it meets the other
     /// conditions. A second call replaces the first.
     pub fn allow_first_versions(
         mut self,

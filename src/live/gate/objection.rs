@@ -1,8 +1,8 @@
 //! The gate's objections, the lists of important pages, and the pending version.
 //!
 //! **The gate and the application share the lists of important pages** ([`WatchedPages`]), which
-//! may be updated for hours while the gate stays the same. An update of a list holds and publishes
-//! no version. The updated list is used when the next version is examined.
+//! may be updated for hours while the gate stays the same. Updating a list neither holds nor
+//! publishes a version. The updated list is used when the next version is examined.
 
 use crate::live::Mutex;
 use std::fmt;
@@ -40,7 +40,7 @@ keyword_enum! {
     ObjectionKind, "the kind of an objection", {
         /// The version blocks everyone, crawlers without a group of their own, or search engines.
         ShutOut = "shut-out",
-        /// The version allows much that was disallowed.
+        /// The version allows many pages that were disallowed before.
         Opening = "opening",
         /// The version is the beginning of the previous version, like a truncated file.
         CutShort = "cut-short",
@@ -155,7 +155,7 @@ const SHARE: usize = 100;
 /// Minimum number of newly disallowed pages that count as an accident.
 const MIN_LOST_PAGES: usize = 2;
 
-/// Maximum number of pages that an objection lists.
+/// Maximum number of pages that one objection lists.
 const LISTED: usize = 10;
 
 /// Returns the objections to a version that newly disallows too many pages of a list. The
@@ -251,7 +251,7 @@ impl WatchedPages {
         }
     }
 
-    /// Returns a copy of the lists that is independent: later changes do not affect it.
+    /// Returns a copy of the lists. Later changes of the lists do not affect the copy.
     pub fn copied(&self) -> Self {
         Self(Arc::new(Mutex::new(self.lists())))
     }
@@ -282,9 +282,9 @@ impl fmt::Debug for WatchedPages {
 #[non_exhaustive]
 pub struct Pending {
     pub(in crate::live) version: Version,
-    /// When it became pending.
+    /// When the version became pending.
     pub since: SystemTime,
-    /// Why it is held; never empty.
+    /// Why the version is held; never empty.
     pub objections: Arc<[Objection]>,
     /// The check report. `None` if an earlier process examined the version, or if it was rolled
     /// back.

@@ -184,8 +184,8 @@ fn a_clock_that_is_set_back_prolongs_no_grace_and_one_that_is_right_again_begins
     assert_eq!(end(), Some(clock.now() + Duration::from_secs(1)));
     clock.pass(Duration::from_secs(1));
     assert_eq!(end(), None);
-    // The first compilation notices the wrong date and starts the grace period. A later compilation
-    // does not start it again.
+    // The first compilation corrects the wrong date and starts the grace period. A later
+    // compilation does not start it again.
     live(&site).set_check(check::Options::default().exempt_paths(["/a"]).expect("a pattern"));
     clock.pass(grace);
     live(&site).set_check(check::Options::default());

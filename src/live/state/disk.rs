@@ -42,14 +42,14 @@ pub(in crate::live) struct Disk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum Access {
     Look,
-    /// Writing that needs free disk space.
+    /// A write that needs free disk space.
     Write,
-    /// Writing in place, which needs no free disk space.
+    /// An overwrite in place, which needs no free disk space.
     Overwrite,
     Remove,
 }
 
-/// This is called before each operation, with its path.
+/// A callback that is called before each operation, with the path.
 #[cfg(test)]
 pub(in crate::live) type BeforeEach = Arc<dyn Fn(Access, &Path) -> io::Result<()> + Send + Sync>;
 
@@ -59,7 +59,7 @@ impl Disk {
         Self { is_read_only: true, ..Self::default() }
     }
 
-    /// This is called before every file operation. In tests, calls the callback, which can block
+    /// Must be called before every file operation. In tests, calls the callback, which can block
     /// the operation or let it fail.
     pub(super) fn reach(&self, access: Access, path: &Path) -> io::Result<()> {
         #[cfg(test)]
@@ -80,7 +80,7 @@ impl Disk {
         entries.into_iter().flatten().flatten()
     }
 
-    /// Replaces a whole file.
+    /// Replaces the whole content of a file.
     pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
         if self.is_read_only {
             return Ok(());
@@ -119,7 +119,7 @@ impl Disk {
     }
 
     /// Removes temporary files of killed processes. `began` is when this process opened the
-    /// directory; older temporary files are not its own.
+    /// directory; older temporary files are from other processes.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         if self.is_read_only {
             return;
@@ -152,8 +152,8 @@ impl Disk {
         if !file.metadata().map_err(failed)?.is_file() {
             return rejected(RejectionKind::NotAFile);
         }
-        // Another handle may append to the history while it is read. In that case, only the last
-        // line can be incomplete.
+        // Another handle may append to the history while it is read. Then, only the last line can
+        // be incomplete.
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > MAX_FILE {
@@ -180,8 +180,8 @@ impl Disk {
         ))
     }
 
-    /// Writes about as many bytes as a site's state has, because even on a full disk an empty file
-    /// can be created. A removed folder is not created again, so that the removal is reported.
+    /// Writes about as many bytes as a site's state has, because an empty file can be created even
+    /// on a full disk. A removed folder is not created again, so that the removal is reported.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;
         let mut file = create_or_replace(path)?;
@@ -197,8 +197,8 @@ impl Disk {
         let open = || at_once(OpenOptions::new()).read(true).open(path);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Not truncated, because another process may have created and written the file in
-                // the meantime.
+                // The file is not truncated, because another process may have created and written
+                // the file in the meantime.
                 drop(with_folder(path, || self.open_lock_for_writing(path))?);
                 open()
             }
@@ -260,9 +260,9 @@ fn is_ours(name: &str) -> bool {
     OURS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_hash)
 }
 
-/// Reports whether the process that wrote a temporary file has ended. A process number may be
-/// reused, for example at every start of a container. If it is the number of this process, the
-/// file's time decides.
+/// Reports whether the process that wrote a temporary file has ended. Process IDs are reused, for
+/// example at every start of a container. If the ID is that of this process, the file's time
+/// decides.
 fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
         // File times may be a few milliseconds late.
@@ -284,8 +284,8 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Returns the temporary path of a file, which contains the numbers of the process and the thread.
-/// The path is unique, because a thread writes only one file at a time.
+/// Returns the temporary path of a file, which contains the IDs of the process and the thread. The
+/// path is unique, because a thread writes only one file at a time.
 fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))
@@ -333,7 +333,7 @@ mod tests {
     fn what_is_left_by_processes_that_were_killed_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let hash = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
-        // No process has this number, because the system assigns no numbers above 2^22.
+        // No process has this ID, because the system assigns no IDs above 2^22.
         let gone = 1 << 30;
         let left = [
             format!(".state.json.{gone}.ThreadId(7).tmp"),
@@ -384,7 +384,7 @@ mod tests {
         assert!(!state.exists());
         fs::create_dir(&state).expect("made");
         // One temporary file is from another process, and one is from a dead process that had the
-        // number of this process.
+        // ID of this process.
         fs::write(state.join(format!("..probe.{}.ThreadId(1).tmp", 1 << 30)), "").expect("written");
         fs::write(aside(&state.join(PROBE)), "").expect("written");
         assert_eq!(Disk::default().probe(&state), None);

@@ -15,12 +15,11 @@ pub struct StateError {
     /// The directory, or the file or folder in it that could not be written.
     pub path: PathBuf,
     pub(super) cause: io::Error,
-    /// The process that has locked the directory. Only if that is why the directory cannot be
-    /// opened.
+    /// The process that has locked the directory; `None` if the error has another cause.
     holder: Option<LockHolder>,
 }
 
-/// The process that has locked a directory.
+/// The process that has locked a state directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockHolder {
     ThisProcess,
@@ -43,8 +42,8 @@ impl StateError {
         Self::new(path, io::Error::other("another process has taken over the state directory of this process"))
     }
 
-    /// Returns the number of the process that has the directory open, as that process sees it. In a
-    /// container, its number outside may differ. `None` if the number is unknown, or if the error
+    /// Returns the ID of the process that has the directory open. If that process runs in a
+    /// container, this is its ID inside the container. `None` if the ID is unknown, or if the error
     /// is about a write.
     pub fn process(&self) -> Option<u32> {
         match self.holder? {
@@ -143,7 +142,7 @@ impl StateListeners {
 pub struct Problem {
     /// The kind of problem.
     pub kind: ProblemKind,
-    /// The description in one line.
+    /// A description of the problem in one line.
     pub text: String,
 }
 
@@ -168,7 +167,7 @@ pub enum ProblemKind {
     /// operator has switched it off. Its file could not be read, or is damaged. The problem ends
     /// when the file is written again.
     UnreadSwitch,
-    /// A file was found damaged. Damaged files of kill switches are `UnreadSwitch`.
+    /// A file was found damaged. If the file belongs to a kill switch, the kind is `UnreadSwitch`.
     Damaged,
     /// Nothing can be written to the directory.
     Unwritable,

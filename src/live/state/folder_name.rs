@@ -1,4 +1,4 @@
-//! The folders of sites have names that are derived from the names of the sites.
+//! Derives the name of a site's folder from the name of the site.
 
 use std::fmt::Write as _;
 
@@ -30,8 +30,8 @@ pub fn folder_name(site: &str) -> String {
 /// Returns the site with this folder name; `None` if the name was cut, or is not the folder name of
 /// a site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
-    // This is checked first, because the digits of the hash could also be decoded as an escaped
-    // byte.
+    // Cut names are recognised first, because the first digits of the hash could also be decoded as
+    // an escaped byte.
     if name.len() == CUT + 17 && name.as_bytes()[CUT] == b'%' {
         return None;
     }
@@ -42,7 +42,7 @@ pub(super) fn site_of_folder(name: &str) -> Option<String> {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     let site = String::from_utf8(bytes).ok()?;
-    // If this module had created the folder, the name would be escaped in the same way.
+    // Only folders that this module has created have exactly this name.
     if folder_name(&site) == name { Some(site) } else { None }
 }
 

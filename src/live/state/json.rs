@@ -9,19 +9,20 @@ use crate::live::{
 };
 use serde_json::{Value, json};
 
-/// Version of the format. Increase it with a change that makes older releases misread the file.
+/// Version of the format. Increase it if older releases would misread the changed format.
 const FORMAT: u64 = 1;
 
 /// The contents of `state.json`.
 pub(super) struct ListedState {
-    /// Shows whether this file is older or newer than the record of the live version.
+    /// A number that increases with each write. Shows whether this file is newer than the record of
+    /// the live version.
     pub(super) stamp: u64,
     pub(super) versions: Vec<Listed<AcceptedState>>,
     pub(super) pending: Option<Listed<Vec<Objection>>>,
 }
 
-/// A version without its bytes. For an accepted version, `state` is its state. For a pending
-/// version, `state` contains the reasons why the version is held.
+/// A version without its bytes. `state` is an [`AcceptedState`] for an accepted version, and the
+/// list of objections for a pending version.
 pub(super) struct Listed<T> {
     pub(super) hash: VersionHash,
     pub(super) origin: Arc<str>,
@@ -54,8 +55,8 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
 }
 
 /// Parses `state.json`; `None` if [`write()`] did not write it. `modified` is when the file was
-/// written. A version's `modified` after `now` is changed to `now`. Its `since` is not changed
-/// here, because the publisher does that.
+/// written. If a version's `modified` is after `now`, it is changed to `now`. A `since` after `now`
+/// is corrected later, by the publisher.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {
@@ -74,8 +75,8 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
     };
     let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
     // Older releases write no stamp. If an older release ran after a newer release (a downgrade),
-    // the file is newer than the record. The dates of the versions do not show which is newer,
-    // because a rollback changes no date. So the time of the file is used instead.
+    // the file is newer than the record. The dates of the versions do not show this, because a
+    // rollback changes no date. So the modification time of the file is used as the stamp.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());

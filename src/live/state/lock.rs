@@ -2,9 +2,9 @@
 //! folder, across all processes.
 //!
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
-//! process is refused, too, and a process that inherits the descriptor has the lock. The system
-//! releases the lock when the process ends, even after a crash, so no lock is ever left behind. The
-//! process number in the file is only used in the error message for a refused handle.
+//! process is refused, too. A child process that inherits the file descriptor also holds the lock.
+//! The system releases the lock when the process ends, even after a crash, so no lock is ever left
+//! behind. The process ID in the file is used only in the error message for a refused handle.
 //!
 //! If the file system does not support locks, or the lock file cannot be written, the directory is
 //! used without a lock, and the status reports the problem.
@@ -35,7 +35,7 @@ pub(super) struct FolderLock {
 
 /// Whether this process may write to the folder.
 pub(super) enum LockState {
-    /// This file is locked.
+    /// The folder is locked, by a lock on this file.
     Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
     /// The folder could not be locked, or this handle needs no lock. Writing is allowed.
     Unlocked,
@@ -53,7 +53,7 @@ pub(super) struct LockHold {
 
 impl FolderLock {
     /// Locks a folder, and creates the folder if it does not exist. If locking fails, returns the
-    /// problem and a lock that holds nothing.
+    /// problem and an [`Unlocked`](LockState::Unlocked) lock.
     ///
     /// # Errors
     ///
@@ -118,8 +118,8 @@ impl FolderLock {
     }
 
     /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, a write
-    /// may hang, so this function does not wait. If a write is still running in this case, the lock
-    /// is kept until the process ends.
+    /// may hang, so this function does not wait. If a write is then still running, the lock is kept
+    /// until the process ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {
@@ -177,8 +177,8 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
         }
         locked => locked,
     }?;
-    // Errors are ignored. Without the process number, for example on a full disk, only the error
-    // message for a refused handle contains less.
+    // Errors are ignored, for example on a full disk. The error message for a refused handle then
+    // lacks the process ID.
     let _ = disk.open_lock_for_writing(path).and_then(|mut file| {
         file.set_len(0)?;
         file.write_all(format!("{}\n", this_process()).as_bytes())
@@ -199,8 +199,8 @@ fn holder(path: &Path) -> LockHolder {
     }
 }
 
-/// Returns the number of this process and the time of the first call. The number alone is not
-/// unique, because the first process of every container has the same number.
+/// Returns the ID of this process and the time of the first call. The ID alone is not unique,
+/// because the first process of every container has the same ID.
 fn this_process() -> &'static str {
     static PROCESS: OnceLock<String> = OnceLock::new();
     PROCESS.get_or_init(|| {

@@ -16,11 +16,11 @@
 //! that makes it returns. Only one handle at a time can open a directory; others are refused.
 //! Damaged and unknown files are reported and ignored.
 //!
-//! A failed write is retried on a timer, with other writes, on a reload and when the process ends.
-//! Meanwhile, the sites keep serving, and the status reports the problem. The record of the live
-//! version needs no free space if the file system overwrites files in place. So even if nothing
-//! else could be written, the next process knows whether the newest version in the directory was
-//! the live one.
+//! A failed write is retried after a delay, with the next write, on a reload, and when the process
+//! ends. Meanwhile, the sites keep serving, and the status reports the problem. The record of the
+//! live version needs no free space if the file system overwrites files in place. So even if no
+//! other file could be written, the next process knows whether the newest version in the directory
+//! was live.
 
 pub(crate) mod disk;
 mod error;

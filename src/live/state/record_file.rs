@@ -1,8 +1,9 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
 //! On a full file system, no new file can be written, but an existing file can be overwritten in
-//! place. Overwriting also fails if the file system is read-only, or if it copies data instead of
-//! overwriting it. In these cases, a restarted process does not know that a later version was live.
+//! place. Overwriting also fails if the file system is read-only, or if it always writes to new
+//! blocks (copy-on-write). In these cases, a restarted process does not know that a later version
+//! was live.
 //!
 //! The record does not replace `state.json`. Both files contain a stamp, a number that is greater
 //! for later writes. If the record has the smaller stamp, it is outdated and is ignored.
@@ -28,8 +29,8 @@ pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older slot in place. Free space is needed only if the file is missing, or does
-/// not contain a record and has to be replaced.
+/// Overwrites the older slot in place. Needs free space only if the file is missing, or must be
+/// replaced because it contains no record.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -37,7 +38,8 @@ pub(super) fn write(
     record: &LiveRecord,
     durability: Durability,
 ) -> Result<(), StateError> {
-    // Cannot fail, because a slot is large enough for the maximum number of rolled-back versions.
+    // This cannot fail, because a slot is large enough for the maximum number of rolled-back
+    // versions.
     let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
     if disk.is_read_only {
         return Ok(());
@@ -88,7 +90,8 @@ const DIGEST: usize = 16;
 ///
 /// The file has two slots, which are written alternately, each with its own digest. If one slot is
 /// truncated, it is ignored, and the other one remains valid. Each slot and `state.json` have a
-/// stamp. If the stamp of a slot is greater, `state.json` could not be written after the slot.
+/// stamp. If the stamp of a slot is greater, the write of `state.json` that should have followed
+/// has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,
@@ -111,8 +114,8 @@ impl LiveRecord {
         }
     }
 
-    /// Returns the content of a slot for this record; `None` if the record is too long. A record
-    /// that is too long would need more than the maximum number of rolled-back versions.
+    /// Returns the content of a slot for this record; `None` if the record is too long. A record is
+    /// too long only if it has more than the maximum number of rolled-back versions.
     pub(super) fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
         let Self { live, since, held } = self;
         let text = json!({
@@ -136,7 +139,7 @@ pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)>
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }
 
-/// Returns where the older slot begins in the file, in bytes.
+/// Returns the offset of the older slot in the file, in bytes.
 pub(super) fn older(bytes: &[u8], now: SystemTime) -> u64 {
     let [first, second] = slots(bytes, now).map(|slot| slot.map(|(stamp, _)| stamp));
     if first <= second { 0 } else { SLOT as u64 }

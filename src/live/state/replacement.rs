@@ -10,8 +10,8 @@ use crate::live::Durability;
 
 /// Writes a file at `aside`, renames it to `path`, and returns the open file. If the process ends
 /// before the rename, the previous file stays. Creates the folder if it is missing. Only the owner
-/// can access the file and a folder that was created. A symbolic link at either path is replaced,
-/// not followed.
+/// can access the file and a created folder. A symbolic link at either path is replaced, not
+/// followed.
 pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file = with_folder(aside, || create_or_replace(aside))?;
     let written = write(&mut file).and_then(|()| fs::rename(aside, path));
@@ -38,8 +38,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
 }
 
 /// Creates a new file. If there is a file or symbolic link at the path, for example from a killed
-/// process with the same number, it is removed first. Neither that file nor the target of the link
-/// is written to.
+/// process with the same ID, it is removed first. Nothing is written to the removed file or to the
+/// target of the link.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {
@@ -86,8 +86,8 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     let sync = |folder: &Path| File::open(folder)?.sync_all();
     sync(folder)?;
     for outer in folder.ancestors().skip(1).filter(|outer| !outer.as_os_str().is_empty()) {
-        // Errors are ignored. A folder that cannot be read belongs to another user, so it is not
-        // new.
+        // Errors are ignored. A folder that cannot be read belongs to another user, so this process
+        // has not created it.
         let _ = sync(outer);
     }
     Ok(())

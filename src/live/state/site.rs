@@ -53,15 +53,15 @@ pub(super) struct SiteStore {
     /// of the site are written.
     written: Mutex<Written>,
     switch: SwitchFile,
-    /// Time of the last history entry. `Some` only if it was far ahead of the clock when the
-    /// history was loaded.
+    /// Time of the last history entry, if that time was far in the future when the history was
+    /// loaded; `None` otherwise.
     pub(super) ahead: Mutex<Option<SystemTime>>,
 }
 
 #[derive(Default)]
 struct Written {
-    /// The versions whose bytes are in the folder, and how durably they were written. This is used
-    /// to avoid writing the same bytes twice. `None` if the bytes may have been removed.
+    /// The versions whose bytes are in the folder, and how durably they were written. Used to avoid
+    /// writing the same bytes twice. The value is `None` if the bytes may have been removed.
     bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,
@@ -89,7 +89,7 @@ struct SavedState {
 }
 
 impl SiteState {
-    /// Loads every file that is not damaged.
+    /// Loads the state of the site from every undamaged file.
     pub(in crate::live) fn load(&self, now: SystemTime) -> Remembered {
         let remembered = self.store.load(now);
         self.write_soon();
@@ -100,13 +100,13 @@ impl SiteState {
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
-            // The change must be as durable as an earlier change that it replaces before that was
-            // written.
+            // If this change replaces an earlier one that is not written yet, it must be at least
+            // as durable as that one.
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
-        // This is dropped after the lock is released. It may hold the last reference to a large
-        // file, and freeing that takes time.
+        // The replaced state is dropped after the lock is released. It may hold the last reference
+        // to a large file, and freeing a large file takes time.
         drop(before);
     }
 
@@ -124,7 +124,7 @@ impl SiteState {
         }
     }
 
-    /// Lets the writer's thread write all changes that are not written yet.
+    /// Makes the writer's thread write all changes that are not written yet.
     pub(in crate::live) fn write_soon(&self) {
         if !self.store.is_written() {
             self.writer.call(self.store.clone());
@@ -140,9 +140,9 @@ impl SiteState {
         written
     }
 
-    /// Returns the problem if the file of the kill switch is damaged or could not be read.
-    /// Enforcement is then off, although no operator has switched it off. Returns `None` if there
-    /// is no such problem.
+    /// Returns the problem if the file of the kill switch is damaged or could not be read, and
+    /// `None` otherwise. With this problem, enforcement is off although no operator has switched it
+    /// off.
     pub(in crate::live) fn unread_switch(&self) -> Option<String> {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
@@ -166,7 +166,8 @@ impl SiteState {
 impl Drop for SiteState {
     fn drop(&mut self) {
         if self.writer.is_stuck() {
-            // Writes nothing, because the write would probably hang, and the process could not end.
+            // Changes are not written, because the write would probably hang and prevent the end of
+            // the process.
             return;
         }
         if !self.store.is_written() {
@@ -183,8 +184,8 @@ impl StateJob for SiteStore {
     /// Writes all changes that are not written yet. Keeps the changes whose write fails.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
-        // `written` is locked before the changes are copied. Otherwise, of two concurrent writes,
-        // the one with the older state could be the last.
+        // `written` is locked before the changes are copied. Otherwise, if two writes run
+        // concurrently, the older state could be written last.
         let mut written = self.written.lock();
         let (state, record, entries, begun) = {
             let unwritten = self.unwritten.lock();
@@ -272,7 +273,7 @@ impl SiteStore {
         self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
-    /// Writes the list of versions. First writes the record of the live version, because that
+    /// Writes the list of versions. First writes the record of the live version, because this write
     /// usually needs no free space. Then writes the bytes of the versions, and finally removes
     /// files that are no longer needed. Returns the results for the state and for the record.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
@@ -307,8 +308,8 @@ impl SiteStore {
     fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
-            // The message always contains the path of the folder. The first file that cannot be
-            // written may differ between attempts, and would change the message.
+            // The message contains the path of the folder, not of the file. The file may differ
+            // between attempts, and a changed message would be reported again.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(

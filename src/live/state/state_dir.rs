@@ -15,7 +15,7 @@ use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
 /// How long to wait for the lock of a handle that is being dropped. The thread of a file watcher
-/// may keep a site alive slightly longer than its last owner does.
+/// may keep a site alive for a moment after its last owner has dropped it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A folder for the sites' accepted and pending versions, their reloads, and the kill switch.
@@ -48,8 +48,8 @@ struct StateRoot {
     /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
     hold: Arc<LockHold>,
-    /// The open sites, by folder. A site that is opened again finds here its changes that are not
-    /// written yet.
+    /// The open sites, by folder. If a site is opened again, it gets its unwritten changes from
+    /// this map.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
 
@@ -186,10 +186,10 @@ impl StateDir {
     /// Waits until the state of all sites is written, and retries failed writes once. Returns
     /// whether everything was written.
     ///
-    /// Calling this is rarely necessary. A thread writes versions soon after they go live, sites
-    /// write their state when they are dropped, and decisions of operators are written before the
-    /// call returns. Do not call `flush` in a callback of this directory, because the call would
-    /// wait for its own end.
+    /// A call of `flush` is rarely necessary. A thread writes versions soon after they go live,
+    /// sites write their state when they are dropped, and decisions of operators are written before
+    /// the call returns. Do not call `flush` in a callback of this directory, because `flush` would
+    /// wait for that callback to return.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
@@ -262,9 +262,9 @@ impl StateDir {
     }
 
     /// Returns a problem if the last history entry of a site was more than an hour in the future
-    /// when the site was opened. The clock is wrong now, or was wrong when the entry was written.
-    /// `None` if no site has such an entry, or if the clock has passed the time of the entry in the
-    /// meantime.
+    /// when the site was opened. In this case, the clock is wrong now, or was wrong when the entry
+    /// was written. `None` if no site has such an entry, or if the clock has passed the time of the
+    /// entry in the meantime.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();
@@ -277,9 +277,9 @@ impl StateDir {
         (last > now).then_some(problem)
     }
 
-    /// Reports whether the last attempt to write to the folder or to the part of a site succeeded.
-    /// [`StateDir::open`], every write and [`StateDir::probe`] attempt to write. A problem that
-    /// concerns a site is in the site's
+    /// Reports whether the last attempts to write to the folder and to the sites' parts of it
+    /// succeeded. [`StateDir::open`], every write and [`StateDir::probe`] attempt to write. A
+    /// problem that concerns a site is in the site's
     /// [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn is_writable(&self) -> bool {
         let sites = self.root.sites.lock();

@@ -10,7 +10,7 @@ use super::lock::FolderLock;
 use super::record_file;
 use crate::live::{Durability, Enforcement, Mutex};
 
-/// The file of a kill switch in a folder, and the change that it does not contain yet, if any.
+/// The file of a kill switch, and the change that is not written to it yet, if any.
 pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
@@ -40,8 +40,8 @@ impl SwitchFile {
         lock: &FolderLock,
         problems: &Problems,
     ) -> Result<(), StateError> {
-        // Not written, because the process that has the folder open now would not notice the
-        // change.
+        // The change is not written, because the process that now has the folder open would not
+        // notice it.
         let Some(_held) = lock.writing() else {
             *self.unwritten.lock() = Some(enforcement);
             return Err(StateError::handed_over(&self.folder));
@@ -78,8 +78,8 @@ impl SwitchFile {
 impl Disk {
     /// Reads the kill switch in a folder. Returns a problem if the file is unreadable or invalid. A
     /// file that contains neither `on` nor `off` was probably edited by an operator. It counts as
-    /// `off`, because that refuses no client. An empty file counts as `on`. It means that the
-    /// machine lost power before the switch was ever used, because a switch that is used is synced.
+    /// `off`, because `off` refuses no client. An empty file counts as `on`: the machine lost power
+    /// before the switch was ever used, because every change of a switch is synced.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -104,9 +104,9 @@ impl Disk {
 
     /// Writes the file of a kill switch: `on` or `off`.
     ///
-    /// The file is written under a temporary name and renamed. If renaming or writing fails, for
-    /// example on a full disk, the existing file is overwritten in place. After a crash in the
-    /// middle of this, the file contains `on`, `off`, or something else, which counts as `off`.
+    /// The file is written under a temporary name and renamed. If this fails, for example on a full
+    /// disk, the existing file is overwritten in place. If the machine crashes while the file is
+    /// overwritten, the file may contain an invalid value, which counts as `off`.
     pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
         let path = folder.join(SWITCH);
         let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
@@ -123,8 +123,8 @@ impl Disk {
             Ok(Some(bytes)) if !is_blank(&bytes) => true,
             // If the file cannot be created now, it is created when the switch is used.
             Ok(_) => self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok(),
-            // The file cannot be read, or an operator may have changed it. It is not replaced, and
-            // the next write checks it again.
+            // The file cannot be read, or an operator may have changed it. The file is not
+            // replaced, and the next write checks it again.
             Err(_) => false,
         }
     }
@@ -135,7 +135,8 @@ fn is_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet == 0)
 }
 
-/// Returns the content of the file. It has the same length for `on` and `off`.
+/// Returns the content of the file. The length is the same for `on` and `off`, so that the file can
+/// be overwritten in place.
 fn in_place(enforcement: Enforcement) -> [u8; 4] {
     match enforcement {
         Enforcement::On => *b"on \n",

@@ -17,31 +17,32 @@ use std::time::{Duration, Instant};
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// Number of sites whose failed writes are retried at once. On a full disk, retrying ten thousand
-/// sites would be useless.
+/// Number of failed jobs that are retried at once. On a full disk, it would be useless to retry ten
+/// thousand.
 const TRIED_AT_ONCE: usize = 8;
 
-/// The folder itself, or the part of a site: a part of the state directory that the writer writes.
+/// A part of the state directory that the writer writes: the files in the folder itself, or the
+/// files of a site.
 pub(super) trait StateJob: Send + Sync {
-    /// Returns the record of the queues that contain this job.
+    /// Returns which queues contain this job.
     fn place(&self) -> &Mutex<QueuePlace>;
 
-    /// Writes all unwritten changes. Returns whether that succeeded.
+    /// Writes all unwritten changes. Returns whether all writes succeeded.
     fn write(&self) -> bool;
 }
 
-/// Whether a job is in the queues `jobs` and `later`. It is in each of them at most once.
+/// Whether a job is in the queues `jobs` and `later`. A job is in each queue at most once.
 #[derive(Debug, Default)]
 pub(super) struct QueuePlace {
     is_called: bool,
     is_later: bool,
 }
 
-/// Writes for one state directory. Its thread ends when everything is written, or when all sites
-/// are dropped.
+/// Writes the files of one state directory. Its thread ends when everything is written, or when all
+/// sites are dropped.
 #[derive(Default)]
 pub(in crate::live) struct StateWriter {
-    /// Whether jobs run only during a flush, and not on a thread.
+    /// Whether jobs run only during a flush, and not on the writer's own thread.
     #[cfg(test)]
     is_stepped: bool,
     queue: Mutex<Queue>,
@@ -56,7 +57,8 @@ struct Queue {
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
-    /// Whether a flush timed out. The file system may hang, so no later flush waits for a write.
+    /// Whether a flush has timed out. The file system may hang, so no later flush waits for a
+    /// write.
     is_stuck: bool,
     /// When the failed jobs are retried.
     due: Option<Instant>,
@@ -71,7 +73,7 @@ impl StateWriter {
         Self { is_stepped: true, queue, ..Self::default() }
     }
 
-    /// Queues a job.
+    /// Queues a job to be run soon.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         // The queue is locked before `is_called` is set. Otherwise, a flush could run while the job
         // is marked as queued but is not in a queue.
@@ -94,7 +96,7 @@ impl StateWriter {
     /// everything is written within `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // Failed jobs may have run while the disk was full, so they are retried.
+        // Failed jobs are retried, because the disk may have been full when they ran.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {
@@ -105,8 +107,8 @@ impl StateWriter {
         self.wait(end).is_some_and(|queue| queue.later.is_empty())
     }
 
-    /// Waits until every queued job has run. Returns `None` if this is not done by `end`. While the
-    /// returned guard is held, no job runs, and all failed jobs are in `later`.
+    /// Waits until every queued job has run. Returns `None` if jobs are still running or queued at
+    /// `end`. While the returned guard is held, no job runs, and all failed jobs are in `later`.
     fn wait(&self, end: Option<Instant>) -> Option<MutexGuard<'_, Queue>> {
         let queue = self.queue.lock();
         #[cfg(test)]
@@ -150,7 +152,7 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // All sites and directories are dropped, and have tried to write their changes.
+                // All sites and directories have tried to write their changes, and are dropped.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;

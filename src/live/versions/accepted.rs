@@ -29,8 +29,8 @@ pub(in crate::live) enum AcceptedState {
     Accepted,
     /// The version was rolled back, and goes live again only if it is accepted.
     RolledBack,
-    /// The version was rolled back, but the source has had another content after the rollback, so
-    /// the version may go live again.
+    /// The version was rolled back, but the source has had other content since the rollback, so the
+    /// version may go live again.
     Superseded,
 }
 
@@ -65,7 +65,7 @@ impl AcceptedVersions {
         self.accepted().nth(1)
     }
 
-    /// Reports whether this version was rolled back, and the source has had no other content after
+    /// Reports whether this version was rolled back, and the source has had no other content since
     /// the rollback.
     pub(in crate::live) fn is_rolled_back(&self, hash: VersionHash) -> bool {
         self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
@@ -91,7 +91,7 @@ impl AcceptedVersions {
         Some(current.clone())
     }
 
-    /// Allows rolled-back versions to go live again, after the source had another content. Returns
+    /// Allows rolled-back versions to go live again, after the source had other content. Returns
     /// whether there are any rolled-back versions.
     pub(in crate::live) fn supersede(&mut self) -> bool {
         let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
@@ -101,7 +101,7 @@ impl AcceptedVersions {
         })
     }
 
-    /// Marks exactly these versions as rolled back.
+    /// Marks these versions as rolled back, and no others.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
@@ -122,8 +122,8 @@ impl AcceptedVersions {
         true
     }
 
-    /// Changes dates in the future to `now`. A version has a date in the future if the clock was
-    /// set back. Such a date would prolong the grace period. Returns whether any date was changed.
+    /// Changes dates in the future to `now`. If the clock was set back, versions may have dates in
+    /// the future, which would prolong the grace period. Returns whether any date was changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();

@@ -19,13 +19,13 @@ pub(crate) struct Version {
     bytes: Arc<[u8]>,
     pub(super) origin: Arc<str>,
     pub(crate) modified: Option<SystemTime>,
-    /// Which part each line is from, if parts are appended.
+    /// The origin of each line, if parts are appended: the source's file or a part.
     pub(super) places: Option<Arc<LinePlaces>>,
 }
 
 impl Version {
-    /// Creates a version from bytes. `modified` is when they were last changed at the source, if
-    /// known.
+    /// Creates a version from bytes. `modified` is when the bytes were last changed at the source,
+    /// if known.
     pub(crate) fn new(bytes: impl Into<Arc<[u8]>>, origin: &Arc<str>, modified: Option<SystemTime>) -> Self {
         let bytes = bytes.into();
         Self { hash: VersionHash::of(&bytes), bytes, origin: origin.clone(), modified, places: None }
@@ -50,7 +50,7 @@ pub struct VersionHash([u8; 32]);
 pub struct VersionHashPrefix(String);
 
 impl VersionHash {
-    /// Hashes bytes.
+    /// Returns the hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(hmac_sha256::Hash::hash(bytes))
     }
@@ -80,8 +80,8 @@ fn hex(octets: &[u8]) -> String {
 }
 
 impl VersionHashPrefix {
-    /// Minimum number of hex digits. Prefixes of 48 bits differ between the versions of one site,
-    /// unless somebody deliberately constructs two versions with the same prefix.
+    /// Minimum number of hex digits. The versions of one site differ in their first 48 bits, unless
+    /// somebody deliberately constructs two versions with the same prefix.
     pub const MIN_DIGITS: usize = 12;
 
     /// Reports whether the hash starts with this prefix.

@@ -43,7 +43,7 @@ use crate::source::watch::Watcher;
 ///
 /// An unusable file does not affect other sites. Its own site keeps the last good version, as with
 /// any [`LiveRobots`], or has no rules if there never was a good version. If a file is removed, its
-/// site also keeps the last good version. Otherwise a file that is removed by accident would allow
+/// site also keeps the last good version. Otherwise, the accidental removal of a file would allow
 /// everything on the site. The site of a removed file is closed when the folder is opened again, or
 /// immediately if it never had a good version.
 ///

@@ -34,27 +34,27 @@ pub enum DirectoryEvent<'a> {
     /// The file of a site was removed and was never usable, so the site was closed.
     #[non_exhaustive]
     Removed {
-        /// The host.
+        /// The host of the removed file.
         host: &'a str,
     },
     /// A file was ignored, because its name does not contain a valid host, or because another file
     /// has the same host.
     #[non_exhaustive]
     Ignored {
-        /// The name in the folder.
+        /// The name of the file.
         name: &'a str,
-        /// Why it was ignored, and what to change.
+        /// Why the file was ignored, and what to change.
         reason: String,
     },
     /// The folder cannot be read. The sites do not change.
     #[non_exhaustive]
     Unreadable {
-        /// The error.
+        /// The reason why the folder cannot be read.
         error: &'a Rejection,
     },
 }
 
-/// A callback for events.
+/// A callback for [`DirectoryEvent`]s.
 type DirectoryListener = Box<dyn Fn(&DirectoryEvent<'_>) + Send + Sync>;
 
 impl fmt::Display for DirectoryEvent<'_> {
@@ -73,7 +73,7 @@ impl fmt::Display for DirectoryEvent<'_> {
 /// Maximum number of threads that open files at once.
 const MAX_THREADS: usize = 8;
 
-/// Minimum number of files per thread.
+/// Minimum number of new files for each thread that opens them.
 const MIN_SITES_PER_THREAD: usize = 64;
 
 /// Default name of the file for all hosts without a file.
@@ -100,8 +100,8 @@ pub(super) struct DirectoryState {
     /// The file names that the last listing ignored, with the reasons. The lock is held only
     /// briefly.
     pub(super) ignored: Mutex<BTreeMap<String, String>>,
-    /// This lock is held while the folder is listed and sites are opened. This ensures that only
-    /// one scan runs at a time.
+    /// State that scans share. The lock is held while the folder is listed and sites are opened, so
+    /// that only one scan runs at a time.
     scan: Mutex<ScanRecord>,
     pub(super) watched: std::sync::OnceLock<Watched>,
 }
@@ -157,8 +157,8 @@ impl DirectoryState {
         }
     }
 
-    /// Starts to watch the folder. Must be called before the folder is listed; otherwise a file
-    /// could be missed that is created in between.
+    /// Starts to watch the folder. Must be called before the folder is listed; otherwise, a file
+    /// that is created in between could be missed.
     pub(super) fn watch(self: &Arc<Self>) {
         let directory = Arc::downgrade(self);
         let look = move || {
@@ -171,9 +171,9 @@ impl DirectoryState {
         let _ = self.watched.set(watched);
     }
 
-    /// Opens sites for new files. A new file is opened only if it was not modified for a while,
-    /// because another program may still be writing the file. Returns the time until the skipped
-    /// files can be opened; `None` if no file was skipped.
+    /// Opens sites for new files. A new file is opened only if it has not been modified for a
+    /// while, because another program may still be writing the file. Returns the time until the
+    /// skipped files can be opened; `None` if no file was skipped.
     pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, Rejection> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
         // If a listener panics, the sites that are already open are kept, and the next scan opens
@@ -228,7 +228,7 @@ impl DirectoryState {
         Ok(wait)
     }
 
-    /// Opens sites on several threads, because compiling thousands of files takes long.
+    /// Opens sites on several threads, because compiling thousands of files takes a long time.
     fn open_all(&self, come: Vec<(String, String)>, appeared: bool) -> BTreeMap<String, DirectorySite> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let threads = threads.min(come.len().div_ceil(MIN_SITES_PER_THREAD));
@@ -323,7 +323,7 @@ const ENDING: &str = ".txt";
 /// The files that a listing of the folder has found.
 #[derive(Default)]
 pub(super) struct FolderListing {
-    /// File names, by host.
+    /// The name of the file for each host.
     pub(super) hosts: BTreeMap<String, String>,
     /// Ignored file names, with the reasons.
     pub(super) ignored: BTreeMap<String, String>,

@@ -38,7 +38,7 @@ pub struct ClaimPath<'a> {
     pub listener: &'a str,
 }
 
-/// A crawler, and the path that a request claiming to be from it took.
+/// A crawler, and the path of a request that claims to be from this crawler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrawlerPath<'a> {
     path: ClaimPath<'a>,
@@ -52,17 +52,16 @@ const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Sig
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Number of parts of the table, each with its own lock.
+/// Number of shards of the table of breakers. Each shard has its own lock.
 const SHARDS: usize = 16;
 
-/// The breakers of all paths in this process.
-/// The breakers count clients, not requests. A verified client needs to be counted only once per
-/// minute, and its other requests lock nothing.
+/// The breakers of all paths in this process. The breakers count clients, not requests. A verified
+/// client is counted only once per minute, so its other requests take no lock.
 #[derive(Debug, Default)]
 pub(super) struct ClaimPaths {
     /// The key is the hash of the path and the crawler, so that a lookup allocates no strings.
     shards: [Mutex<PathTable>; SHARDS],
-    /// Number of known paths.
+    /// Number of breakers in all shards.
     known: AtomicUsize,
     verified: RecentMarks,
     hasher: RandomState,
@@ -82,13 +81,13 @@ struct Counted {
     used: SystemTime,
 }
 
-/// A path with so many failing claims that they are currently not refuted.
+/// A path with so many failing checks that claims received over it are currently not refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectPath {
-    /// Site of the path.
+    /// The requested site.
     pub site: String,
-    /// Listener of the path.
+    /// The listener that received the requests.
     pub listener: String,
     /// The claimed crawler. Empty for signed requests whose `User-Agent` does not name a registered
     /// crawler.
@@ -159,7 +158,7 @@ impl ClaimPaths {
         suspects
     }
 
-    /// Returns the paths with a verified crawler within the last day.
+    /// Returns each path where a crawler was verified within the last day.
     pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
         let lately = |time: Option<SystemTime>| {
             let seconds = second(time.filter(|at| is_of_last_day(*at, now))?);
@@ -256,15 +255,15 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
     }
 }
 
-/// Saved times are rounded to multiples of this number of seconds. With exact times, the file would
-/// be rewritten after each verified request.
+/// Granularity of saved times, in seconds. With exact times, the file would be rewritten after each
+/// verified request.
 const STEP: u64 = 10 * 60;
 
 /// How far the clock may be set back without making saved times invalid.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// When a crawler was last verified on a path, as saved. Times are in seconds since the epoch. The
-/// fields have the same order as in the file.
+/// An entry of the file: when a crawler was last verified on a path. Times are in seconds since the
+/// epoch. The order of the fields is the same as in the file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
     crawler: Box<str>,
@@ -279,15 +278,15 @@ pub(super) struct VerifiedPath {
 /// Maximum time until a change is saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// The file that saves results for the next start: when a crawler was last verified on each path,
-/// and one address per operator that was verified by its reverse DNS name.
+/// The file that saves results for the next start. It contains the time when a crawler was last
+/// verified on each path, and one address per operator that was verified by its reverse DNS name.
 ///
 /// Without this file, claims after a restart could not be refuted until a genuine crawler is
 /// verified again.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
 
-/// The results in the file.
+/// The results that the file contains.
 #[derive(Debug, Default, Serialize)]
 struct Learned {
     paths: Vec<VerifiedPath>,
@@ -310,9 +309,9 @@ impl SavedPaths {
         (paths, Arc::new(OperatorTable::new(learned.proofs)))
     }
 
-    /// Returns the saved results, without results from the future. If a result is from the future,
-    /// also removes the file. Otherwise, the result, which was saved with a wrong clock, would seem
-    /// valid later.
+    /// Returns the saved results, without results from the future. A result from the future was
+    /// saved with a wrong clock. The file is then removed, because the result would seem valid
+    /// later.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();

@@ -14,13 +14,13 @@ use super::verified_claims::minute;
 use crate::agent::Network;
 use crate::identity::PublicAddress;
 
-/// Maximum number of addresses that are remembered.
+/// Maximum number of addresses whose first claims are stored.
 const MAX_ADDRESSES: usize = 65_536;
 
 /// Number of parts of the address map, each with its own lock.
 const PARTS: usize = 256;
 
-/// When each address first claimed to be a crawler although the crawler's lists do not contain it.
+/// When each address first claimed to be a crawler whose lists do not contain the address.
 #[derive(Debug)]
 pub(super) struct FirstSeen {
     times: Generations<PublicAddress, SystemTime>,
@@ -50,7 +50,7 @@ impl FirstSeen {
     }
 
     /// Stores an address, or marks a known address as recently used. Does so only once per minute
-    /// for each address, so that its other requests lock nothing.
+    /// for each address, so that most requests take no lock.
     pub(super) fn note(&self, address: PublicAddress, now: SystemTime) {
         if self.noted.is_new(self.hasher.hash_one((address, minute(now)))) {
             let _ = self.time(address, now);
@@ -62,9 +62,9 @@ impl FirstSeen {
 const SHARDS: usize = 16;
 
 /// A map of limited size with two generations of entries. A new entry is added to the younger
-/// generation. If that is full, the older generation is dropped, and the younger one takes its
-/// place. An entry that is looked up moves back to the younger generation. So the map never has to
-/// search for its least recently used entry.
+/// generation. If the younger generation is full, it replaces the older one, whose entries are
+/// dropped. An entry that is looked up moves back to the younger generation. So the map never has
+/// to search for its least recently used entry.
 #[derive(Debug)]
 pub(super) struct Generations<K, V> {
     shards: Box<[Mutex<Shard<K, V>>]>,
@@ -74,7 +74,7 @@ pub(super) struct Generations<K, V> {
     place: PlaceOf<K>,
 }
 
-/// Selects the shard of a key. A key displaces only keys of its own shard.
+/// Selects the shard of a key. A new key displaces only keys in the same shard.
 type PlaceOf<K> = fn(&RandomState, &K) -> u64;
 
 #[derive(Debug)]

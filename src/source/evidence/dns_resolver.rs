@@ -123,7 +123,7 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 fn restrict(options: &mut ResolverOpts, timeout: Duration) {
     options.ndots = 0;
     options.timeout = timeout;
-    // `ask` itself repeats queries, so that each of them waits for the rate limit.
+    // Queries are repeated by `ask`, so that the rate limit also applies to repeated queries.
     options.attempts = 0;
     options.num_concurrent_reqs = 1;
     // Responses are not cached, because the outcomes of checks are cached.
@@ -162,8 +162,8 @@ fn answer_of(error: &NetError) -> DnsAnswer {
 /// Checks who sent a request by the reverse DNS names of its address.
 ///
 /// At most 50 queries are sent per second, as in a [`Verifier`](super::Verifier), and at most 32
-/// addresses are looked up at the same time. Further calls wait. Nothing is cached. The resolver
-/// learns the addresses from the queries.
+/// addresses are looked up at the same time. Further calls wait. Nothing is cached. The queries
+/// reveal the addresses to the resolver.
 #[derive(Debug)]
 pub struct NameResolver {
     pub(super) resolver: DnsResolver,
@@ -186,7 +186,7 @@ impl NameResolver {
     /// Checks whether an address belongs to the claimed crawler. `patterns` match the reverse DNS
     /// names of the crawler's addresses.
     ///
-    /// A failed check proves something only if the resolver is known to answer queries about that
+    /// A failed check refutes the claim only if the resolver is known to answer queries about that
     /// operator's names ([`RdnsCheck::through`]). Calls `note` for every response.
     pub async fn check(
         &self,
@@ -194,7 +194,7 @@ impl NameResolver {
         patterns: Arc<[NamePattern]>,
         note: impl FnMut(&RdnsQuestion<'_>, &DnsAnswer),
     ) -> MethodOutcome {
-        // Cannot fail, because the semaphore is never closed.
+        // This cannot fail, because the semaphore is never closed.
         let _permit = self.in_flight.acquire().await;
         self.resolver.check(RdnsCheck::new(address, patterns), note).await.0
     }
@@ -203,7 +203,7 @@ impl NameResolver {
 /// Creates a rate limiter that allows one query at a time, in the order of arrival.
 fn question_gate(pace: Duration) -> Mutex<Interval> {
     let mut gate = time::interval(pace);
-    // A time without queries must not allow a burst later.
+    // A pause between queries must not allow a burst later.
     gate.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Mutex::new(gate)
 }

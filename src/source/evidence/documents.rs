@@ -152,7 +152,8 @@ impl ListCopy {
     /// [`Verifier`](super::Verifier) saved in the folder `saved`, the operator's file `own`, and
     /// the embedded copy. A `Verifier` uses the same order until it has fetched the list.
     ///
-    /// For an unreadable copy, its error is returned. In this case, use the next copy.
+    /// If a copy cannot be read, the list contains the error instead, and the next copy should be
+    /// used.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()

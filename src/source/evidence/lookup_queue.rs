@@ -1,11 +1,11 @@
 //! The queue of addresses to look up. The queue decides which address is looked up next, and which
-//! address is dropped if the queue is full. Lookups are shared fairly among networks. Also contains
-//! `RecentMarks`, a lock-free filter for repeated notes.
+//! address is dropped if the queue is full. Each network gets a fair share of the lookups. Also
+//! contains `RecentMarks`, a lock-free filter for repeated notes.
 //!
-//! The count of a lookup is the number of lookups of the same network that were already in the
-//! queue when it arrived. The lookup with the lowest count is next. The count for the /24 (IPv4) or
-//! /64 (IPv6) is compared first, and then the count for the /48 (IPv6), because one customer may
-//! have many /64 networks. If these counts are equal, the order of arrival decides.
+//! The count of a lookup is the number of lookups of the same network that were already waiting or
+//! in progress when it arrived. The lookup with the lowest count is next. The count for the /24
+//! (IPv4) or /64 (IPv6) is compared first, and then the count for the /48 (IPv6), because one
+//! customer may have many /64 networks. If these counts are equal, the order of arrival decides.
 //!
 //! So a client with many addresses that claim to be crawlers mainly delays its own network. Such a
 //! client delays other networks only by its lookups in progress.

@@ -25,7 +25,7 @@ const UNDECIDED: Duration = Duration::from_secs(60);
 /// Maximum duration of a lookup. A longer lookup counts as lost.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
-/// If queries fail, how long the resolver still counts as reachable after its last response.
+/// How long the resolver counts as reachable after its last response, even if later queries fail.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
 /// Minimum time, in seconds, between two lookups of the same verified address. These lookups test
@@ -62,7 +62,7 @@ pub(super) struct Lookups {
     version: EvidenceVersion,
 }
 
-/// An address to look up, and the operator's names that it should have.
+/// An address to look up, and the operator whose reverse DNS names the address should have.
 #[derive(Debug)]
 pub(super) struct Lookup {
     address: PublicAddress,
@@ -70,7 +70,7 @@ pub(super) struct Lookup {
 }
 
 impl OperatorNames {
-    /// Creates the names of an operator. `proof` is an address that an earlier process verified by
+    /// Creates an entry for an operator. `proof` is an address that an earlier process verified by
     /// these names, but this process has not looked up yet.
     pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>, proof: Option<PublicAddress>) -> Self {
         Self { number, patterns, proof: Mutex::new(proof), ..Self::default() }
@@ -112,8 +112,8 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// Returns whether the reverse DNS names of an address belong to this operator. If that is not
-    /// known, queues the address, unless it is already queued.
+    /// Returns whether the reverse DNS names of an address belong to this operator. If the outcome
+    /// is not known, queues the address, unless it is already queued.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -185,7 +185,7 @@ impl Lookups {
 
     /// Reports whether the resolver answers. `None` if no query was sent. The result is false if no
     /// query was ever answered, or if the last failure was more than [`ANSWERS`] after the last
-    /// answer. Earlier failures do not count, because a single answer may be lost.
+    /// answer. Failures before that are ignored, because a single response may be lost.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();
@@ -243,7 +243,7 @@ pub(super) struct KnownNames {
 /// The outcome for an address, or a lookup in progress.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// `None` until the lookup has finished.
+    /// The outcome of the lookup; `None` until the lookup has finished.
     outcome: Option<MethodOutcome>,
     until: SystemTime,
     /// Whether the last finished lookup verified the address. The value stays while the address is

@@ -10,7 +10,7 @@
 //!    fetched with conditional requests, and their format is checked. If a fetch fails, the last
 //!    copy is kept.
 //! 2. Reverse DNS names are looked up when a request needs them (`lookups`, `lookup_queue`). The
-//!    number of lookups is limited, and they are shared fairly among networks.
+//!    number of lookups is limited, and each network gets a fair share of them.
 //! 3. The result of checking a signature is stored until it expires. The rate of failing checks is
 //!    limited for each client (`signature_results`).
 //! 4. An address that was verified for a crawler is not checked again within the same minute,

@@ -8,8 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 
-/// Length of a time slot. An hour has five slots, and a day has so few that the bits of an integer
-/// can represent them.
+/// Length of a time slot. An hour has 5 slots. A day has 120, which fit into the bits of a `u128`.
 const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -24,22 +23,23 @@ const FEW: u32 = 10;
 ///
 /// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler seems to have an
 /// address of the CDN, so all checks of addresses fail. Behind a proxy that changes `Host`, or with
-/// a wrong clock, all checks of signatures fail. In these two cases, the path is suspect and claims
-/// are not refuted:
+/// a wrong clock, all checks of signatures fail. The path is suspect, and claims are not refuted,
+/// in two cases:
 ///
 /// - No claim was verified within 24 hours, so there is no proof that this path preserves the
 ///   crawler's address or signature.
-/// - More clients were refuted than verified within an hour, unlike in the day before. This state
-///   ends when verified clients are in the majority again. It also ends after a day if the crawler
-///   was verified in that time, because the site then really has many impostors.
+/// - More clients were refuted than verified within an hour, unlike in the day before. The path is
+///   no longer suspect when verified clients are in the majority again. After a day, it is also no
+///   longer suspect if the crawler was verified in that time, because the site then really has many
+///   impostors.
 ///
-/// The breaker counts each client once per window, however many requests it sends. Refuted clients
-/// are counted by network (`/24`, `/48`). So while the genuine crawler visits, an impostor cannot
-/// open the breaker with a thousand requests, or with all addresses of its network. An impostor
-/// thus cannot make its own claims undecided.
+/// The breaker counts each client once for the last hour and once for the day before, however many
+/// requests it sends. Refuted clients are counted by network (`/24`, `/48`). So while the genuine
+/// crawler visits, an impostor cannot open the breaker with a thousand requests, or with all
+/// addresses of its network. An impostor thus cannot make its own claims undecided.
 ///
 /// Counts for addresses and for signatures are separate, because a valid signature proves nothing
-/// about the address, and the reverse.
+/// about the address, and vice versa.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathBreaker {
     /// The counts for addresses, and the counts for signatures.
@@ -90,7 +90,7 @@ impl PathBreaker {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // A time that is further in the future comes from a wrong clock, so it proves nothing.
+            // A time further in the future was recorded with a wrong clock, so it proves nothing.
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
         !is_verified || counts.open_since.is_some()
@@ -164,8 +164,8 @@ impl MethodBreaker {
         }
     }
 
-    /// Reports whether more clients are refuted than verified in this hour, if that was different
-    /// in the day before.
+    /// Reports whether more clients were refuted than verified in the last hour, but not in the day
+    /// before.
     fn has_jumped(&self) -> bool {
         let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
         let was_so = || self.refuted.in_the_day_before() > self.verified.in_the_day_before();
@@ -176,7 +176,7 @@ impl MethodBreaker {
         self.refuted.in_the_hour() > self.verified.in_the_hour()
     }
 
-    /// Reports whether a breaker that opened at `since` has closed.
+    /// Reports whether a breaker that opened at `since` must close.
     fn is_over(&self, since: SystemTime, now: SystemTime) -> bool {
         let is_calm = !self.is_above_half() && self.verified.in_the_hour() > 0;
         let is_old = now.duration_since(since).is_ok_and(|open| open >= DAY);
@@ -236,7 +236,7 @@ impl RecentAddresses {
         self.in_hour += 1;
     }
 
-    /// Shifts all bits by this number of slots, because time has passed.
+    /// Records that this number of slots has passed.
     fn advance(&mut self, slots: u32) {
         self.seen.retain(|_, seen| seen.advance(slots));
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
@@ -269,8 +269,8 @@ impl SeenSlots {
         self.0.trailing_zeros()
     }
 
-    /// Shifts the bits, because time has passed. Reports whether the address was seen within the
-    /// last day.
+    /// Records that this number of slots has passed. Reports whether the address was seen within
+    /// the last day.
     fn advance(&mut self, slots: u32) -> bool {
         const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
         self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;

@@ -25,7 +25,7 @@ const MAX_VALID: usize = 4_096;
 /// target of a request.
 const MAX_FAILED: usize = 1_024;
 
-/// Maximum number of failing checks per client and second. All of them together take half a
+/// Maximum number of failing signature checks per client and second. Together, they take half a
 /// millisecond of CPU time. Further checks are skipped.
 const MAX_PER_SECOND: u32 = 10;
 
@@ -41,7 +41,7 @@ const MAX_ADDRESSES: usize = 16_384;
 /// not apply.
 #[derive(Debug)]
 pub(super) struct SignatureResults {
-    /// What a signature must cover, so that it can verify who sent the request.
+    /// The components that a signature must cover in order to verify who sent the request.
     required: Vec<RequiredComponent>,
     valid: Generations<u64, Arc<KeptChecks>>,
     failed: Generations<u64, Arc<KeptChecks>>,

@@ -34,7 +34,7 @@ pub(super) struct VerifiedClaims {
     hasher: RandomState,
 }
 
-/// What identifies a verified claim.
+/// The key of a verified claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
     /// Hash of the path and the crawler. Clients cannot choose these freely, because both are
@@ -45,9 +45,9 @@ pub(super) struct ClaimKey {
     version: u64,
 }
 
-/// A claim, stored as several words that are not written at once. The sequence number is odd during
-/// a write, and has a new value after the write. So a reader notices whether all words belong to
-/// the same claim.
+/// A verified claim, stored as several words that cannot be written atomically. The sequence number
+/// is odd during a write, and has a new value after it. So a reader detects whether all words
+/// belong to the same claim.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {

@@ -42,7 +42,7 @@ pub struct Verifier {
 /// fetches have not finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
-/// The cause in problems if no evidence can refute a claim.
+/// The key in [`VerifierStatus::by_cause`] for the problem that no evidence can refute a claim.
 pub(super) const NOTHING: &str = "nothing";
 
 pub(super) struct Evidence {
@@ -70,7 +70,7 @@ pub(super) struct Evidence {
 /// Lists and directories that are configured separately, not in the registry.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
-    /// The copies of lists, by URL.
+    /// The configured copies of lists, by URL.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }
@@ -99,13 +99,13 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// Returns an error if a row names an invalid list, host pattern or directory.
+    /// Returns an error if [`follow`](Self::follow) would reject the registry.
     pub fn check(&self, registry: &Registry) -> Result<(), FollowError> {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
 
     /// Replaces the registry, and uses the lists, reverse DNS names and key directories of the new
-    /// one. Evidence that both registries contain is kept.
+    /// one. Evidence that both registries refer to is kept.
     ///
     /// # Errors
     ///
@@ -155,8 +155,8 @@ impl Verifier {
         PublicAddress::of(address, |address| proxies.contains(address)).ok()
     }
 
-    /// Identifies the sender of a request with the current evidence. `path` is the way that the
-    /// request took to this process.
+    /// Identifies the sender of a request with the current evidence. `path` is the site and the
+    /// listener that received the request.
     ///
     /// Missing evidence is fetched or looked up for later requests. If many checks fail on a path,
     /// the path is probably unreliable, so claims received over it are not refuted.
@@ -311,7 +311,7 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
-        // `FollowedDocument::start` prefers a saved copy to this one. `ListCopy::all` returns the
+        // `FollowedDocument::start` prefers a saved copy to `copy`. `ListCopy::all` returns the
         // copies in the same order.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));

@@ -83,9 +83,9 @@ impl FollowBuilder<VerifierSettings> {
         Ok(self)
     }
 
-    /// Sets what a signature must cover in addition to its authority. A signature that does not
-    /// cover one of these components neither verifies nor refutes the claim. Default: none. A
-    /// signature that covers only `@authority` is valid for every path of the site until it
+    /// Sets the components that a signature must cover in addition to the authority. A signature
+    /// that does not cover one of these components neither verifies nor refutes the claim. Default:
+    /// none. A signature that covers only `@authority` is valid for every path of the site until it
     /// expires, so anyone who intercepts the signature can use it. A second call adds components.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
         self.followed.required.extend(components);

@@ -33,7 +33,7 @@ pub(in crate::source) struct Client {
     pub(super) network: Resolver,
     #[cfg(feature = "tls")]
     pub(super) tls: super::tls::Tls,
-    /// Permits for concurrent fetches.
+    /// The permits that limit the number of concurrent fetches.
     pub(in crate::source) permits: Semaphore,
 }
 
@@ -78,7 +78,7 @@ pub enum FetchMode {
 }
 
 impl Client {
-    /// Follows redirects to the final response.
+    /// Fetches a document. Follows redirects to the final response.
     pub(super) async fn fetch(&self, target: &FetchTarget) -> FetchOutcome {
         self.in_time(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
     }
@@ -219,8 +219,8 @@ impl Client {
         Err(last)
     }
 
-    /// Connects to a server, with TLS for an `https` URL. Stores the address of the server as soon
-    /// as the connection is established, so that it is known even if the TLS handshake fails.
+    /// Connects to a server, with TLS for an `https` URL. Stores the server's address as soon as
+    /// the connection is established, so that the address is known even if the TLS handshake fails.
     async fn connect_to(
         &self,
         server: &FetchUrl,
@@ -272,7 +272,7 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
 /// never decoded.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// URL to request.
+    /// The URL to request.
     pub url: FetchUrl,
     /// Header fields to send. These fields replace default fields of the same name, such as
     /// `Accept`. Default: none.
@@ -288,16 +288,16 @@ pub struct FetchRequest {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchAnswer {
-    /// Address of the server, if known.
+    /// Address of the server that sent the response, if known.
     pub address: Option<SocketAddr>,
-    /// Status code.
+    /// Status code of the response.
     pub status: StatusCode,
-    /// Header fields.
+    /// Header fields of the response.
     pub headers: HeaderMap,
     /// The body as it was sent, without decoding. Empty for a redirect, because its body is not
     /// read.
     pub body: Vec<u8>,
-    /// Whether the body was longer than the limit.
+    /// Whether `body` is truncated, because the body of the response exceeds the limit.
     pub is_cut: bool,
 }
 

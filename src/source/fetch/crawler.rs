@@ -15,10 +15,11 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long a response without `Cache-Control` is used (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
-/// After this time, a stale answer that was not fetched again allows nothing any more.
+/// How long a stale response may be used if the crawler does not fetch again. After that, nothing
+/// is allowed.
 const MAX_STALE: Duration = Duration::from_secs(3600);
 
-/// If all fetches fail, how long everything is disallowed (section 2.3.1.4).
+/// How long everything is disallowed while all fetches fail (section 2.3.1.4).
 const GIVE_UP: Duration = DAY.saturating_mul(30);
 
 /// The first and the longest pause before a failed fetch is retried.
@@ -94,17 +95,18 @@ struct Failing {
     retry: SystemTime,
 }
 
-/// What a crawler may fetch.
+/// What the robots.txt allows the crawler to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
     /// Nothing is known, because the file was not fetched yet. The crawler must fetch it first.
     Unknown,
-    /// The paths that a robots.txt with these bytes allows.
+    /// The crawler may fetch the paths that a robots.txt with these bytes allows.
     Rules(&'a Arc<[u8]>),
-    /// All paths.
+    /// The crawler may fetch all paths.
     AllowAll,
-    /// No path, until a fetch succeeds or all fetches have failed for 30 days.
+    /// The crawler may fetch no path until a fetch succeeds, or until all fetches have failed for
+    /// 30 days.
     DisallowAll,
 }
 
@@ -155,8 +157,8 @@ impl CrawlerCache {
     ///
     /// `agent` and `url` are interpreted as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`].
     /// If [`is_due`](Self::is_due) has been true for more than an hour and nothing was recorded
-    /// since, the crawler may fetch nothing else either. The copy is then older than RFC 9309
-    /// permits (section 2.4).
+    /// since, only `/robots.txt` may be fetched, because the copy is older than RFC 9309 permits
+    /// (section 2.4).
     ///
     /// The rules for the first agent are compiled only once. For any other agent, they are compiled
     /// at each call.
@@ -176,14 +178,14 @@ impl CrawlerCache {
         }
     }
 
-    /// Reports whether the crawler has not fetched again although the answer became stale more than
-    /// [`MAX_STALE`] ago.
+    /// Reports whether the crawler has not fetched again although the last response became stale
+    /// more than [`MAX_STALE`] ago.
     fn is_forgotten(&self, now: SystemTime) -> bool {
         let stale_since = self.fresh_until.filter(|_| self.failing.is_none());
         stale_since.is_some_and(|since| now.duration_since(since).is_ok_and(|time| time > MAX_STALE))
     }
 
-    /// Returns when to fetch again; `None` if nothing was fetched yet.
+    /// Returns when the file should be fetched again; `None` if nothing was fetched yet.
     pub fn next_fetch(&self) -> Option<SystemTime> {
         self.failing.map_or(self.fresh_until, |failing| Some(failing.retry))
     }

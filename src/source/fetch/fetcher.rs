@@ -250,7 +250,7 @@ impl FetcherBuilder {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
-            // Waits until the channel is closed, because nothing is ever sent.
+            // Nothing is ever sent, so this waits until the channel is closed.
             let _ = runtime.block_on(stopped);
             // Does not wait for names that are still being resolved.
             runtime.shutdown_background();

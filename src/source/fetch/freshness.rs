@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL};
 
-/// Numbers that are too large are replaced by this one (RFC 9111, section 1.2.2).
+/// Maximum value of a number of seconds. Larger numbers are replaced by this value (RFC 9111,
+/// section 1.2.2).
 const MAX_SECONDS: u64 = 1 << 31;
 
 /// How long a response may be used, according to `Cache-Control` and `Age`.
@@ -63,7 +64,7 @@ impl Freshness {
         self.rest(self.shared_max_age.or(self.max_age))
     }
 
-    /// Reports whether the response may be stored, which `no-store` forbids.
+    /// Reports whether the response may be stored. Returns `false` for `no-store`.
     pub(super) const fn is_storable(&self) -> bool {
         !self.is_unstorable
     }
@@ -144,8 +145,8 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     now.checked_add(pause.min(century)).unwrap_or(now)
 }
 
-/// Settings: when a site's robots.txt is fetched again, and how long the last version is enforced
-/// if the source has no robots.txt any more.
+/// Settings for when a site's robots.txt is fetched again, and for how long the last version is
+/// enforced after the source has lost its robots.txt.
 ///
 /// ```
 /// use std::time::Duration;
@@ -159,11 +160,11 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
 pub struct Schedule {
     /// Fetch interval if the response has no `Cache-Control`. Default: one hour.
     pub every: Duration,
-    /// Minimum interval, whatever the `Cache-Control`. Also the interval for `no-cache` and
+    /// Minimum fetch interval, whatever the `Cache-Control`. Also the interval for `no-cache` and
     /// `no-store`. The interval in `Cache-Control` is `s-maxage` (or else `max-age`) minus `Age`.
     /// Default: one minute.
     pub least: Duration,
-    /// Maximum interval, whatever the `Cache-Control`. Default: 24 hours.
+    /// Maximum fetch interval, whatever the `Cache-Control`. Default: 24 hours.
     pub most: Duration,
     /// Pause after the first failure. The pause doubles with each failure after that, and is then
     /// reduced at random by up to half. Default: five seconds.
@@ -191,7 +192,7 @@ impl Schedule {
     }
 }
 
-/// Minimum pause with any settings.
+/// Minimum pause between fetches, whatever the settings.
 const FLOOR: Duration = Duration::from_millis(10);
 
 impl Default for Schedule {

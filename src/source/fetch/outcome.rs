@@ -21,9 +21,9 @@ pub enum FetchOutcome {
     /// A 2xx response with a body.
     #[non_exhaustive]
     Found {
-        /// The whole body.
+        /// The whole body of the response.
         bytes: Arc<[u8]>,
-        /// The status: 200 or another 2xx.
+        /// The status of the response: 200 or another 2xx.
         status: StatusCode,
         /// How long the response may be used.
         freshness: Freshness,
@@ -36,9 +36,9 @@ pub enum FetchOutcome {
     NotModified(Freshness),
     /// Too many redirects, or a redirect without a valid target.
     Redirected,
-    /// Any other status.
+    /// A response with any other status.
     Status {
-        /// The status code.
+        /// The status code of the response.
         status: StatusCode,
         /// How long this response may be used.
         freshness: Freshness,
@@ -53,9 +53,9 @@ pub enum FetchOutcome {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Validators {
-    /// Value for `If-None-Match`.
+    /// The `ETag` of the response, for `If-None-Match`.
     pub etag: Option<HeaderValue>,
-    /// Value for `If-Modified-Since`.
+    /// The `Last-Modified` of the response, for `If-Modified-Since`.
     pub last_modified: Option<HeaderValue>,
     /// The URL of the response, if known. The validators must not be sent to other URLs, because
     /// these may use the same values for other content.
@@ -122,7 +122,7 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchError {
-    /// Kind of failure.
+    /// The kind of failure.
     pub kind: FetchErrorKind,
     /// Address of the server that a single request was sent to. `None` if no connection was made,
     /// or if the fetch follows redirects and may have used several servers.

@@ -30,7 +30,7 @@ struct PollTask {
     target: FetchTarget,
     site: Weak<Site>,
     clock: Clock,
-    /// The version that was fetched and published last. A 304 response refers to it.
+    /// The version that was fetched and published last. A 304 response refers to this version.
     last: Option<Version>,
     origin: Arc<str>,
     state: SiteFreshness,

@@ -21,7 +21,7 @@ pub struct RemoteSource {
     fetcher: Option<Fetcher>,
 }
 
-/// The robots.txt of an open site that fetches.
+/// The source of an open site whose robots.txt is fetched.
 #[derive(Debug)]
 struct Polled {
     origin: Arc<str>,
@@ -151,7 +151,7 @@ impl SiteSource for RemoteSource {
             None => Fetcher::new().map_err(|error| Rejection::io(error, &origin))?,
         };
         let (poller, first) = SitePoller::start(source.target, source.schedule, fetcher, &site, &origin);
-        // Cannot fail, because `poller` is set only here.
+        // This cannot fail, because `poller` is set only here.
         let _ = polled.poller.set(poller);
         if site.live().is_none() && must_have_one {
             let first = first.wait();

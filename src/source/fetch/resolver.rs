@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// The system's resolver. Tests can use only loopback addresses, so they replace the resolver.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
-    /// Callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).
+    /// The callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).
     elsewhere: Option<Arc<PlaceOf>>,
     #[cfg(test)]
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
@@ -132,7 +132,7 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
             "{to} is another site; if the file is kept there, configure its URL instead of the upstream"
         ));
     }
-    // Only the scheme or the port differs, which an upstream ignores, so it would send the same
+    // The URLs differ only in scheme or port. An upstream ignores both, so it would send the same
     // redirect again.
     if to.target() == from.target() {
         return refused(format!("{to} differs only in scheme or port, so the upstream would redirect again"));

@@ -1,5 +1,6 @@
-//! Decides what a site that fetches its own robots.txt does with each response. Failures and missing
-//! files are handled with care, because the result decides which rules the site enforces.
+//! Decides what a site that fetches its own robots.txt does with each response. This determines
+//! which rules the site enforces. So a failed fetch never changes the live version, and a missing
+//! file ends its enforcement only after a while.
 //!
 //! This module contains a state machine without a clock. After a response, the state machine
 //! returns what to do next, and when to fetch again.
@@ -17,8 +18,8 @@ use crate::live::{FetchStatus, RejectionKind, VersionHash};
 pub(super) struct SiteFreshness {
     pub(super) schedule: Schedule,
     known: LastKnown,
-    /// When the server began to respond that the robots.txt is missing. `None` if it has
-    /// not, or if there was no robots.txt before.
+    /// When the server began to respond that the robots.txt is missing. `None` if the robots.txt is
+    /// not missing, or if there was none before.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
     /// Status of the fetches. `failures` counts consecutive failures of any kind, including fetched
@@ -29,13 +30,13 @@ pub(super) struct SiteFreshness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastKnown {
     Nothing,
-    /// A good version is live.
+    /// A version of the robots.txt is live.
     Good,
-    /// There is no robots.txt.
+    /// The site has no robots.txt.
     Absent,
 }
 
-/// What to do after a response.
+/// What the caller must do after a response.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Pass the file to the site. The caller must then call [`SiteFreshness::taken`] or
@@ -47,7 +48,7 @@ pub(super) enum Step {
     Open(StatusCode),
     /// Change nothing until this time, although the server responds that there is no robots.txt.
     Hold(StatusCode, SystemTime),
-    /// Change nothing: the fetch failed for this reason.
+    /// Change nothing, because the fetch failed for this reason.
     Keep(RejectionKind, String),
 }
 
@@ -64,7 +65,8 @@ impl SiteFreshness {
         FetchStatus { held_until: self.held_until(), ..self.status }
     }
 
-    /// If the robots.txt is missing at its source, returns until when the live version is enforced.
+    /// Returns when the enforcement of the live version ends if the robots.txt stays missing at its
+    /// source; `None` if the file is not missing.
     fn held_until(&self) -> Option<SystemTime> {
         match self.known {
             LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.hold)),
@@ -92,7 +94,7 @@ impl SiteFreshness {
                 roll,
             ),
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
-                // Counts as a failure until the caller calls `taken`.
+                // The fetch counts as a failure until the caller calls `taken`.
                 self.wait(None, now, roll);
                 Step::Offer { bytes, validators: validators.into(), interval: self.schedule.interval(freshness) }
             }
@@ -155,8 +157,8 @@ impl SiteFreshness {
         match self.held_until() {
             Some(until) if now < until => {
                 self.wait(None, now, roll);
-                // The next fetch must not be later than this time, because it shows whether the
-                // file is still missing then.
+                // Enforcement may end at `until`. The next fetch must not be later, because it
+                // shows whether the file is still missing.
                 self.status.next_fetch = self.status.next_fetch.min(until);
                 Step::Hold(status, until)
             }

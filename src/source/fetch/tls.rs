@@ -16,8 +16,8 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
-/// The trusted root certificates: certificates of the system, and added certificates. They are
-/// loaded for the first TLS connection.
+/// The trusted root certificates: certificates of the system, and added certificates. All of them
+/// are loaded for the first TLS connection.
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<TrustAnchor<'static>>,
@@ -61,8 +61,7 @@ impl Tls {
 
     async fn connector(&self) -> Result<TlsConnector, FetchError> {
         let (mut roots, ignores_system) = (RootCertStore { roots: self.added.clone() }, self.ignores_system);
-        // This is done on another thread, because the system's roots are in files, and reading them
-        // blocks.
+        // The system's roots are loaded on another thread, because reading their files blocks.
         let built = tokio::task::spawn_blocking(move || {
             if !ignores_system {
                 match system_roots() {

@@ -30,7 +30,7 @@ use crate::source::hosts::{Scheme, to_ascii};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct FetchUrl {
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     scheme: Scheme,
     /// Host in lower case; an IPv6 address is in brackets.
     host: String,
@@ -183,8 +183,8 @@ pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    // A password may contain a delimiter such as `/`. Its beginning then looks like an invalid
-    // port, so the `@` is searched in the whole rest of the URL.
+    // A password may contain a delimiter such as `/`. The beginning of such a password looks like
+    // an invalid port, so the `@` is searched in the whole rest of the URL.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
     let shown = match (if is_cut { rest } else { authority }).rfind('@') {
@@ -202,8 +202,7 @@ fn has_scheme(reference: &str) -> bool {
 }
 
 /// Reports whether the URL has an unsupported scheme, as in `javascript:`. A name with a port, such
-/// as `localhost:3000`, looks similar but has no scheme. In `http:/example.com`, only a slash is
-/// missing.
+/// as `localhost:3000`, looks similar but has no scheme. `http:/example.com` only lacks a slash.
 fn has_other_scheme(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once(':') else { return false };
     let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));

@@ -51,7 +51,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub enum Excess {
     /// Keep the first bytes. Crawlers obey the part that they have read (RFC 9309, section 2.5).
     Drop,
-    /// Return an error.
+    /// Fail with an error.
     Refuse,
 }
 
@@ -159,9 +159,9 @@ const MAX_INTERIM: usize = 16;
 /// future is dropped, the connection is closed immediately.
 ///
 /// Any number of interim responses (1xx) may precede the final response (RFC 9110, section 15.2),
-/// and hyper does not limit it. A server that sends only interim responses would keep the thread
-/// busy until the time limit. Therefore they are counted. If there are too many, the exchange ends
-/// when the poll of the connection returns.
+/// and hyper does not limit their number. A server that sends only interim responses would keep the
+/// thread busy until the time limit. Therefore they are counted. If there are too many, the
+/// exchange ends when the poll of the connection returns.
 pub async fn send<B, T, F>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     mut request: Request<B>,

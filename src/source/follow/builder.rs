@@ -30,9 +30,9 @@ impl<F> FollowBuilder<F> {
         Self { fetcher: Some(fetcher.clone()), ..self }
     }
 
-    /// Sets a folder for saving the last fetched version. The next process uses it until its first
-    /// fetch. A `Verifier` also saves when crawlers were last verified on each network path.
-    /// Default: none. A second call replaces the first.
+    /// Sets a folder for saving the last fetched version. The next process uses the saved version
+    /// until its first fetch. A `Verifier` also saves when crawlers were last verified on each
+    /// network path. Default: none. A second call replaces the first.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
@@ -66,8 +66,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         Self::new(followed, Clock::default())
     }
 
-    /// Sets versions that are used without being accepted, however much they change. Default: none.
-    /// A second call adds versions.
+    /// Accepts these versions in advance, so that they are used whatever they change. Default:
+    /// none. A second call adds versions.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.followed.accepted.extend(hashes.into_iter().map(Into::into));
         self

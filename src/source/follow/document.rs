@@ -15,7 +15,7 @@ pub trait Document: Sized + Send + Sync + 'static {
     const NOUN: &'static str;
     /// How redirects are followed.
     const MODE: FetchMode = FetchMode::Site;
-    /// Maximum size that is read, in bytes.
+    /// Maximum size of the document, in bytes.
     const MAX_BYTES: u64 = 1 << 20;
     /// Whether the document must be fetched over `https`.
     const ONLY_HTTPS: bool = false;
@@ -63,7 +63,7 @@ pub trait Document: Sized + Send + Sync + 'static {
         None
     }
 
-    /// This is called after each fetch that returned a new version or confirmed the current one.
+    /// Called after each fetch that returned a new version or confirmed the current one.
     fn renewed(_reading: &Self::Reading) {}
 }
 
@@ -72,7 +72,7 @@ pub trait Document: Sized + Send + Sync + 'static {
 pub enum Demand {
     /// At the start, and then according to the schedule.
     Always,
-    /// Only if a request needs it.
+    /// Only if a request needs the document.
     OnRequest,
 }
 

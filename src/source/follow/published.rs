@@ -26,7 +26,7 @@ use crate::source::fetch::{
 ///    MiB of a response is read.
 /// 2. If a fetch fails or the response is unusable, the last good version stays in use. If a folder
 ///    is set, this version is also available after a restart without network access.
-/// 3. A registry that changes much
+/// 3. A registry with drastic changes
 ///    ([`Registry::drastic_changes`](crate::agent::Registry::drastic_changes)) is held until its
 ///    hash is [accepted](Self::accept).
 ///
@@ -39,7 +39,7 @@ pub struct FollowedDocument<D: Document> {
     _task: Arc<FetcherTask>,
 }
 
-/// A document that is to be followed, and its event callback.
+/// The settings of a followed document, with its event callback.
 #[expect(missing_debug_implementations, reason = "the builder around it has one")]
 pub struct DocumentSettings<D: Document> {
     pub(super) url: FetchUrl,
@@ -81,13 +81,14 @@ pub(in crate::source) struct Held<D> {
     pub(in crate::source) origin: &'static str,
     /// When the document's server last confirmed that this copy is current.
     pub(in crate::source) confirmed: Option<SystemTime>,
-    /// Hash of the document's bytes. `Some` only if this or an earlier process has fetched it.
+    /// Hash of the document's bytes. `Some` only if this or an earlier process has fetched the
+    /// document.
     hash: Option<VersionHash>,
     /// Until this time, `Cache-Control` allows the document to be used without another request.
     fresh_until: SystemTime,
 }
 
-/// The names of the places that a document may come from.
+/// The possible origins of a document, as named in its status.
 pub(in crate::source) const FETCHED: &str = "fetched";
 pub(in crate::source) const SAVED: &str = "saved";
 pub(in crate::source) const OWN_FILE: &str = "file";
@@ -103,7 +104,7 @@ pub enum DocumentEvent<D> {
     Waiting {
         /// The hash of the version, which is required to accept it.
         hash: VersionHash,
-        /// The changes.
+        /// The drastic changes of the version.
         changes: String,
     },
     /// The document cannot be fetched or used, so the previous version stays in use.
@@ -137,11 +138,11 @@ pub struct DocumentStatus {
     pub problem: Option<Arc<str>>,
 }
 
-/// What is known about the fetches of a document.
+/// The state of the fetches of a document.
 #[derive(Debug)]
 struct Progress {
     validators: Validators,
-    /// When the document's server was last asked, successfully or not.
+    /// When the document was last requested, successfully or not.
     asked: Option<SystemTime>,
     next: SystemTime,
     failures: u32,
@@ -159,7 +160,7 @@ enum Taken {
     New(Arc<[u8]>),
     /// The current document was confirmed.
     Confirmed,
-    /// The current document stays, if any.
+    /// The current document, if any, stays in use.
     Kept,
 }
 
@@ -224,8 +225,8 @@ impl<D: Document> FollowedDocument<D> {
         self.with_held(|held| held.map(|held| held.document.clone()))
     }
 
-    /// Replaces the list of versions that are used without being accepted. If the pending version
-    /// is in the new list, the document is fetched again immediately.
+    /// Replaces the list of accepted versions. If the pending version is in the new list, the
+    /// document is fetched again immediately.
     pub fn accept(&self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) {
         let is_accepted = {
             let mut progress = self.followed.progress.lock();
@@ -250,7 +251,7 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Requests a fetch now.
+    /// Requests an immediate fetch.
     fn fetch_now(&self) {
         let followed = &self.followed;
         {
@@ -284,7 +285,7 @@ impl<D: Document> FollowedDocument<D> {
         read(self.followed.held.load().as_deref())
     }
 
-    /// Reports whether the document's server was ever asked, successfully or not.
+    /// Reports whether the document was ever requested, successfully or not.
     pub(in crate::source) fn was_asked(&self) -> bool {
         self.followed.progress.lock().asked.is_some()
     }
@@ -311,7 +312,8 @@ robots_core::debug_as!(|it| [D: Document] FollowedDocument::<D> { url: it.follow
 /// Maximum plausible time until the next fetch. A longer time was computed with a wrong clock.
 const MAX_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Maximum length of one sleep. Then the clock is read again, because it may have been set.
+/// Maximum length of one sleep. After each sleep, the clock is read again, because it may have been
+/// set.
 const MAX_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 impl<D: Document> Followed<D> {
@@ -328,7 +330,7 @@ impl<D: Document> Followed<D> {
             drop(permit);
             let (followed, now) = (self.clone(), self.clock.now());
             let roll = dice.hash_one(now) as u32;
-            // The outcome is applied on another thread, because that blocks: it parses up to 1 MiB
+            // The outcome is applied on another thread, because this blocks: it parses up to 1 MiB
             // and writes to the disk.
             let concluded = tokio::task::spawn_blocking(move || followed.conclude(outcome, now, roll));
             // If that thread panics, the task continues.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::target::ReadResult;
 use crate::source::file::QUIET;
 
-/// Maximum time from when readers can see a modification until its last event arrives.
+/// Maximum time between a modification that readers can see and the arrival of its last event.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
 /// How long to wait after names were added to or removed from a folder before it is listed. One
@@ -16,14 +16,14 @@ const GATHER: Duration = Duration::from_millis(100);
 /// How soon a file or folder must be read after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// The file was modified. Read it after it was not modified for a while.
+    /// The file was modified. Read the file when it has not been modified for a while.
     WhenQuiet,
-    /// The writer has closed the file. Read it now.
+    /// The writer has closed the file. Read the file now.
     Closed,
     /// A complete file was renamed to this name. Read it now.
     Renamed,
     /// The file was removed or renamed to another name. If a read was already due, its time does
-    /// not change, because this event modifies no file. Otherwise the read is delayed, because
+    /// not change, because a removal modifies no file. Otherwise the read is delayed, because
     /// another file may get the name soon. (When a ConfigMap is updated, the old folder is removed
     /// right after the new one has replaced it.)
     Gone,
@@ -32,10 +32,10 @@ pub(super) enum Urgency {
     Gathered,
 }
 
-/// What has to be done with a watched file or folder.
+/// The work that is due for a watched file or folder.
 #[derive(Debug)]
 pub(super) enum DueWork {
-    /// Read it, because of an event.
+    /// Read the file or folder, because of an event.
     Look,
     /// Publish the result of the earlier read, because no event has reported a write after that
     /// read.
@@ -44,7 +44,7 @@ pub(super) enum DueWork {
     Poll,
 }
 
-/// Whether the file or folder is queued for a worker, or a worker is processing it.
+/// Whether the file or folder is queued for a worker, or being processed by a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     None,
@@ -56,9 +56,9 @@ enum Activity {
 #[derive(Debug)]
 pub(super) struct Debounce {
     work: Activity,
-    /// The time of its entry in the scheduler's timers, if any.
+    /// The time of the target's entry in the scheduler's timers, if any.
     pub(super) queued: Option<Instant>,
-    /// When to read it because of an event.
+    /// When to read the target because of an event.
     due: Option<Instant>,
     /// The result of a read, and the time at which it may be published, unless an event reports a
     /// write before that time.
@@ -86,8 +86,7 @@ impl Debounce {
         }
     }
 
-    /// Returns when something has to be done next; `None` if the target is queued or being
-    /// processed.
+    /// Returns when work is due next; `None` if the target is queued or being processed.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
             return None;
@@ -127,8 +126,7 @@ impl Debounce {
         self.work = Activity::Queued;
     }
 
-    /// Returns what has to be done now, if anything. The caller must then call
-    /// [`Debounce::finish`].
+    /// Returns the work that is due now, if any. The caller must then call [`Debounce::finish`].
     pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
         self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {

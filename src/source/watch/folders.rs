@@ -31,7 +31,7 @@ pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 /// Linux, all processes of a user together may have only 128 event sources.
 const MAX_SOURCES: usize = 8;
 
-/// All watched folders.
+/// All watched folders and their event sources.
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
@@ -40,15 +40,17 @@ pub(super) struct Folders {
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// This is called on the source's thread with the targets that an event affects.
+/// A callback that is called on the source's thread with the targets that an event affects.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
 /// The event source of one file system, with the targets in its folders.
 struct SystemEvents {
-    /// This lock is held while a folder is registered or unregistered, which blocks if the file
-    /// system hangs. The thread that delivers events never locks it.
+    /// The event source, or why it could not be opened. The lock is held while a folder is
+    /// registered or unregistered, which blocks if the file system hangs. The thread that delivers
+    /// events never locks it.
     source: Mutex<Result<EventSource, String>>,
-    /// This lock is held only briefly, also by the thread that delivers events.
+    /// The watched folders and their targets. The lock is held only briefly, also by the thread
+    /// that delivers events.
     routes: Arc<Mutex<Routes>>,
 }
 
@@ -72,8 +74,8 @@ impl Folders {
         drop(sources);
     }
 
-    /// Registers the names that now lead to the target of a path, and unregisters the names that
-    /// did so before.
+    /// Registers the names on the current path to a target, and unregisters the names that are no
+    /// longer on its path.
     pub(super) fn register(
         &self,
         id: WatchId,
@@ -162,13 +164,14 @@ impl SystemEvents {
     }
 }
 
-/// The system's own events: inotify on Linux.
+/// Opens the system's own event source: inotify on Linux.
 pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> {
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// Returns the names on the path that must be watched, with their current folders. If one of them
-/// changes, the path may lead to another file. The error is about a folder that does not exist.
+/// Returns the names on the path that must be watched, with their current folders. If one of these
+/// names changes, the path may lead to another file. The error is about a folder that does not
+/// exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

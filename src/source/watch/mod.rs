@@ -6,18 +6,18 @@
 //!
 //! - After a rename, or a close after writing, the file is complete. The file is then published at
 //!   once, unless another modification follows immediately.
-//! - After any other modification, the file is published when it was not modified for a while.
-//! - Network file systems and some mounts do not report events. Therefore the file's stamp is also
-//!   polled every few seconds. If it has changed, the contents are read; new contents are published
-//!   when two polls find the same ones.
+//! - After any other modification, the file is published when it has not been modified for a while.
+//! - Network file systems and some mounts do not report events. Therefore the file's stamp (length,
+//!   times and inode) is also polled every few seconds. If the stamp has changed, the contents are
+//!   read; new contents are published when two successive polls have found them.
 //!
 //! One [`Watcher`] watches thousands of files.
 //!
 //! **No reader waits for a file.** Locks that are needed to read a status or to drop a target are
-//! held only briefly. A worker does everything that takes long, such as unregistering a folder.
-//! Each file system has its own event source and workers, so a hanging file system does not delay
-//! the others. Before each file operation, a function of `source::file_system` is called, so that a
-//! test can make a folder hang.
+//! held only briefly. Slow operations, such as unregistering a folder, run on a worker. Each file
+//! system has its own event source and workers, so a hanging file system does not delay the others.
+//! Before each file operation, a function of `source::file_system` is called, so that a test can
+//! make a folder hang.
 
 mod debounce;
 mod folders;

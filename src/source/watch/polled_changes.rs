@@ -3,8 +3,8 @@
 //! lead to another file.
 //!
 //! **Most polls read only the stamp**: length, times and inode. A poll also reads the contents if
-//! the stamp has changed or the file was modified within the last seconds, and every thirtieth poll
-//! reads them in any case.
+//! the stamp has changed or the file was modified within the last seconds. Every thirtieth poll
+//! reads the contents in any case.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use super::target::Fingerprint;
 use crate::source::file_system::{self, FileSystemId, reach};
 
-/// Every poll with a multiple of this number reads the contents, even if the stamp is unchanged.
+/// Number of polls between two reads of the contents, if the stamp is unchanged.
 const WHOLE_LOOKS: u32 = 30;
 
 /// What the polls of a file or folder have found.

@@ -22,7 +22,7 @@ pub(super) type WatchId = u64;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedName {
     pub(super) system: FileSystemId,
-    /// Path of the folder, without links.
+    /// Path of the folder, without symbolic links.
     pub(super) folder: PathBuf,
     pub(super) name: Option<OsString>,
 }
@@ -42,14 +42,14 @@ pub(super) struct FolderId {
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) folders: HashMap<PathBuf, FolderListeners>,
-    /// The watched path of each folder. There is only one per folder, because the operating system
-    /// has only one watch for a folder, even if it is registered by two paths.
+    /// The watched path of each folder. Each folder has only one watched path, because the
+    /// operating system keeps only one watch per folder, even if two paths are registered.
     paths: HashMap<FolderId, PathBuf>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct FolderListeners {
-    /// The watched folder.
+    /// The identity of the watched folder, if the folder is watched.
     folder: Option<FolderId>,
     /// Whether the folder was moved or removed. The system has then removed the watch, or still
     /// reports events of the moved folder with the old path.
@@ -111,7 +111,7 @@ impl Routes {
         before
     }
 
-    /// Records that this path is not watched any more. Its targets stay.
+    /// Records that this path is not watched any more. The targets in the folder are kept.
     pub(super) fn forget(&mut self, path: &Path) {
         if let Some(folder) = self.folders.get_mut(path).and_then(|listeners| listeners.folder.take()) {
             self.paths.remove(&folder);

@@ -34,14 +34,14 @@ const IDLE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
-    /// This lock is held only briefly.
+    /// The timers and the jobs. The lock is held only briefly.
     queues: Mutex<Queues>,
     /// Wakes the clock thread early, because a target is due before the end of its sleep.
     earlier: Condvar,
-    /// Wakes a worker because a job is ready.
+    /// Wakes a worker, because a job is ready.
     ready: Condvar,
     folders: Folders,
-    /// Whether the clock thread could be started, which happens for the first target.
+    /// The result of starting the clock thread, which is started for the first target.
     clock: OnceLock<Result<(), String>>,
     start: Instant,
 }
@@ -65,13 +65,13 @@ struct Scheduled {
 
 /// A job for a worker.
 enum Job {
-    /// Do what is due for a target.
+    /// Do the work that is due for a target.
     Run(WatchId),
     /// Unregister the folders of a target that was removed.
     Leave(WatchId, Arc<WatchedTarget>),
 }
 
-/// A target and its registered folders. Its timing is stored elsewhere.
+/// A target and its registered folders. Its timing is stored in [`Scheduled`].
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
@@ -230,7 +230,7 @@ impl Scheduler {
         }
     }
 
-    /// Rounds a time up to a multiple of the tick, unless it is near.
+    /// Rounds a time up to a multiple of the tick, unless it is less than two ticks away.
     fn tick_after(&self, wake: Instant, now: Instant) -> Instant {
         if wake.saturating_duration_since(now) < TICK * 2 {
             return wake;
@@ -297,7 +297,7 @@ impl Scheduler {
         queues.workers -= 1;
     }
 
-    /// Does what is due for one target.
+    /// Does the work that is due for one target.
     fn run(self: &Arc<Self>, id: WatchId) {
         let begun = {
             let mut queues = self.queues.lock();
@@ -395,7 +395,7 @@ robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() 
 /// Maximum number of concurrent workers per file system.
 pub(super) const MAX_WORKERS: usize = 4;
 
-/// Jobs that are due, by file system.
+/// The jobs that are due, by file system.
 #[derive(Default)]
 struct ReadyJobs {
     systems: BTreeMap<FileSystemId, ReadyOfSystem>,

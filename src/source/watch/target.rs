@@ -12,7 +12,7 @@ use crate::source::file_system::reach;
 /// The result of a read.
 pub(super) type ReadResult = Loaded;
 
-/// Represents the result of a read. If two fingerprints are equal, nothing has changed.
+/// Identifies the result of a read. If two fingerprints are equal, nothing has changed.
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
 /// A watched file or folder.

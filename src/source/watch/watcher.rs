@@ -58,10 +58,10 @@ impl Watcher {
     /// Default interval between polls for changes that the file system has not reported.
     pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
 
-    /// Minimum interval between polls.
+    /// Minimum interval between polls for changes.
     pub const MIN_POLL: Duration = Duration::from_millis(50);
 
-    /// Creates a watcher without targets. Its threads start when the first one is added.
+    /// Creates a watcher without targets. Its threads start when the first target is added.
     pub fn new() -> Self {
         Self::with(recommended)
     }

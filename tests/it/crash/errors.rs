@@ -1,5 +1,5 @@
-//! Every operation of a state directory fails, once or from then on, with every error that a disk
-//! can report. A site keeps running, reports what is not written, and writes it when it can.
+//! Every operation on a state directory fails with every error that a disk can report, either once
+//! or permanently. A site keeps running, reports what is not written, and writes it when it can.
 //!
 //! `strace` makes the calls of a process fail. Partial writes are tested in `full_disk`, whose disk
 //! really is full.
@@ -118,7 +118,8 @@ fn a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not() {
     let faults = faults.flat_map(|(call, error)| {
         (1..=CALLS).flat_map(move |at| ["", "+"].map(|then| format!("{call}:error={error}:when={at}{then}")))
     });
-    // The faults are spread over the whole list, so that the default has each call and error.
+    // The faults are spread over the whole list, so that the default run has each call and each
+    // error.
     let every = if std::env::var_os(ALL).is_some() { 1 } else { 41 };
     let tried: Vec<String> = faults.step_by(every).collect();
     // Each process mostly waits for `strace`.

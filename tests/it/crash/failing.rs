@@ -9,12 +9,13 @@ use std::process::{Child, Command, Stdio};
 pub(crate) struct Failing(Child);
 
 impl Failing {
-    /// A fault is a call and what is injected, such as `openat:error=EIO:when=3`. If paths are
-    /// given, only calls about them fail.
+    /// A fault consists of a call and the injected error, such as `openat:error=EIO:when=3`. If
+    /// paths are given, only calls about them fail.
     pub(crate) fn begin(process: u32, fault: &str, paths: &[PathBuf]) -> Self {
         let (call, _) = fault.split_once(':').unwrap();
-        // Whatever ends it is started beforehand, because calls of new processes fail too. With a
-        // signal, `strace` could wait forever for a process that ends at the same time.
+        // The process that ends `strace` is started beforehand, because the calls of new processes
+        // fail, too. With a signal, `strace` could wait forever for a process that ends at the same
+        // time.
         let script = format!(
             "strace -f -o /dev/null -p {process} -e trace={call} -e inject={fault} \"$@\" & read end; kill -KILL $!; wait"
         );
@@ -32,9 +33,9 @@ impl Failing {
             line.clear();
             read = said.read_line(&mut line);
         }
-        // If reading fails, that is because calls already fail.
+        // If reading fails, the injected faults already apply to this process.
         assert!(read.is_err() || line.contains("attached"), "{line}");
-        // `strace` may print more, which must be read by someone.
+        // `strace` may print more. Its output must be read, or `strace` would block.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Self(child)
     }

@@ -1,10 +1,10 @@
 //! A file system that loses unsynced changes, as POSIX allows.
 //!
 //! The bytes of a file are durable once the file is synced. The creation, replacement or removal of
-//! a name is durable once its folder is synced. Until then each change may be on the disk or not,
-//! independently: a later change may be present although an earlier one is missing. Bytes that were
-//! written may be present in part, or as zeros. No file system in use loses all of this, but each
-//! loses some of it.
+//! a name is durable once its folder is synced. Until then, each change may be on the disk or not,
+//! independently of the others: a later change may be present although an earlier one is missing.
+//! Bytes that were written may be present in part, or as zeros. No file system in use loses all of
+//! this, but each loses some of it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ pub(crate) enum Fate {
 
 #[derive(Clone, Debug)]
 enum Change {
-    /// Names that change together: their folder, and what they refer to.
+    /// Names in a folder that change together, and what they refer to.
     Names(Vec<(Inode, String, Option<Inode>)>),
     Octets {
         file: Inode,
@@ -139,7 +139,7 @@ impl FileSystem {
         let (folder, name) = self.place(path);
         let inode = self.seen.len();
         self.seen.push(node.clone());
-        // If its name is lost, the file cannot be found.
+        // If the name of the file is lost, the file cannot be found.
         self.synced.push(node);
         self.change(Change::Names(vec![(folder, name, Some(inode))]));
     }

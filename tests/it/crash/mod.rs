@@ -1,6 +1,6 @@
 //! Every crash point of a state directory. The operations on files are recorded and cut after each
 //! operation, and unsynced changes are lost in every allowed combination, up to a limit. The next
-//! start finds the old or the new state of each thing, never a mixture. An operator's decision is
+//! start finds each value in its old or its new state, never a mixture. An operator's decision is
 //! durable once the call has returned, and no kill switch changes by itself.
 //!
 //! `CRASH_STATES=4096` tries that many states at every point, and `ROBOTSD_LONG` a few at every
@@ -29,8 +29,8 @@ const BROKEN: &str = "<html>";
 /// Number of states that are tried at each point by default.
 const USUAL: usize = 4;
 
-/// By default one in this many points is tried, and each point at which a step is complete. A
-/// planted fault shows at few points, so more points are tried for it.
+/// By default, one in this many points is tried, and each point at which a step is complete. A
+/// planted bug is visible only at few points, so more points are tried to find it.
 const EVERY: usize = 20;
 const EVERY_WITH_FAULT: usize = 5;
 
@@ -216,7 +216,7 @@ fn every() -> usize {
     if crate::is_long() || most(USUAL) != USUAL { 1 } else { EVERY }
 }
 
-/// Fails unless the crashes of a scenario with this fault reveal it.
+/// Fails unless the crash states of a scenario with this planted bug reveal the bug.
 #[track_caller]
 fn expect_found(fault: &str, operations: &[Operation]) {
     assert_ne!(Some(operations), recorded(), "the fault is not planted");

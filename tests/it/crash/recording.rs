@@ -26,7 +26,7 @@ pub(crate) enum Operation {
         path: PathBuf,
         is_emptied: bool,
     },
-    /// At the end of the file if there is no offset.
+    /// Writes at the end of the file if `at` is `None`.
     Write {
         path: PathBuf,
         at: Option<usize>,
@@ -47,7 +47,7 @@ pub(crate) enum Operation {
     Remove(PathBuf),
     /// Syncs a file or a folder.
     Sync(PathBuf),
-    /// A mark that the scenario left here.
+    /// A mark that the scenario left at this point.
     Mark(String),
 }
 
@@ -95,7 +95,8 @@ struct Call<'t> {
     line: &'t str,
 }
 
-/// Returns the calls of all threads in order: a sync by its end, everything else by its beginning.
+/// Returns the calls of all threads in order. A sync is sorted by its end, every other call by its
+/// beginning.
 fn calls_in_order(text: &str) -> Vec<Call<'_>> {
     let mut begun: HashMap<&str, (usize, &str)> = HashMap::new();
     let mut calls: Vec<(usize, Call<'_>)> = Vec::new();
@@ -135,7 +136,7 @@ enum Next {
 
 struct Reader<'t> {
     folder: PathBuf,
-    /// By thread: the thread that opens a file is the one that writes it.
+    /// The key includes the thread, because the thread that opens a file also writes it.
     descriptors: HashMap<(&'t str, String), Next>,
 }
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::file_system::{Fate, FileSystem, Files};
 use super::recording::{Operation, mark};
 
-/// Values by name: found by a start, or current at the end of a step.
+/// Values by name: the values that a start found, or that were current at the end of a step.
 pub(crate) type Values = BTreeMap<String, String>;
 
 /// Environment variable to try more states than a test has time for: the number per point.
@@ -103,7 +103,7 @@ impl Tried {
             let (all, is_sampled) = fates(&choices, most, point as u64);
             tried.sampled += usize::from(is_sampled);
             for (number, fates) in all.iter().enumerate() {
-                // In the first state everything is kept: only the process ended.
+                // In the first state, all changes are kept, because only the process ended.
                 let is_killed = number == 0;
                 let files = disk.after(fates);
                 let allowed = allowed(&steps[..=under_way], point, is_killed);

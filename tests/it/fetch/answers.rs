@@ -260,7 +260,8 @@ fn drip(start: &'static str, again: &'static str, pause: Duration) -> Server {
 #[test]
 fn anything_that_takes_too_long_is_a_timeout() {
     let tick = Duration::from_millis(20);
-    // As many as are allowed: with more, a delayed fetch would end for that reason.
+    // The maximum number of interim responses. With more, a delayed fetch would fail for that
+    // reason.
     let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(16).leak();
     let servers = [
         ("silence", drip("", "", tick)),

@@ -69,7 +69,8 @@ fn a_host_can_be_mapped_to_another_address() {
         .connect_to(move |host, at| (host == "www.example.com" && at == 80).then(|| ("127.0.0.1".to_owned(), port)))
         .start()
         .unwrap();
-    // A public server may lead to a place that the user named, even if it is on loopback.
+    // A public server may redirect to a host that the user has configured, even if that host is on
+    // loopback.
     let request = FetchRequest { led_from: Some([192, 0, 2, 1].into()), ..get("http://www.example.com/robots.txt") };
     assert_eq!(exchange(&fetcher, request).unwrap().body, b"# the new server");
     assert!(server.last_head().to_ascii_lowercase().contains("host: www.example.com\r\n"), "{}", server.last_head());

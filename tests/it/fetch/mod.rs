@@ -1,4 +1,4 @@
-//! Fetching from real servers on loopback: every way to answer and to fail.
+//! Fetching from real servers on loopback: every kind of response and failure.
 
 mod answers;
 mod anything;

@@ -71,7 +71,7 @@ macro_rules! in_both_orders {
 }
 use in_both_orders;
 
-/// Layers that create responses need a body made from nothing, whatever the service's body is.
+/// Layers that create responses need an empty body, so the response body must implement `Default`.
 #[tokio::test]
 async fn a_layer_that_responds_itself_works_outside_ours_without_axum() {
     async fn page(_: Request<Full<Bytes>>) -> Result<Response<Full<Bytes>>, Infallible> {

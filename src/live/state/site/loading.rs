@@ -1,4 +1,4 @@
-//! Loading the state of a site.
+//! Loads the state of a site from disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use crate::live::{
     WasLive,
 };
 
-/// Maximum time by which an entry may be ahead of the clock. If the time is longer, a clock error
-/// is reported.
+/// If a history entry is further in the future than this, a clock error is reported.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
 /// Replaces the loaded versions with newer versions that another handle of the site has not written
@@ -25,8 +24,8 @@ fn with(remembered: Remembered, state: &SavedState) -> Remembered {
 }
 
 impl SiteStore {
-    /// Loads every file that is not damaged. Changes that are not written yet replace what the
-    /// files contain.
+    /// Loads every file that is not damaged. Changes that are not written yet take precedence over
+    /// the files.
     ///
     /// The site may already be open, for example while a config is reloaded. Other handles cannot
     /// write the files while they are read. The result includes versions that another handle publishes
@@ -86,8 +85,8 @@ impl SiteStore {
     }
 
     /// Loads the record of the live version. Applies changes that `state.json` lacks: versions that
-    /// went live or were rolled back while it could not be written. `damaged` is the current
-    /// version according to `state.json`, if its bytes are missing.
+    /// went live or were rolled back while `state.json` could not be written. `damaged` is the
+    /// current version according to `state.json`, if its bytes are missing.
     fn load_record(
         &self,
         written: &mut Written,
@@ -151,8 +150,8 @@ impl SiteStore {
         Some(AcceptedVersion { version, since, standing: AcceptedState::Accepted })
     }
 
-    /// Discards the knowledge about the files in the folder, because another process may have
-    /// written to the folder. The other process may have removed files, or written newer stamps.
+    /// Assumes nothing about the files in the folder any more, because another process may have
+    /// removed files or written newer stamps.
     pub(in crate::live::state) fn trust_nothing(&self) {
         let now = self.disk.clock.now();
         let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
@@ -185,7 +184,7 @@ impl SiteStore {
         Some(version)
     }
 
-    /// Returns the content if it could be read; otherwise, reports the error as a problem.
+    /// Returns the content of a file that could be read; otherwise, reports the error as a problem.
     fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
         read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }

@@ -210,7 +210,7 @@ fn a_clock_that_is_off_by_a_day_refutes_no_request() {
 #[test]
 fn a_wrong_field_that_gives_all_requests_one_address_refutes_no_request_and_is_named() {
     let network = Network::sound();
-    // Every request has the address of a load balancer, even if the crawler has sent it.
+    // Every request has the address of a load balancer, even a request of the crawler.
     for _ in 0..500 {
         assert_eq!(network.identity(Some("198.41.128.9")), Identity::Undecided(UndecidedReason::SuspectPath));
     }
@@ -278,7 +278,8 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
 
 #[test]
 fn a_resolver_with_an_internal_view_refutes_no_request() {
-    // The resolver returns names of its own network for all addresses. Or it has none for others.
+    // The resolver returns names of its own network for all addresses, or has no names for other
+    // networks.
     for view in [ptr(&["gateway.corp.example"]), Played::Code(ResponseCode::NXDomain), Played::Records(Vec::new())] {
         let network = Network::of_names(LONG, |dns| {
             dns.names(GENUINE, view.clone()).names(IMPOSTOR, view.clone());

@@ -295,7 +295,7 @@ fn a_new_address_is_looked_up_while_many_networks_of_one_site_flood() {
     }
 }
 
-/// Looks up names like a program that checks a log.
+/// Looks up names as a program that checks a log does.
 #[test]
 fn names_asked_for_one_by_one_keep_the_bounds() {
     let dns = PlayedDns::start();

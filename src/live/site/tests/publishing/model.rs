@@ -14,7 +14,7 @@ pub(super) type Text = u8;
 pub(super) const TEXTS: Text = 8;
 pub(super) const SHUT: Text = 6;
 
-/// Length of the grace period, if the site has one.
+/// Length of the grace periods of a site that has grace periods.
 pub(super) const GRACE: Duration = Duration::from_secs(3 * 86400);
 
 /// The time of the machine's clock, which may be set, and of the steady clock, which cannot.
@@ -206,7 +206,8 @@ impl Model {
         }
     }
 
-    /// An operator rolls back to the previous version. The other one does not return by itself.
+    /// An operator rolls back to the previous version. The rolled-back version does not go live
+    /// again by itself.
     pub(super) fn roll_back(&mut self, now: Now) -> (ModelOutcome, bool) {
         let Some(before) = self.last_but(1) else { return (ModelOutcome::NoSuchVersion, false) };
         let left = self.known.iter_mut().rfind(|known| known.standing == ModelStanding::Accepted).unwrap();
