@@ -96,7 +96,9 @@ enum CliCommand {
                             read (the other files are still checked), or if the correction of a file took too long.")]
     Check(CheckArgs),
     /// Explain what a robots.txt means for a crawler and a URL
-    #[command(after_help = "Exit status: 0 whether the path is allowed or not; 2 if a file or an argument cannot be read.")]
+    #[command(
+        after_help = "Exit status: 0 whether the path is allowed or not; 2 if a file or an argument cannot be read."
+    )]
     Explain(ExplainArgs),
     /// Show what changes for crawlers between two robots.txt files
     #[command(after_help = "Exit status: 0 even if crawlers are affected. 1 if --forbid forbids a change, or if a \
