@@ -4,9 +4,8 @@ it. The test `transcripts` does the same for the handbook.
 
 Usage: readme.py
 
-Commands that need a published release are between `<!-- releasing` and `<!-- /releasing -->`, and are skipped; they may not occur
-elsewhere. `cargo` runs in the working copy of this script, which has the same files as the clone and earlier build output. Needs git, bash,
-curl, and port 8080.
+Commands that need a published release must be between `<!-- releasing` and `<!-- /releasing -->`, and are skipped. `cargo` runs in the
+working copy of this script, which has the same files as the clone, and the output of earlier builds. Needs git, bash, curl, and port 8080.
 """
 
 import os
