@@ -54,8 +54,8 @@ if needs "$multitool" "$shared/cases"; then
 fi
 finish
 
-# Tests with slow clients and at saturation. Then a minute of load and every kind of failure:
-# robotsd must count the same responses as the clients.
+# Tests with slow clients and at saturation. Then a test of one minute with load and every kind of
+# failure: robotsd must count the same responses as the clients.
 if needs slowhttptest wrk h2load curl; then step robotsd/tests/endurance.sh "$robotsd" 6; fi
 if needs openssl; then step robotsd/tests/soak.sh 1 --idle 2000 --robotsd "$robotsd"; fi
 
