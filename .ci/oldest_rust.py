@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails if a dependency needs a newer Rust than `rust-version` in Cargo.toml. Dependencies that only tests use may need a newer one."""
+"""Fails if a dependency needs a newer Rust than `rust-version` in Cargo.toml. Dependencies that only tests use may need a newer Rust."""
 
 import json
 import subprocess

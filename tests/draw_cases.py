@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws the case sets under tests/cases/ that every clone has from the whole ones in ../shared/cases.
+"""Draws the case sets in tests/cases/, which every clone has, from the complete case sets in ../shared/cases.
 
     python3 tests/draw_cases.py
 
-The draw depends on nothing but the whole sets: files of at most 64 KiB in the order of the SHA-256 of their names,
-first those that a kind of case or a leniency of the reference parser still needs, then others up to the budget. Every
-case about a drawn file is drawn. tests/cases/drawn.json says how many of how many.
+The draw depends only on the complete sets. It takes files of at most 64 KiB, in the order of the SHA-256 of their names:
+first files for each kind of case and each leniency of the reference parser that has too few cases, then others up to the
+budget. It includes every case about a drawn file. tests/cases/drawn.json contains the numbers of drawn and of all cases.
 """
 import base64
 import gzip
@@ -17,9 +17,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent / "cases"
 WHOLE = Path(__file__).resolve().parent.parent / ".." / "shared" / "cases"
 MOST_OCTETS = 64 << 10
-# Cases of each kind, and with each leniency, that the draw holds where the whole has them.
+# Minimum number of drawn cases of each kind and with each leniency, if the complete sets have as
+# many.
 ENOUGH = 25
-# Octets of all drawn files.
+# Maximum total size of the drawn files, in bytes.
 BUDGET = 1_900_000
 
 
@@ -31,7 +32,8 @@ def lines(name):
 
 def write(name, cases):
     text = "".join(json.dumps(case, sort_keys=True, separators=(",", ":")) + "\n" for case in cases)
-    # Without the time and the name of the file, so that the same cases make the same octets.
+    # The compressed file contains no time and no file name, so that the same cases result in the
+    # same bytes.
     (HERE / name).write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 

@@ -1,7 +1,7 @@
 -- Asks robotsd whether to forward a request. See haproxy.cfg.
 --
--- The action uses a plain socket. If a server is down, core.httpclient tries it four times, a second apart, and HAProxy 2.6
--- has no setting that prevents this.
+-- The action uses a plain socket and not core.httpclient. core.httpclient tries a server that is
+-- down four times, a second apart, and HAProxy 2.6 has no setting to change this.
 
 local address, port = "127.0.0.1", 9180
 local patience = 0.25 -- seconds
@@ -28,12 +28,12 @@ local reasons = {
   [451] = "Unavailable For Legal Reasons",
 }
 
--- In HTTP/1.0 an answer ends with the connection. It need not contain Host, which may be missing in the client's request,
--- too.
+-- In HTTP/1.0, a response ends when the connection closes. Host is optional, and the client's
+-- request may lack it.
 local function question(txn)
   local lines = {
     "GET /-/site/" .. site .. "/auth/haproxy HTTP/1.0",
-    -- The target as it was received, not decoded.
+    -- The request target as received, not decoded.
     "X-Original-URI: " .. txn.f:pathq(),
     "X-Original-Method: " .. txn.f:method(),
     "X-Real-IP: " .. tostring(txn.f:src()),
@@ -49,7 +49,8 @@ local function question(txn)
   return table.concat(lines, "\r\n") .. "\r\n\r\n"
 end
 
--- Returns the status, the fields and the body of robotsd's answer, or nothing if there is no answer.
+-- Returns the status, the header fields and the body of robotsd's answer, or nothing if there is no
+-- answer.
 local function ask(text)
   local socket = core.tcp()
   socket:settimeout(patience)
@@ -89,7 +90,8 @@ core.register_action("robotsd", { "http-req" }, function(txn)
       txn.http:req_set_header("robots-verdict", fields["robots-verdict"])
     end
   elseif status >= 400 and status < 500 then
-    -- A refusal, or the answer to a question that robotsd does not accept. Such a request must not bypass the rules.
+    -- A refusal, or the answer to a decision request that robotsd does not accept. Such a request
+    -- must not bypass the rules.
     local refusal = reasons[status] and status or 403
     local reply = txn:reply({ status = refusal, reason = reasons[refusal] or "Forbidden" })
     for _, name in ipairs(answer_fields) do

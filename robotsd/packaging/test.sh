@@ -2,7 +2,7 @@
 # Builds the packages and runs the linters for each format. Then installs each package into an empty root file system, and runs the program
 # there. Also runs the commands of docs/src/howto/install.md exactly as written.
 #
-# Usage: robotsd/packaging/test.sh ROBOTSD OUT        arguments and ROBOTSD_TESTER as for build.sh, whose results stay in OUT
+# Usage: robotsd/packaging/test.sh ROBOTSD OUT        (arguments and ROBOTSD_TESTER as for build.sh; OUT keeps the packages)
 #
 # Must run as root, to change into other roots. Needs the tools of build.sh; hadolint and cyclonedx-python-lib (for its schemas) from PyPI;
 # from Debian: binutils busybox-static curl fish iproute2 lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd unzip zsh; and cargo.
@@ -206,7 +206,8 @@ section() { sed -n "/^## $2\$/,/^## [^#]/p" "$1" | sed -n '/^```sh$/,/^```$/{/^`
 root=$folder/debian
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 mmdebstrap --quiet --variant=minbase "$suite" "$root" > "$folder/mmdebstrap.log" 2>&1 || { cat "$folder/mmdebstrap.log" >&2; fail mmdebstrap; }
-# Replaces systemctl by a script that logs its calls, because systemd does not run in a root.
+# Replaces systemctl by a script that logs its calls, because systemd does not run in this root file
+# system.
 mkdir -p "$root/run/systemd/system" "$root/var/www/html" "$root/var/log/nginx"
 printf '#!/bin/sh\necho "$*" >> /tmp/systemctl.log\n' > "$root/usr/bin/systemctl"
 chmod 755 "$root/usr/bin/systemctl"
@@ -240,7 +241,8 @@ for text in "$project"/docs/src/howto/{install,services}.md; do
 done
 grep -q '^ListenStream=$' "$folder/units/robotsd.socket.d/install.conf" || fail "the page does not change the port"
 grep -q '^LoadCredential=' "$folder/units/robotsd.service.d/services.conf" || fail "the page does not pass a secret to the service"
-# Ignores a warning of systemd before 253 about `Type=notify`, which the comment in the unit explains.
+# systemd before 253 warns about `Type=notify-reload`. The comment in the unit explains this
+# warning, so it is ignored.
 systemd-analyze verify "$folder"/units/robotsd.{service,socket} 2>&1 | grep -v 'Failed to parse service type, ignoring: notify-reload' > "$folder/verify.log" || true
 [ ! -s "$folder/verify.log" ] || { cat "$folder/verify.log" >&2; fail "systemd-analyze verify reports problems"; }
 systemd-analyze security --offline=true --threshold=15 "$folder/units/robotsd.service" > "$folder/security.log" ||
@@ -251,7 +253,8 @@ echo '# edited' >> "$root/etc/robotsd/robots.txt"
 dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb cannot be installed a second time"
 tail -n 1 "$root/etc/robotsd/robots.txt" | grep '^# edited$' > /dev/null || fail "an upgrade overwrote the config"
 diff "$root/tmp/systemctl.log" <(printf '%s\n' daemon-reload daemon-reload 'try-restart robotsd.service') || fail "an upgrade did not restart the service"
-# The service may fail to start, for example because of an error in its config. The package must not be broken for dpkg then.
+# The service may fail to start, for example because of an error in its config. Even then, dpkg must
+# not consider the package broken.
 cp "$root/usr/bin/systemctl" "$folder/systemctl"
 printf 'exit 1\n' >> "$root/usr/bin/systemctl"
 dpkg --root="$root" --install "$deb" > "$folder/failing" 2>&1 || { cat "$folder/failing" >&2; fail "the deb cannot be installed if systemctl fails"; }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs the shared attack suite against a robotsd of its own, on loopback.
+# Starts a robotsd on loopback, and runs the shared attack suite against it.
 # Usage: robotsd/tests/attack.sh ROBOTSD ATTACK-FOLDER [more arguments for attack.py]
-# With HTTP2_UPSTREAM=1 it uses HTTP/2 to its upstream: another robotsd, which enforces nothing, in front of the origin.
+# With HTTP2_UPSTREAM=1, this robotsd uses HTTP/2 to its upstream, which is a second robotsd in
+# front of the origin that enforces nothing.
 set -euo pipefail
 robotsd=$1 attack=$2
 shift 2

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Looks for tests that sometimes fail, on a machine that is kept busy. Needs python3 and everything that the tests need.
+# Looks for tests that sometimes fail on a busy machine. Needs python3 and everything that the tests
+# need.
 #
 # Usage: robotsd/tests/busy.sh [suite] [threads] [alone]     all three by default; over two hours on two cores
 #   suite    runs the whole suite three times, next to one endless loop per core

@@ -1,8 +1,8 @@
 """Runs each test that waits many times, alone in its process. Called by busy.sh.
 
-Usage: busy_alone.py BUILT ROUNDS      BUILT: what `cargo test --no-run --message-format json` printed
+Usage: busy_alone.py BUILT ROUNDS      BUILT: the output of `cargo test --no-run --message-format json`
 
-A test waits if a first run takes at least a quarter of a second longer than the processor time that it uses.
+A test waits if its first run takes at least a quarter of a second longer than its processor time.
 """
 
 import collections
@@ -29,7 +29,7 @@ def tests(built):
 
 
 def run(test):
-    """Runs a test. Returns its output if it failed, else None, and the seconds for which it waited."""
+    """Runs a test. Returns its output if it failed (otherwise None), and the seconds for which it waited."""
     program, folder, name = test
     began = time.monotonic()
     process = subprocess.Popen([program, "--exact", name], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the public test suite for HTTP caches (npm `http-cache-tests`) against its own server, directly and through robotsd, and
-# compares the result of each test. robotsd does not cache, so the results should not differ. The suite runs through one robotsd, and
-# through two that use HTTP/2 between them. cases/cache_suite_differences.txt lists tests that may differ, with the reason.
+# compares the result of each test. robotsd does not cache, so the results should not differ. The
+# suite runs through one robotsd, and through a chain of two robotsd that use HTTP/2 between them.
+# cases/cache_suite_differences.txt lists tests that may differ, with the reason.
 # Usage: robotsd/tests/cache_suite.sh ROBOTSD FOLDER-OF-THE-SUITE
 set -euo pipefail
 robotsd=$(realpath "$1") suite=$2

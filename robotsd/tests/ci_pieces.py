@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the files for other people's CI as they run there: the steps of action.yml, the hooks for pre-commit, the job for GitLab.
+"""Runs the files for the CI of other projects as they run there: the steps of action.yml, the hooks for pre-commit, the job for GitLab.
 
-Usage: ci_pieces.py ROBOTSD WHEELS      WHEELS: a folder with the wheel that robotsd/packaging/build.sh made
+Usage: ci_pieces.py ROBOTSD WHEELS      WHEELS: a folder with the wheel that robotsd/packaging/build.sh has built
 
 A step of the action runs as on GitHub: its script, its `env` with evaluated expressions, bash with -eo pipefail. A fake `gh` keeps
 comments in a file instead of calling GitHub's API. Needs git, jq, and robotsd/packaging/requirements.txt.
@@ -137,7 +137,7 @@ class Scene:
         commit(self.origin, {"page.html": "y"})
         commit(self.origin, after)
         git(self.origin, "switch", "--quiet", "main")
-        # The base branch gets a commit meanwhile, which does not belong to the pull request.
+        # Meanwhile, the base branch gets a commit that does not belong to the pull request.
         commit(self.origin, {"style.css": "z"})
         self.event = event
         if event == "pull_request":
@@ -214,7 +214,7 @@ class Action:
         self.status = 0
 
     def value(self, expression):
-        """Returns the value of one name in an expression. An unknown name is an error in the test or in the action."""
+        """Returns the value of a name in an expression. An unknown name is an error in the test or in the action."""
         expression = expression.strip()
         if literal := re.fullmatch(r"'([^']*)'", expression):
             return literal[1]
@@ -305,7 +305,7 @@ def the_effect_of_a_change_is_written_once(folder):
     passes(again)
     assert "/news/" in again.summary
     assert len(scene.written()) == 1, "the comment is replaced"
-    # A later push takes the change back.
+    # A later push reverts the change.
     commit(scene.workspace, {"robots.txt": GOOD})
     scene.sha = git(scene.workspace, "rev-parse", "HEAD")
     scene.base = git(scene.workspace, "rev-parse", "HEAD~2")
@@ -443,12 +443,13 @@ def the_action_installs_the_wheel(folder):
 
 
 def the_pull_request_is_not_run(folder):
-    """Python takes modules from the folder that it starts in."""
+    """Python imports modules from the folder in which it starts, so the action must not start Python in the checkout."""
     planted = "import pathlib; pathlib.Path(__file__).with_name('pwned').touch(); raise SystemExit('run')\n"
     names = ["venv.py", "pip.py", "tempfile.py", "subprocess.py", "sitecustomize.py", "ensurepip/__init__.py"]
     scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS, **dict.fromkeys(names, planted)})
     passes(Action(scene, robotsd=""))
-    # Python does not import it through a variable, either. The test provides all other Python files of this scene.
+    # Python does not import these files through PYTHONPATH, either. This run writes no comment,
+    # because the fake `gh` is a Python program, which would import them.
     passes(Action(scene, robotsd="", comment="false", environment={"PYTHONPATH": scene.workspace}))
     assert list(folder.rglob("pwned")) == []
 
@@ -473,7 +474,7 @@ def what_is_denied_is_reported_too(folder):
         assert "| line |" in action.summary, action.summary
     outputs = passes(Action(scene, options="--deny=warnings\n--exit-zero"))
     assert json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"]
-    # A run that fails completely is reported, and there is no document.
+    # If a run fails completely, this is reported, and there is no SARIF file.
     action = Action(scene, options="--no-such-option")
     outputs = fails(action, "does not pass its check")
     assert outputs["sarif"] == "" and "'--no-such-option'" in action.summary, f"{outputs}\n{action.summary}"
@@ -614,7 +615,7 @@ def links_out_of_the_checkout_are_not_read(folder):
         sarif = pathlib.Path(outputs["sarif"]).read_text() if outputs["sarif"] else ""
         for said in (action.log, action.summary, sarif, json.dumps(scene.written())):
             assert "hunter2" not in said and "onnection" not in said, f"{link} -> {target}:\n{said}"
-    # A link that stays is read.
+    # A link within the checkout is read.
     git(site, "reset", "--quiet", "--hard", scene.sha)
     (site / "a").mkdir()
     (site / "a/robots.txt").symlink_to("../robots.txt")

@@ -4,9 +4,8 @@ it. The test `transcripts` does the same for the handbook.
 
 Usage: readme.py
 
-Commands that need a published release are between `<!-- releasing` and `<!-- /releasing -->`, and are skipped; they may not occur
-elsewhere. `cargo` runs in the working copy of this script, which has the same files as the clone and earlier build output. Needs git, bash,
-curl, and port 8080.
+Commands that need a published release must be between `<!-- releasing` and `<!-- /releasing -->`, and are skipped. `cargo` runs in the
+working copy of this script, which has the same files as the clone, and the output of earlier builds. Needs git, bash, curl, and port 8080.
 """
 
 import os
@@ -27,8 +26,8 @@ DOCUMENTS = ["README.md", "CRATE.md"]
 TAKES_A_RELEASE = re.compile(r"(pip|pipx) install robotsd|cargo install( --locked)? robotsd|cargo add tower-robots|tower-robots@v\d|version = \"0")
 # Commands that .ci/run runs itself. It also runs this script.
 ELSEWHERE = {"cargo test --all-features"}
-# Exit statuses of commands that may exit with a status other than 0: there may be no network, the demo has no fleet and its audit
-# records are only in its log, and a difference is shown.
+# Commands that may fail, with the expected exit statuses. There may be no network, the demo has no
+# fleet and no audit file, and a diff exits with 1.
 ENDS = {"robotsd check https://example.com": {0, 1, 2}, "robotsd enforce off --fleet": {2}, "robotsd audit": {2},
         "robotsd edit --diff examples/site/robots.txt --disallow category:ai-training": {1}}
 # Subcommands that need a running robotsd.

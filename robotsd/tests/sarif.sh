@@ -25,7 +25,7 @@ files=$(find sites -name robots.txt | wc -l)
 [ "$files" -gt 50 ] || { echo "$cases holds $files files to check, too few" >&2; exit 1; }
 "$robotsd" check --format sarif sites > real.sarif
 
-# Validates a document with an error, to check that the validator finds errors at all.
+# Validates a document with an error, to make sure that the validator finds errors.
 python3 - <<'PY'
 import json
 

@@ -11,7 +11,7 @@ for (let at = 0; at < answers.length; ) {
   try {
     at += writeSync(1, answers, at);
   } catch (error) {
-    // The reader of a pipe may be slower.
+    // The reader of a pipe may be slower than this program.
     if (error.code !== "EAGAIN") throw error;
   }
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Selects the published cases from ../shared/cases, and adds those of written.json: tests/conformance/make.py [--check]
 
-The selection depends only on these files and on selection.json. With `--check`, compares cases.json instead of writing it.
+The selection depends only on these files and on selection.json. With `--check`, compares the result with cases.json instead of
+writing it.
 """
 import base64
 import gzip
@@ -12,7 +13,7 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-# Nothing is written beside the sources.
+# Python must not write __pycache__ into the source folder.
 sys.dont_write_bytecode = True
 import rfc9309
 
@@ -36,13 +37,13 @@ def local(name):
 
 
 def expand(text):
-    """Returns the text of a list of parts. A part is a text, or a text with the number of its repetitions."""
+    """Returns the string that a list of parts describes. A part is a string, or a string with the number of its repetitions."""
     parts = [text] if isinstance(text, str) else text
     return "".join(part if isinstance(part, str) else part[0] * part[1] for part in parts)
 
 
 def shorten(text):
-    """Writes long runs of one character as parts, if there are any."""
+    """Returns a string as parts, if it contains long runs of one character. Otherwise returns it unchanged."""
     parts, end = [], 0
     for run in re.finditer(r"(.)\1{%d,}" % (MIN_RUN - 1), text, re.DOTALL):
         parts += [text[end : run.start()], [run[1], len(run[0])]]
@@ -55,7 +56,7 @@ class Selection:
         self.cases, self.numbers, self.seen = [], Counter(), set()
 
     def add(self, source, kind, section, robots, agent, url, reference, rfc="unknown", parts=None):
-        """Adds a case once. `parts` are the shorter forms of robots.txt, agent and path, if they are known."""
+        """Adds a case, unless it has been added before. `parts` are robots.txt, agent and path as lists of parts, if they are known."""
         path = re.sub(r"^https?://[^/]*", "", url)
         key = (robots, agent, path)
         if not re.fullmatch(r"[A-Za-z_-]+", agent) or not path.startswith("/") or key in self.seen:
@@ -96,7 +97,7 @@ def add_suite(selection, groups):
 
 
 def add_specification(selection):
-    """Adds the cases of the pages that the project began with. All parsers agree about them, including the reference parser."""
+    """Adds the cases of the specification pages. All parsers, including the reference parser, agree about them."""
     spec = json.loads((SHARED / "spec.json").read_text(encoding="utf-8"))
     for case in spec["path_match"]:
         robots = f"user-agent: *\ndisallow: {case['pattern']}\n".encode()

@@ -1,4 +1,4 @@
-"""Decides a case of robots.txt by the letter of RFC 9309, slowly, for make.py.
+"""Computes the verdict for a case strictly by RFC 9309, for make.py. Simple code is more important here than speed.
 
 The RFC leaves some questions open. So a case is read in several ways, and `verdict` answers only if all of them agree.
 """
@@ -8,7 +8,8 @@ import re
 
 NAME_LINE = re.compile(rb"(?i)[ \t]*user-agent[ \t]*:[ \t]*(\*|[a-z_-]+)[ \t]*(?:#.*)?", re.DOTALL)
 RULE_LINE = re.compile(rb"(?i)[ \t]*(allow|disallow)[ \t]*:[ \t]*([/*][^\x00-\x20#\x7f]*|)[ \t]*(?:#.*)?", re.DOTALL)
-# A line that begins like a name or a rule, or with a byte order mark. If the grammar does not cover it, parsers differ.
+# A line that begins like a name or a rule, or with a byte order mark. If it does not match the
+# grammar, parsers read it differently.
 SIMILAR_LINE = re.compile(rb"(?i)[^\w#]*(?:user|agent|allow|disa|diss|dial|dias)|\xef|.*\x00", re.DOTALL)
 # How lenient parsers read such a line.
 LENIENT_LINE = re.compile(rb"(?i)[^\w#]*(?:(user)[ -]?agent|(allow)|di[as]\w*)[\w-]*(?:[ \t]*:|[ \t])[ \t]*([^#\x00]*)", re.DOTALL)
@@ -23,7 +24,7 @@ DOT_SEGMENT = re.compile(rb"/(?:\.|%2[Ee]){1,2}(?:[/?]|$)")
 
 
 def characters(text, decodes_reserved):
-    """Splits a path into characters that can be compared. Other than `decodes_reserved`, only unreserved ones are decoded."""
+    """Splits a path into characters that can be compared. Escapes of reserved characters are only decoded with `decodes_reserved`."""
     found = []
     for written in ESCAPE.findall(text):
         value = int(written[1:], 16) if len(written) == 3 else written[0]
@@ -34,7 +35,7 @@ def characters(text, decodes_reserved):
 
 
 def matched(pattern, target, decodes_reserved):
-    """Returns how many characters of the target the pattern matches at least; `None` if it does not match."""
+    """Returns the minimum number of characters that the pattern matches in the target; `None` if it does not match."""
     pieces = [characters(piece, decodes_reserved) for piece in pattern.removesuffix(b"$").split(b"*")]
     ends = {0}
     for number, piece in enumerate(pieces):

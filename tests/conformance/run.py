@@ -27,12 +27,12 @@ KINDS = ["groups", "precedence", "wildcards", "encoding", "limits", "lines"]
 RUST = ["robots-core Standard", "robots-core Reference", "robotstxt", "robotxt", "texting_robots"]
 NPM = ["robots-parser", "robots-txt-guard", "robots-txt-parser"]
 PYTHON = ["fast-robotstxt", "protego", "robotspy", "urllib.robotparser"]
-# A parser that needs longer than this for a case has no answer. Most cases take milliseconds.
+# A parser that takes longer than this for a case has no answer. Most cases take milliseconds.
 MAX_SECONDS = 30
 
 
 def versions():
-    """Returns where each parser is from, and its pinned version."""
+    """Returns the source of each parser (its package registry), and its pinned version."""
     packages = local("peers-npm/package.json")["dependencies"]
     locked = dict(re.findall(r'name = "(.*)"\nversion = "(.*)"', (HERE / "peers-rust/Cargo.lock").read_text()))
     pins = re.findall(r"^(\S+)==(\S+)$", (HERE / "requirements.txt").read_text(), re.MULTILINE)
@@ -60,7 +60,7 @@ def is_allowed(name, robots, agent, url):
 
 
 def answer(name, cases, begin):
-    """Prints a line per case. Runs in a process of its own, which may hang."""
+    """Prints a line for each case. Runs in a separate process, because the parser may hang."""
     for case in json.loads(Path(cases).read_text())[int(begin):]:
         try:
             allowed = is_allowed(name, base64.b64decode(case["robots"]), case["agent"], case["url"])
@@ -70,7 +70,7 @@ def answer(name, cases, begin):
 
 
 def answers(name, cases, count):
-    """Returns the answers of a parser. If it crashes or hangs, this case has the answer "none", and the next one follows."""
+    """Returns the answers of a parser. If it crashes or hangs, the answer to this case is "none", and the run continues with the next case."""
     command = [sys.executable, "-W", "ignore", __file__, "--answer", name]
     if name in RUST:
         command = [PEERS / "rust/release/robots-conformance-peers", name]
@@ -92,7 +92,7 @@ def answers(name, cases, count):
 
 
 def table(cases, all_answers, column):
-    """Returns a table with the number of agreeing answers. The parsers are in alphabetical order."""
+    """Returns a table with the number of cases in which each parser gives the expected answer. Parsers are in alphabetical order."""
     decided = [number for number, case in enumerate(cases) if case[column]]
     rows = [f"| parser | all | {' | '.join(KINDS)} |", "|---" + "|--:" * (len(KINDS) + 1) + "|"]
     known, expected = versions(), [case[column] for case in cases]
@@ -148,7 +148,8 @@ def main():
     cases = local("cases.json")["cases"]
     text, written = page(cases, run_all(cases)), PAGE.read_text(encoding="utf-8")
     if versions()["urllib.robotparser"] not in written and sys.argv[1:]:
-        # Another Python runs now, whose parser may be another.
+        # The page was written with another version of Python, whose own parser may give other
+        # answers.
         text, written = (re.sub(r"\| urllib\.robotparser.*\n", "", one) for one in (text, written))
     if sys.argv[1:] != ["--check"]:
         PAGE.write_text(text, encoding="utf-8")

@@ -58,7 +58,7 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
 
 
 def bare(folder):
-    """A server that allows every request. A comparison with it shows the part of the cost that does not depend on robotsd."""
+    """Returns a server that allows every request. Its cost is the part that does not depend on robotsd."""
     port = free_port()
     config = folder / "bare.conf"
     config.write_text(
@@ -72,7 +72,7 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
 
 
 def nginx_asking(folder, name, origin_port, asked_port, *changes):
-    """The shipped config/beside/nginx.conf, with other ports, log and lifetime of connections. `changes` apply to robotsd-http.conf."""
+    """Returns an nginx with config/beside/nginx.conf, but with other ports, log and lifetime of connections. `changes` apply to robotsd-http.conf."""
     port = free_port()
     beside = PROJECT / "config/beside"
     main, http = ((beside / name).read_text() for name in ("nginx.conf", "nginx/robotsd-http.conf"))
@@ -103,7 +103,7 @@ def nginx_asking(folder, name, origin_port, asked_port, *changes):
 def replaced(text, *changes):
     for old, new in changes:
         assert old in text, old
-        # Lines with comments are not changed, because they also contain the ports.
+        # Comments also contain the ports, so only other lines are changed.
         text = "\n".join(line if line.lstrip().startswith("#") else line.replace(old, new) for line in text.split("\n"))
     return text
 

@@ -5,9 +5,9 @@
     robotsd/benches/proxy/growth.py [BINARY] [--only AXIS]... [--write]    # --write: writes growth.md and growth.svg in this folder
 
 Prints a table for each axis. The last row contains the exponent of each column: the slope between the two largest sizes, on logarithmic
-scales. 0 means constant, 1 linear. If an exponent is greater than 1.15, the command exits with status 1. Times are processor time: per page,
-per refusal, of a start, per second without requests (in which the server checks its files), and of `replay`. Memory is the process's private
-memory (`Private_Dirty`).
+scales. An exponent of 0 means constant, and 1 means linear. If an exponent is greater than 1.15, the command exits with status 1. Times are
+processor time: per page, per refusal, for a start, per second without requests (when the server only checks its files), and for `replay`.
+Memory is the process's private memory (`Private_Dirty`).
 
 Needs nginx, h2load, openssl, GNU time and two cores.
 """
@@ -39,17 +39,18 @@ def private(server):
 
 
 def cost(folder, binary, config, behind):
-    """Measures one row with the columns of COST."""
+    """Measures one row of a table, with the columns of COST."""
     server = robotsd(folder, "grown", binary, behind.port, folder / "grown.txt", "refuse")
     if config:
         text = Path(server.command[-1]).read_text()
         Path(server.command[-1]).write_text(config(text))
     server.start()
     start = server.cpu() * 1e3
-    # After this time, the server has read everything that it reads only once.
+    # After this time, the server has finished all work that it does only once after a start.
     time.sleep(30)
     memory, by_itself = private(server), idle(server)
-    # The minimum of three measurements, because other work on the machine can only increase the time.
+    # Takes the minimum of three measurements, because other work on the machine can only increase
+    # the time.
     times = [min(request(server, *scene, by_itself) for _ in range(3)) for scene in SCENES]
     server.stop()
     return [*times, memory, start, by_itself * 1e3]
@@ -63,7 +64,7 @@ def idle(server):
 
 
 def request(server, path, headers, status, by_itself):
-    """Returns the microseconds of processor time per request. Subtracts `by_itself`, which the server uses without requests."""
+    """Returns the microseconds of processor time per request, without the time `by_itself` that the server uses even without requests."""
     load = ["taskset", "-c", OTHER_CORE, "h2load", "--h1", "-t1", "-c8", "-n", str(REQUESTS), *instructions.fields(headers)]
     before, began = server.cpu(), time.monotonic()
     out = subprocess.run([*load, f"http://127.0.0.1:{server.port}{path}"], capture_output=True, text=True, timeout=120).stdout

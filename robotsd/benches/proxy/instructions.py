@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the instructions in user space per request, with an error of at most 1 %. Checks that their number does not grow unnoticed.
+"""Counts the instructions in user space per request, with an error of at most 1 %, and checks that their number does not grow unnoticed.
 
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/instructions.py [BINARY] [--peers] [--floors] [--rounds N]
@@ -27,8 +27,8 @@ from beside import ASKED, replaced
 from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, PROXY_CORE, Server, fields, free_port, haproxy, nginx, print_table, robotsd, site
 
 FIGURES = Path(__file__).with_suffix(".toml")
-# Numbers of requests in the two loads. The result is computed from the difference of the loads, so the connection, the handshake and other
-# one-time work do not count.
+# Numbers of requests in the two loads. The result is computed from the difference of the two, so
+# connections, handshakes and other one-time work do not count.
 SHORT, LONG = 200, 1200
 GROWTH = 0.03
 # Minimum change that `--write` writes to the file. Smaller changes are noise.
@@ -54,8 +54,8 @@ STREAMS = {"HTTP/2 over TLS, 10 streams": 10}
 HTTP2 = {scene for scene in SCENES if scene.startswith("HTTP/2 over TLS")}
 # Scenes of a second robotsd with other settings.
 SETTINGS = {"refused, log as text": '[log]\nformat = "text"\n'}
-# The scenes of each peer. HAProxy has no scene with a conditional request, because it ignores the condition for a file that it serves
-# itself.
+# The scenes of each peer. HAProxy has no scene with a conditional request, because it ignores the
+# condition for files that it serves itself.
 PEERS = {
     "nginx": {"page", *HTTP2},
     "nginx-list": {"page", "refused", "/robots.txt", "304", "429", *HTTP2},
@@ -100,7 +100,7 @@ class Counted:
         return int(re.search(r"^totals: (\d+)$", Path(f"{self.out}.{self.dumps}").read_text(), re.M)[1])
 
     def request(self, scene, folder):
-        """Returns the URL of a scene, its header fields as options for curl and h2load, and the file with the request's content."""
+        """Returns the URL of a scene, its header fields as options for curl and h2load, and the file with the content of the request."""
         listener, path, headers, status = SCENES[scene]
         scheme = "https" if listener == "https" else "http"
         url = f"{scheme}://127.0.0.1:{self.ports[listener]}{path}"
@@ -125,7 +125,7 @@ class Counted:
         return (counts[1] - counts[0]) / (LONG - SHORT)
 
     def expect(self, scene, url, headers, content, folder):
-        """Checks the status of an answer. Nine requests precede it, so that a crawler with a delay has used up its burst."""
+        """Checks the status of the tenth response. The nine requests before it use up the burst of a crawler with a delay."""
         version = "--http2" if url.startswith("https:") else "--http2-prior-knowledge" if content else "--http1.1"
         command = ["curl", "-sk", version, *headers, "-o", folder / "answer", "-w", "%{http_code}"]
         command += ["--data-binary", f"@{content}"] if content else []
@@ -192,7 +192,7 @@ def built_floor():
 
 
 def judge(figures, found):
-    """Describes scenes that take too many instructions, and scenes that take fewer than their figure."""
+    """Returns messages about scenes that take too many instructions, and about scenes that take fewer than their figure."""
     wrong, better = [], []
     for scene in {**figures, **found}:
         if scene not in figures or scene not in found:
@@ -256,7 +256,7 @@ def main():
 
 
 def measure(options, folder, names, robots, behind):
-    # The origin does not use sendfile. It then writes head and content at once, and the proxy reads once.
+    # Without sendfile, the origin writes head and content at once, so the proxy reads only once.
     behind.stop()
     config = Path(behind.command[-1])
     config.write_text(replaced(config.read_text(), ("sendfile on", "sendfile off")))
@@ -302,7 +302,8 @@ def measure(options, folder, names, robots, behind):
         write(options.figures, found)
     if options.check:
         check({scene: figure for scene, figure in figures.items() if not options.only or scene in options.only}, found)
-        # Makes sure that the check can fail. It must detect that a page takes more instructions if a log line is written for each request.
+        # Makes sure that the check can fail: it must detect the additional instructions of a page
+        # if robotsd writes a log line for each request.
         slowed = counted_robotsd(folder, "slowed", options.robotsd, behind, robots, '[log]\naccess = "json"\n')
         found = {"page": rounds(slowed, ["page"], 1, folder)["page"][0]}
         if not judge({"page": figures["page"]}, found)[0]:

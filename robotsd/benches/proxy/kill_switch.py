@@ -27,7 +27,7 @@ ROBOTS = "User-agent: GPTBot\nDisallow: /private/\n"
 
 
 class Site:
-    """A robotsd with a site that refuses GPTBot below /private/."""
+    """A robotsd with a site that refuses GPTBot's requests below /private/."""
 
     def __init__(self, folder, binary, state):
         self.folder, self.binary = folder, binary
@@ -70,7 +70,8 @@ root = "{folder}/pages"
     def enforce(self, mode):
         command = [self.binary, "enforce", mode, "--admin", f"127.0.0.1:{self.admin}"]
         done = subprocess.run(command, capture_output=True, text=True)
-        # The command fails if the switch cannot be saved on the full disk. Enforcement is off nevertheless.
+        # The command fails if the switch cannot be saved because the disk is full. Enforcement is
+        # off nevertheless.
         return done.stdout + done.stderr
 
     def switch_off(self):

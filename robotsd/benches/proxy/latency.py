@@ -43,7 +43,7 @@ def measure(generator, port, rate, seconds):
 
 @contextmanager
 def state(name, asked, robots):
-    """Keeps robotsd in a state within a `with` block."""
+    """Keeps robotsd in this state (healthy, reloading or hanging) for a `with` block."""
     done = threading.Event()
 
     def reload():
@@ -91,7 +91,8 @@ def main():
         plain = nginx(folder, "nginx", behind.port, "")
         asking = nginx_asking(folder, "asking", behind.port, asked.port)
         for server in (plain, asking):
-            # If robotsd hangs, thousands of requests wait for it at the same time. Each of them uses three connections.
+            # If robotsd hangs, thousands of requests wait for it at the same time. Each waiting
+            # request uses three connections.
             config = Path(server.command[-1])
             config.write_text(config.read_text().replace("worker_connections 8000", "worker_connections 60000"))
             server.start()
@@ -106,7 +107,7 @@ def run(options, rates, asked, robots, plain, asking):
     found = {}
     for rate in rates:
         for _ in range(options.rounds):
-            # The states run by turns, so that other work on the machine affects all of them.
+            # The states alternate, so that other work on the machine affects all of them.
             for name in ("nginx alone", *STATES):
                 port = plain.port if name == "nginx alone" else asking.port
                 with state(name, asked, robots):
@@ -123,7 +124,8 @@ def run(options, rates, asked, robots, plain, asking):
                 own = statistics.median(round[share] for round in told)
                 added = statistics.median(round[share] - before[share] for round, before in zip(told, alone))
                 row.append(f"{own / 1000:.2f}" if name == "nginx alone" else f"{own / 1000:.2f} ({added / 1000:+.2f})")
-            # The times of failed requests are included, but a failure may be fast. So their number is shown, too.
+            # The times include failed requests. Because a failure may be fast, the number of
+            # failures is shown, too.
             failed = sum(round["wrong"] for round in told) / sum(round["requests"] for round in told)
             rows.append([*row, f"{failed:.2%}" if failed else ""])
     print(f"ms from when a request is due, and the difference to nginx alone: medians of {options.rounds} rounds of {options.seconds} s")

@@ -58,7 +58,8 @@ def crawlers(count):
     text = (PROJECT / "robots-core/src/agent/crawlers.toml").read_text()
     names = re.findall(r'^name = "([A-Za-z][A-Za-z0-9_-]{3,})"$', text, re.M)
     names = [name for name in names if name != "GPTBot"][: count - 1]
-    # GPTBot is in the middle. For a search that ends at the first match, this is neither the best nor the worst case.
+    # GPTBot is in the middle of the list. For a search that ends at the first match, this is
+    # neither the best nor the worst case.
     names.insert(len(names) // 2, "GPTBot")
     return names
 
@@ -138,7 +139,7 @@ http {{ access_log off; sendfile on; tcp_nopush off; keepalive_requests 10000000
 def nginx(folder, name, origin_port, names, robots, http2=False):
     port, https_port = free_port(), free_port()
     config = folder / f"{name}.conf"
-    # nginx supports HTTP/2 to an upstream only in its gRPC module. This module accepts any content.
+    # nginx supports HTTP/2 to an upstream only in its gRPC module, which accepts any content.
     hand_on = "grpc_pass grpc://origin;"
     if not http2:
         hand_on = 'proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";'
@@ -290,7 +291,7 @@ def connected(server, kind):
 
 @functools.cache
 def client_tls(kind):
-    """Returns a TLS context for all connections of a kind: each context contains the system's root certificates, some 800 KiB."""
+    """Returns one TLS context for all connections of a kind, because each context contains the system's root certificates (about 800 KiB)."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2" if kind == "HTTP/2 over TLS" else "http/1.1"])
@@ -341,7 +342,8 @@ KINDS = ["plain", "TLS", "HTTP/2 over TLS"]
 def idle_memory(server, kind, count=IDLE):
     """Measures KiB of resident memory per idle kept-alive connection that has made one request."""
     server.start()
-    # The first requests allocate memory that is kept and does not belong to connections. So a load runs first.
+    # The first requests allocate memory that does not belong to connections and is not freed. So a
+    # load runs first.
     load(server, "1 KiB", 1)
     for _ in range(32):
         ask(connected(server, kind), server, kind, 0)
@@ -370,7 +372,7 @@ def print_table(head, rows):
 
 
 def site(folder):
-    """Prepares 166 crawlers, the robots.txt that blocks them from /private/, a certificate, and the origin of every proxy."""
+    """Prepares the names of 166 crawlers, a robots.txt that disallows /private/ for them, a certificate, and the origin of all proxies."""
     # nginx's worker may run as another user, who must be able to read this folder.
     folder.chmod(0o755)
     names = crawlers(166)

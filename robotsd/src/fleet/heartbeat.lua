@@ -1,6 +1,7 @@
--- Stores the heartbeat of a replica with the clock of the store. Returns the heartbeats of all
--- replicas, and the previous one under this name. Replicas that were silent for a day are removed.
--- KEYS[1]  the replicas
+-- Stores the heartbeat of a replica with the clock of the store. Returns the time, the heartbeats
+-- of all replicas, and the previous heartbeat of this replica. Removes replicas that were silent
+-- for a day.
+-- KEYS[1]  the heartbeats of all replicas, by name
 -- ARGV     name, heartbeat as JSON
 local before = redis.call('HGET', KEYS[1], ARGV[1])
 local now = tonumber(redis.call('TIME')[1])

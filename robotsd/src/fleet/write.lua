@@ -1,13 +1,13 @@
--- One write to the document of a fleet.
+-- Executes one write to the shared document of a fleet.
 -- KEYS[1]  the document
--- ARGV     epoch, floor, tag, format; the field and its value without rev; a field whose presence
---          makes the write superfluous; a field to remove; the expected rev. An empty field stands
---          for the document itself. Then, for each repaired field: its name, its current value, and
---          its new value, which is empty to remove the field.
+-- ARGV     epoch, floor, tag, format; the field and its value without rev; another field, and if it
+--          exists, the write is not needed; a field to remove; the expected rev. If the field is
+--          empty, the write only creates or repairs the document. Then, for each repaired field: its name, its current value,
+--          and its new value, or an empty string to remove the field.
 local doc = KEYS[1]
 local epoch, floor, tag, format, field, value, unless, removed, expected = unpack(ARGV, 1, 9)
 local is_mending = #ARGV > 9
--- As in document.rs.
+-- The same maximum as in document.rs.
 local max = 2 ^ 48
 
 local function rev_of(accept)
@@ -28,7 +28,7 @@ if type(known) == 'table' then
   known = false
 end
 if known and (#known > 64 or not string.match(known, '^%w+$')) then
-  -- The epoch cannot be read: it is written again.
+  -- The epoch is not valid, so it is written again.
   known = false
 end
 if known and known ~= epoch then
@@ -68,7 +68,8 @@ else
   end
 end
 if not rev then
-  -- The new rev must be above those of all accept entries, which are distinguished by it.
+  -- The new rev must be greater than the revs of all accept entries, because a rev identifies an
+  -- entry.
   rev = 0
   local all = redis.call('HGETALL', doc)
   for at = 1, #all, 2 do
@@ -77,7 +78,7 @@ if not rev then
     end
   end
 end
--- tostring() would round.
+-- tostring() would round a large number.
 rev = string.format('%.0f', math.min(math.max(rev, tonumber(floor)) + 1, max))
 redis.call('HSET', doc, 'epoch', epoch, 'rev', rev, 'tag', tag)
 redis.call('HSETNX', doc, 'format', format)

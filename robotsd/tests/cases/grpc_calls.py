@@ -59,7 +59,7 @@ def serve():
             yield b"you said " + message
 
     def slow(_, __):
-        # This call is still running when the server sends GOAWAY, and ends normally.
+        # This call is in progress when the server sends GOAWAY, and must end normally.
         yield b"first"
         stopping.wait(30)
         time.sleep(0.5)
@@ -138,7 +138,7 @@ def call(port):
     talk = channel.stream_stream("/test.Calls/Talk")(iter(said.get, None), timeout=20)
     heard = []
     for message in [b"one", b"two", b"three"]:
-        # Sends each message after the answer to the previous one has arrived.
+        # Sends each message after the answer to the previous message has arrived.
         said.put(message)
         heard.append(next(talk).decode())
     said.put(None)

@@ -20,9 +20,10 @@ class Seen:
         self.times = []
         self.failed = []
         self.faults = []
-        # Number of times that an idle connection was closed just when the next request was sent, which is then sent again.
+        # Number of times that an idle connection was closed just when the client sent the next
+        # request. The client then sends this request again.
         self.races = 0
-        # Requests that were allowed, of a crawler that exceeds its crawl delay.
+        # Number of allowed requests of the crawler that exceeds its crawl delay.
         self.passed = 0
 
     def answer(self, listener, site, status):
@@ -86,14 +87,14 @@ async def run(main, pipe, arguments):
 
 
 def die_with_parent():
-    """Makes the kernel kill this process when its parent dies (PR_SET_PDEATHSIG), so that a killed run leaves no processes."""
+    """Makes the kernel kill this process when its parent dies (PR_SET_PDEATHSIG), so that a killed run leaves no processes behind."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def begin(main, pipe, arguments):
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # asyncio warns about closed connections, and many connections here are meant to be closed.
+    # asyncio warns about closed connections, but here many connections are closed on purpose.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     try:

@@ -1,4 +1,4 @@
-"""Clients of every kind. Each knows which answers it must receive."""
+"""Clients of every kind. Each client checks the answers that it receives."""
 
 import asyncio
 import itertools
@@ -24,7 +24,7 @@ def target(of):
 
 
 class Http1:
-    """An HTTP/1.1 connection that is kept, and opened again if it is closed."""
+    """A persistent HTTP/1.1 connection, which is opened again if it is closed."""
 
     def __init__(self, work, port, context=None):
         self.work, self.port, self.context, self.writer = work, port, context, None

@@ -1,4 +1,4 @@
-"""Upstreams that serve, die, hang, reset and return, and that record which requests they have not answered."""
+"""Upstreams that serve, die, hang, reset connections and come back, and that record which requests they have not answered."""
 
 import asyncio
 import base64

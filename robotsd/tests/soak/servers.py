@@ -37,7 +37,7 @@ def wait_until(what, holds, seconds=20):
 
 
 class Disk:
-    """A small file system that can be filled, or just a folder if mounting is not permitted."""
+    """A small file system that can be filled, or an ordinary folder if mounting is not permitted."""
 
     def __init__(self, folder):
         self.folder = folder / "disk"
@@ -116,7 +116,7 @@ def certificate(folder):
 
 
 class Robotsd:
-    """A robotsd, its clients, and the answers that they received since its counts were last compared."""
+    """A robotsd, its clients, and the answers that they have received since the last comparison of the counts."""
 
     def __init__(self, name, binary, folder, state, shared):
         self.name, self.binary, self.folder, self.children = name, binary, folder, []
@@ -129,7 +129,8 @@ class Robotsd:
         self.process = subprocess.Popen([binary, "serve", "--config", self.config], stdout=self.out, stderr=self.out, preexec_fn=die_with_parent)
         self.pid = self.process.pid
         wait_until(f"{name} serves: {folder}/{name}.log", self.is_ready)
-        # Counts since the last comparison: for the process's metrics, and for its access log.
+        # Counts since the last comparison, which the metrics of the process and its access log must
+        # match.
         self.counted, self.logged, self.before = collections.Counter(), collections.Counter(), self.requests()
 
     def is_ready(self):
@@ -206,7 +207,7 @@ class Robotsd:
             child.say("go")
 
     def quiet(self):
-        """Pauses all clients, and returns what each has seen. Only requests of hostile clients are then still in progress."""
+        """Pauses all clients, and returns what each has seen. After that, only requests of hostile clients are in progress."""
         for child in self.children:
             child.say("pause")
         seen = [child.heard() for child in self.children]
@@ -217,7 +218,7 @@ class Robotsd:
         return seen
 
     def compare_counts(self):
-        """Returns the differences between the answers that clients received and those in the process's metrics and log."""
+        """Returns the differences between the answers that clients received and the answers in the process's metrics and log."""
         faults = self.differences("metrics", self.counted, self.count_metrics)
         rotated = self.log.with_suffix(".rotated")
         self.log.rename(rotated)
@@ -246,7 +247,7 @@ class Robotsd:
         return {key: count for key, count in found.items() if key[0] in ("web", "tls", "ask") and count}
 
     def differences(self, where, wanted, find):
-        """Compares counts, several times if needed, because a count can follow its response with a short delay."""
+        """Compares counts, several times if needed, because robotsd may count a response shortly after it was sent."""
         wanted = {key: count for key, count in wanted.items() if count}
         for _ in range(40):
             found = find()

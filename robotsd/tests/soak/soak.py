@@ -5,8 +5,9 @@ Each minute has the same events: servers that reset, die, hang and return; a rat
 robots.txt, an invalid one, and a changed config; an upgrade. At the end of a minute all clients pause, and the answers that they received
 are compared with the counts and the log of robotsd. The run fails if:
 
-- a request failed that a healthy server could have answered: no broken server received it, and none died while it was in progress
-- a count differs from that of the clients, even by one
+- a request failed that a healthy server could have answered: no broken server received the request, and no server died while the
+  request was in progress
+- a count differs from the count of the clients, even by one
 - the resident memory of a process grows by more than 1 % per hour after its first half hour
 - at the end, with all clients gone, there are more descriptors or threads than before the first client connected
 """
@@ -24,10 +25,12 @@ from servers import Servers
 
 PROJECT = Path(__file__).resolve().parents[3]
 MINUTE = 60
-# Minutes of a process after which its memory growth counts, and its maximum growth in per cent per hour.
+# Age of a process, in minutes, from which its memory growth counts, and the maximum growth in per
+# cent per hour.
 STEADY_AFTER, MOST_GROWTH = 30, 1.0
-# Maximum number of allowed requests per minute with a crawl delay of one second. It includes a burst, requests that a process counts
-# alone while the store is unavailable, and counts that are reported late.
+# Maximum number of allowed requests per minute with a crawl delay of one second. It includes a
+# burst, requests that a process counts by itself while the store is unavailable, and counts that
+# arrive late.
 MOST_PASSED = MINUTE + 30
 PLOTTED = {
     "rss": "resident KiB",
@@ -62,7 +65,7 @@ def begin_clients(servers, idle):
 
 
 def publish(robotsd, faults):
-    """Checks that a new version is served within seconds, and that an invalid robots.txt never is."""
+    """Checks that a new version is served within seconds, and that an invalid robots.txt is never served."""
     robotsd.write_robots("<html><body>not found</body></html>")
     time.sleep(1)
     robotsd.write_robots()
@@ -76,7 +79,8 @@ def publish(robotsd, faults):
 def upgrade(servers, faults):
     upgraded = servers.upgraded
     faults += upgraded.upgrade()
-    # The counts of the old process ended with it. The counts of the new one begin while no request is in progress.
+    # The counts of the old process end with this process. The counts of the new process begin while
+    # no request is in progress.
     seen = upgraded.quiet()
     upgraded.count_anew()
     upgraded.go()
@@ -84,7 +88,7 @@ def upgrade(servers, faults):
 
 
 def schedule(servers, faults, earlier):
-    """Returns the actions of a minute, each with its second."""
+    """Returns the actions of a minute, each with the second at which it happens."""
     store, steady = servers.store, servers.steady
 
     def configure(robotsd):
@@ -159,7 +163,7 @@ def judge(servers, seen, faults):
 
 
 def piece(options, rows, into):
-    """Plays minutes until there are as many as requested. Descriptors and threads that are left at the end are a separate row."""
+    """Plays minutes until there are as many as requested. Writes descriptors and threads that are left at the end to a separate row."""
     servers = Servers(options.robotsd)
     number = 1 + max((row["piece"] for row in rows), default=0)
 
@@ -175,7 +179,8 @@ def piece(options, rows, into):
         idle = min(options.idle, int(room) - 1000)
         if idle < options.idle:
             print(f"{idle} idle connections instead of {options.idle}: there are not enough descriptors")
-        # Measures the size after an upgrade, because the final size is also that of an upgraded process.
+        # Measures the size after an upgrade, because the process at the end is an upgraded process,
+        # too.
         faults = servers.upgraded.upgrade()
         before = {robotsd.name: robotsd.size() for robotsd in (servers.steady, servers.upgraded)}
         begin_clients(servers, idle)
@@ -216,7 +221,7 @@ def lost(servers, before, faults):
 
 
 def slope(points):
-    """Returns the growth of memory in per cent per hour, by least squares over the minutes of each piece that count."""
+    """Returns the growth of memory in per cent per hour, by least squares over those minutes of each piece that count."""
     above = below = level = 0.0
     for piece_points in points:
         middle = sum(age for age, _ in piece_points) / len(piece_points)
@@ -273,9 +278,9 @@ def plot(rows, lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("minutes", type=int)
-    parser.add_argument("--into", type=Path, help="a folder with the minutes so far")
+    parser.add_argument("--into", type=Path, help="the folder that contains the minutes of earlier runs")
     parser.add_argument("--robotsd", default=str(PROJECT / "target/dist/robotsd"))
-    parser.add_argument("--idle", type=int, default=10_000, help="connections that are idle")
+    parser.add_argument("--idle", type=int, default=10_000, help="number of idle connections")
     options = parser.parse_args()
     options.robotsd = os.path.realpath(options.robotsd)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))

@@ -1,5 +1,5 @@
 // Answers cases with an npm package: node answer.js MODULES PARSER CASES BEGIN
-// Prints one line per case, beginning with case number BEGIN: `allow`, `disallow`, or what else the parser does.
+// Prints one line for each case from case number BEGIN on: `allow`, `disallow`, or another result of the parser.
 'use strict'
 const fs = require('fs')
 const path = require('path')

@@ -1,4 +1,4 @@
-/* Opening the file $HANGING hangs for as long as $HANGING.hangs is there, as on a file system whose server is gone. */
+/* Makes opening the file $HANGING hang while $HANGING.hangs exists, as on a network file system whose server is down. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

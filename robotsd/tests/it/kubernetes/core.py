@@ -1,4 +1,4 @@
-"""Validates the objects of Kubernetes itself in the manifests that are named, strictly, and writes all others as JSON."""
+"""Strictly validates the objects of Kubernetes itself in the given manifests, and writes all other objects as JSON."""
 
 import json
 import sys

@@ -1,14 +1,14 @@
-// Validates objects of the Gateway API and of Envoy Gateway, JSON on standard input, with the schemas below the folder that is named.
-// Those take names that they do not know, so what no schema looks at is an error here.
+// Validates objects of the Gateway API and of Envoy Gateway (JSON on standard input) with the schemas in the given folder. The schemas
+// accept unknown keys, so a key that no schema reads is an error here.
 import { readFileSync } from "node:fs";
 
 const root = `${process.argv[2]}/node_modules/@kubernetes-models`;
 const packages = { "gateway.networking.k8s.io": "gateway-api", "gateway.envoyproxy.io": "envoy-gateway" };
 
-// The schemas are those of the standard channel, whose filters do not have this one.
+// The schemas are those of the standard channel, which does not have the filter ExternalAuth.
 const isExperimental = (error) => error.keyword === "enum" && /\/filters\/\d+\/type$/.test(error.instancePath);
 
-// The same value; what is read of it is noted.
+// Returns the same value, and adds every path that is read to `seen`.
 function watched(value, path, seen) {
   if (value === null || typeof value !== "object") return value;
   const copy = Array.isArray(value) ? [] : {};

@@ -1,9 +1,9 @@
-// Sites of files in Node, each with another common way to find the path of a request:
-//   url     new URL(req.url, base), as the documentation of http.IncomingMessage has it
-//   legacy  url.parse(req.url), which it had before
-//   decode  decodeURIComponent() of what is before the query, then path.normalize(), as serve-static does
-//   whole   decodeURIComponent(req.url), then what is before the query
-//   match   one segment a parameter, each decoded by itself, as Express matches `/:folder/:name`
+// File servers in Node. Each finds the path of a request in a different common way:
+//   url     new URL(req.url, base), as in the documentation of http.IncomingMessage
+//   legacy  url.parse(req.url), as in older versions of this documentation
+//   decode  decodeURIComponent() of the part before the query, then path.normalize(), as serve-static does
+//   whole   decodeURIComponent(req.url), then the part before the query
+//   match   each segment is a parameter and decoded separately, as Express matches `/:folder/:name`
 'use strict';
 const fs = require('fs');
 const http = require('http');

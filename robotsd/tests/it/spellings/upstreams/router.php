@@ -1,5 +1,5 @@
 <?php
-// A router for `php -S` that asks parse_url() for the path.
+// A router for `php -S` that gets the path from parse_url().
 $path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
 $tree = realpath($_SERVER['DOCUMENT_ROOT']);
 $file = is_string($path) ? realpath($tree . rawurldecode($path)) : false;
