@@ -34,7 +34,7 @@ pub(super) struct AdminPlaces {
     files: Vec<PlaceFile>,
     /// The files that may contain the local token.
     token_files: Vec<PathBuf>,
-    /// Connections that were accepted before the process paused.
+    /// Slots of the connections that were accepted before the process paused.
     left: Vec<Arc<ConnectionSlots>>,
     /// Host names that clients may use in requests to the addresses.
     hosts: Vec<String>,

@@ -16,8 +16,8 @@ use crate::sites::Sites;
 /// Interval between two collections of counts.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long the end of the process waits for the last write. The wait is limited, because a file
-/// system may hang.
+/// Maximum time that shutdown waits for the last write. It is limited, because a file system may
+/// hang.
 const LAST: Duration = Duration::from_secs(5);
 
 /// The board, the timer for its counts, and the write in progress.
@@ -59,9 +59,9 @@ impl BoardKeeper {
         }
     }
 
-    /// Writes the current counts before another process takes over. The next write happens at the
-    /// next tick or at the end of the process. The next write adds later counts of this process to
-    /// the counts of the other process, because each write reads the files again.
+    /// Writes the current counts before another process takes over. Later counts of this process
+    /// are added to the counts of the other process at the next write, because each write reads the
+    /// files again.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));

@@ -19,16 +19,15 @@ use super::watched_files;
 use crate::admin::{ControlRequests, Phase, ServerState, WatchGuard};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
-/// How long the end of the process waits for the state directory. The wait is limited, because a
-/// file system may hang.
+/// Maximum time that shutdown waits for the state directory. It is limited, because a file system
+/// may hang.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// How long the end of the process waits for responses of the admin interface to reach their
-/// clients.
+/// Maximum time that shutdown waits for responses of the admin interface to reach their clients.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// How long the end of the process waits until its heartbeat is removed from the fleet's store.
-/// Otherwise, the replica is reported as missing for a day.
+/// Maximum time that shutdown waits until the heartbeat is removed from the fleet's store. If it
+/// stays there, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
 /// How often the process checks whether a site's pages must be read again.
@@ -55,11 +54,11 @@ pub(super) struct ControlLoop<'a> {
     access: Option<&'a AccessLog>,
     heartbeat: Option<Interval>,
     board: Option<BoardKeeper>,
-    /// When to check the pages that gates need, and the read of pages in progress.
+    /// Timer for checking whether gates need their pages read again.
     pages: Interval,
     reading_pages: Option<AbortHandle>,
     state: Interval,
-    /// When to collect notices, and the task that sends them.
+    /// Timer for collecting notices.
     notices: Interval,
     notifying: Option<AbortHandle>,
     /// Tasks that end with the control loop.
@@ -282,7 +281,7 @@ impl<'a> ControlLoop<'a> {
     }
 }
 
-/// Writes the state directory when this is dropped, so that it is written even after an error.
+/// Writes the state directory when dropped, so that it is written even after an error.
 struct FlushOnDrop {
     state: Option<StateDir>,
     log: Log,

@@ -20,8 +20,7 @@ use crate::fleet::Fleet;
 use crate::input;
 use crate::pages::read_urls;
 
-/// Settings of a site's gate, and what was last read from its files: expectations, a baseline,
-/// pages.
+/// Settings of a site's gate, and the last content of its files: expectations, baseline, pages.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<Gate>,

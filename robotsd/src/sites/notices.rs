@@ -20,11 +20,11 @@ use crate::render::shell_line;
 use crate::report::{ConfigReport, FleetEntry, FleetReport};
 use crate::webhooks::{Notice, NotifyEvent};
 
-/// Interval between two notices about the same site with a pending version.
+/// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of an operator's decision that is still reported, if no earlier decision about the
-/// site was reported.
+/// Maximum age of an operator's decision for its first notice. It applies only if no decision about
+/// the site was reported before.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {

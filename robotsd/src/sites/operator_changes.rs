@@ -130,8 +130,8 @@ impl Sites {
         ))
     }
 
-    /// Notes for the board that enforcement was switched off, so that some requests may not have
-    /// been counted.
+    /// Records on the board that enforcement was switched off. Requests may therefore be missing
+    /// from the counts.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
@@ -142,8 +142,9 @@ impl Sites {
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// Returns the state of the switch for all sites. It is off if either the process or the fleet
-    /// has it off. Switches for single sites are not considered.
+    /// Returns the state of the switch for all sites. It is off if it is off for this process or
+    /// for the fleet, or if the fleet's switches are unknown. Switches for single sites are not
+    /// considered.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
@@ -194,7 +195,7 @@ impl Sites {
     }
 
     /// Appends the switches that are still off to the message of `enforce on`, because the command
-    /// changes only one of the switches.
+    /// changes only one switch.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {

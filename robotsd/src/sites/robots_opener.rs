@@ -37,9 +37,9 @@ pub(super) struct RobotsOpener {
     /// Creates listeners that pass new versions to webhooks; `None` if sites are opened but not
     /// served.
     pub(super) publish: Option<PublishListener>,
-    /// The parts that are appended to the robots.txt that is being opened.
+    /// Parts to append to the robots.txt that is being opened; `None` if the config appends none.
     parts: Option<AppendedParts>,
-    /// Until when the opening of a site may wait for parts that were never fetched.
+    /// Time until which opening a site may wait for parts that were never fetched.
     parts_until: Instant,
     gate: Option<Gate>,
     /// State that new sites inherit.
@@ -47,11 +47,11 @@ pub(super) struct RobotsOpener {
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     occasion: OpeningOccasion,
-    /// This lock is held while a registry is read again and applied.
+    /// Lock that is held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
     /// The registry that is published at a URL; `None` if none is configured.
     pub(super) followed: Option<FollowedRegistry>,
-    /// This is notified when a new version of the published registry is in use.
+    /// Notified when a new version of the published registry is in use.
     pub(super) registry_changed: Arc<Notify>,
     /// Log for the reloads and problems of the opened sites.
     log: Log,
@@ -110,7 +110,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Returns an opener for a new config, which shares the watcher, the caches and the state.
+    /// Returns an opener for a new config. It shares the watcher, the caches and the state with
+    /// this opener.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
@@ -156,7 +157,7 @@ impl RobotsOpener {
         GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher, self.state.fleet.as_ref())
     }
 
-    /// Returns the file with the pages of a site's sitemaps, which survives restarts.
+    /// Returns the file in the state directory that saves the pages of a site's sitemaps.
     pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
         SavedPages::of(self.state.directory.as_ref().map(StateDir::path), site)
     }
@@ -277,8 +278,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Sets everything that is independent of the kind of source. `name` is the name of the
-    /// robots.txt.
+    /// Sets the options of a builder that do not depend on the kind of source. `name` is the name
+    /// of the robots.txt.
     fn configured<S>(
         &self,
         builder: LiveBuilder<S>,
@@ -309,8 +310,8 @@ impl RobotsOpener {
     }
 }
 
-/// Opens the robots.txt with this name as the next start would, so that a command can change its
-/// state while no process serves it.
+/// Opens the robots.txt `name` as the next start would, so that a command can change its state
+/// while no process serves it.
 pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
     let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
@@ -330,7 +331,7 @@ const NONE: &str = "none";
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,
-    /// Whether the opened sites are served. Before that, no version is passed to webhooks.
+    /// Whether the opened sites are served. Until they are, no version is passed to webhooks.
     is_serving: Arc<AtomicBool>,
 }
 
@@ -358,8 +359,8 @@ impl PublishListener {
         }
     }
 
-    /// Notes that the opened sites are served from now on, and passes their versions to the hooks.
-    /// Reads the state directory.
+    /// Marks the opened sites as served, and passes their live versions to the hooks. Reads the
+    /// state directory.
     pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
         self.is_serving.store(true, Ordering::Release);
         for (site, live) in lives {

@@ -146,13 +146,13 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Notes for the board that enforcement was switched off, so that crawlers were not recognised
-    /// for some time.
+    /// Records for the board that enforcement was switched off, so that crawlers were not
+    /// recognised for some time.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
-    /// Notes for the board that the hosts of the site have changed.
+    /// Records for the board that the hosts of the site have changed.
     pub(super) fn has_other_hosts(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }
@@ -214,7 +214,8 @@ impl ServedSite {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }
 
-    /// Reports whether the robots.txt would have to be opened in the same way with these settings.
+    /// Reports whether `site` has the same robots.txt source as this site, so that the open
+    /// robots.txt can stay in use.
     pub(super) fn has_source_of(&self, site: &SiteConfig) -> bool {
         let of = |site: &SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
         of(&self.settings) == of(site) && self.settings.append == site.append

@@ -25,11 +25,11 @@ use crate::report::WatchedPagesReport;
 /// Name of the list of pages from sitemaps. In messages, it comes after the word "pages".
 const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Name of the list of pages that verified search engines request. In messages, it comes after the
-/// word "pages".
+/// Name of the list of pages that verified search engines request. In messages, it follows the word
+/// "pages".
 const REQUESTED: &str = "that search engines request most";
 
-/// How long after a start the sitemaps are first read. Reading them earlier would slow the start
+/// Delay between a start and the first read of the sitemaps. An earlier read would slow the start
 /// down.
 const FIRST: Duration = Duration::from_secs(10);
 
@@ -42,13 +42,13 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// For each list, by name: the number of pages when the list was last considered complete.
+    /// For each list, by its name: number of pages when the list was last considered complete.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
     /// When the sitemaps will be read next.
     due: Mutex<Instant>,
-    /// This lock is held while the sitemaps are read.
+    /// Lock that is held while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
     log: Log,
 }
@@ -82,7 +82,7 @@ impl SitePages {
         }
     }
 
-    /// Returns a copy of the pages for a new site that inherits from this one.
+    /// Returns a copy of the pages for a new site that inherits from this site.
     pub(super) fn of_heir(&self, site: &str) -> Self {
         let (watched, urls) = (self.watched.copied(), Mutex::new(self.urls.lock().clone()));
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
@@ -105,7 +105,7 @@ impl SitePages {
     }
 
     /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps. It is
-    /// larger than `pages` if they exceed the memory limit.
+    /// larger than the length of `pages` if the memory limit was reached.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
         self.held.store(held_octets(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
@@ -253,8 +253,8 @@ const MAX_BYTES_OF_SITE: usize = 8 << 20;
 
 /// Returns the maximum memory for the pages of one site, in bytes. `of_others` contains the memory
 /// that each other site uses. Half of the total is divided evenly among `sites` sites, so that some
-/// is left for sites that are read late. The other half goes to sites that need more, on a
-/// first-come, first-served basis.
+/// memory is left for sites that are read late. The other half goes to sites that need more, in the
+/// order in which they are read.
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MAX_BYTES_OF_ALL / 2;
     let share = half / sites.max(1);

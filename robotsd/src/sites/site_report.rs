@@ -129,7 +129,7 @@ impl WithoutRobots {
 impl ServedSite {
     /// Returns a problem if none of the recent requests was answered although a server is up. One
     /// or two unanswered requests are not a problem, because one slow page may be the cause.
-    /// Servers that are down are reported elsewhere.
+    /// Servers that are down are reported separately.
     fn unanswered(&self) -> Option<String> {
         let origins = self.backend.as_ref().and_then(BackendSource::origins)?;
         let (count, last) = origins.unanswered().filter(|(count, _)| *count >= 3)?;
@@ -237,8 +237,8 @@ fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
     history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
 }
 
-/// Describes the content of the source if it differs from the pending version, for example after a
-/// rollback, or if it is no longer a valid robots.txt.
+/// Describes what the source contains now, if this is not the pending version (for example after a
+/// rollback), or if it is no longer a valid robots.txt.
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();

@@ -23,7 +23,7 @@ pub(super) struct SiteRobots {
     kind: RobotsKind,
     /// The parts that are appended to each robots.txt of the site.
     pub(super) parts: Option<AppendedParts>,
-    /// This lock is held while the files of the site are read because of a request.
+    /// Lock that is held while the site is reloaded, so that reloads of it run one after another.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -66,7 +66,7 @@ impl SiteRobots {
     }
 
     /// Returns the lock for reading the robots.txt again; `None` for a directory, because its files
-    /// may be read at the same time.
+    /// may be read concurrently.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
         self.only().map(|_| Arc::clone(&self.order))
     }
@@ -199,8 +199,8 @@ impl SiteRobots {
         self.change(|held| held.gate.clone_from(gate), |live| live.set_gate(gate.clone()));
     }
 
-    /// Changes the settings. The settings for later files are changed first, so that no file is
-    /// missed. A file that is added meanwhile is changed twice.
+    /// Changes the settings. In a directory, the settings for files that are added later are
+    /// changed first, so that no file is missed. A file that is added meanwhile is changed twice.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),

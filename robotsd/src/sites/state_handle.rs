@@ -25,8 +25,8 @@ use crate::report::is_of;
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
-    /// The switch for all sites, unless there is a state directory. In that case, the state
-    /// directory contains the switch.
+    /// The switch for all sites if there is no state directory. Otherwise, the state directory
+    /// contains this switch, and `all` is unused.
     all: KillSwitch,
     /// The fleet of this process, if there is one. Its off switches disable enforcement, too.
     pub(crate) fleet: Option<Arc<Fleet>>,
@@ -139,8 +139,9 @@ impl StateHandle {
 }
 
 /// Every robots.txt in memory that has joined the switch of one site name. The list is locked while
-/// another one joins, or while the switch changes.
+/// another robots.txt joins, or while the switch changes.
 ///
-/// If a new config changes the source of a site, there are two of them until the sites are swapped.
-/// A change of the switch affects both, so it is not lost during the swap.
+/// If a new config changes the source of a site, the list has two entries until the sites are
+/// swapped. A change of the switch affects both robots.txt files, so it is not lost during the
+/// swap.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;
