@@ -67,9 +67,9 @@ impl Descriptors {
         self.connections(config.connections, config.edge.connections, idle, admin)
     }
 
-    /// Returns the configured number of connections, or `usual` if none is configured. If there are
-    /// fewer descriptors, returns a smaller number. Descriptors for `idle` upstream connections and
-    /// for `admin` connections to the admin interface are reserved.
+    /// Returns the configured number of connections, or `usual` if none is configured. Returns a
+    /// smaller number if there are not enough descriptors. Descriptors for `idle` upstream
+    /// connections and for `admin` connections to the admin interface are reserved.
     fn connections(
         self,
         configured: Option<usize>,

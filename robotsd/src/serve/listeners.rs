@@ -39,7 +39,7 @@ pub(super) struct Listeners {
     open: Vec<OpenListener>,
 }
 
-/// A prepared change of listeners. The sockets of the new ones are already bound.
+/// A prepared change of listeners. The sockets of new listeners are already bound.
 #[derive(Debug)]
 pub(super) struct ListenerPlan {
     steps: Vec<ListenerStep>,
@@ -228,8 +228,8 @@ impl Listeners {
         self.open.iter_mut().for_each(|opened| opened.accepting.clear());
     }
 
-    /// Updates the limits of listeners that have limits of their own. They apply to new
-    /// connections.
+    /// Updates the limits of decision listeners, which have their own limits. The new limits apply
+    /// to new connections.
     pub(super) fn set_limits(&self, limits: &EdgeLimits) {
         for edge in self.open.iter().filter_map(|opened| opened.edge.as_ref()) {
             edge.set_limits(decision::limits(limits.clone()));

@@ -1,8 +1,8 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
-//! A preparation never returns to an earlier stage. It can be abandoned until it begins to apply
-//! settings; the sockets that it has bound are then closed. After that, it is always completed, so
-//! that all sites have the settings of the same config.
+//! A preparation never returns to an earlier stage. Until it begins to apply settings, it can be
+//! abandoned; its bound sockets are then closed. Once it applies settings, it is always completed,
+//! so that all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ use crate::sites::{Renewal, Sites};
 /// file is being written.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// How long to wait for files that keep changing.
+/// Maximum time to wait for files that keep changing.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// A usable config. Its new listeners are bound and its new sources are open.
 #[derive(Debug)]
 pub(super) struct PreparedConfig {
     pub(super) config: Arc<Config>,
-    /// The files of the config that were not watched before, with their watches.
+    /// Files of the config that were not watched before, with their new watches.
     pub(super) watched: Vec<(PathBuf, Watched)>,
     pub(super) plan: ListenerPlan,
     pub(super) renewal: Renewal,
@@ -49,8 +49,8 @@ pub(super) struct RejectedConfig {
 /// Result of a preparation.
 type Prepared = Result<PreparedConfig, RejectedConfig>;
 
-/// A config that is being prepared on a thread. Dropping this abandons the preparation: the thread
-/// ends without changing anything, even if that has to wait for a hanging file system.
+/// A config that is being prepared on a thread. Dropping this value abandons the preparation. The
+/// thread then ends without changing anything, possibly only after a hanging file system responds.
 #[derive(Debug)]
 pub(super) struct Preparation {
     thread: JoinHandle<Prepared>,
@@ -134,8 +134,8 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // Settings are already being applied. The preparation does not read files any more, so
-            // it ends soon.
+            // If it cannot be abandoned, settings are already being applied. The preparation does
+            // not read files any more, so it ends soon.
             if !stage.abandon() {
                 std::future::pending().await
             }

@@ -35,7 +35,7 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// How often a rejected config, or an unusable source, is tried again.
+/// Interval at which a rejected config, or an unusable source, is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The served config, and everything that is needed to replace it with another one.
@@ -67,7 +67,7 @@ pub(super) struct PendingChange {
     again: Option<Instant>,
     /// The unusable sources that were last logged.
     logged: Vec<UnusableSource>,
-    /// When the last successful reload was, and what it changed.
+    /// Time of the last reload that changed something, with a description of the changes.
     last: Option<String>,
 }
 
@@ -253,8 +253,8 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // Hosts must be noted after the new sites answer requests, and before the board next
-        // collects counts.
+        // Changed hosts must be recorded after the new sites answer requests, and before the board
+        // next collects counts.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
@@ -273,8 +273,8 @@ impl ActiveConfig {
         self.listeners.lock().set_limits(&config.edge);
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
-            // The socket is already bound. This happens only if the process has no free file
-            // descriptors.
+            // The socket is already bound, so opening the listener fails only if the process has no
+            // free file descriptors.
             Err(error) => return Some(error),
         }
         None

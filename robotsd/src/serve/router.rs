@@ -38,8 +38,8 @@ pub(super) type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 #[derive(Debug)]
 struct RouteTable<B> {
     hosts: HostMap<Arc<SiteRoute<B>>>,
-    /// Routes by site. When the table is replaced, the new one takes over the connections of their
-    /// backends.
+    /// Routes by site. When the table is replaced, the new table keeps using the connections of
+    /// unchanged backends.
     routes: HashMap<SiteName, Arc<SiteRoute<B>>>,
 }
 
@@ -148,7 +148,8 @@ impl<B: EdgeService> SiteRoute<B> {
         };
         match answered {
             Some(mut response) => {
-                // The links of the refusal, such as a licence, belong to every answer to it.
+                // Links of the refusal, such as a licence, are also added to the response of the
+                // server.
                 for link in refusal.headers().get_all(LINK) {
                     response.headers_mut().append(LINK, link.clone());
                 }

@@ -36,14 +36,14 @@ const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so 
     date, and the admin interface and some HTTP/1 requests (with a body, or with `Connection: close`) get no answer: \
     correct the clock";
 
-/// How long to wait for a killed process to disappear, because its admin socket accepts connections
-/// until then.
+/// Maximum time to wait for a killed process to disappear. Until then, its admin socket accepts
+/// connections.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Message for a signal that ends the process before it serves.
 const STOPPED: &str = "robotsd was stopped by a signal before it served anything";
 
-/// What a start of the process needs.
+/// Config, log and other inputs of a start.
 struct Start<'a> {
     path: &'a Path,
     strict: bool,
@@ -239,8 +239,8 @@ impl Start<'_> {
         if let Some(predecessor) = self.predecessor {
             predecessor.serves(&summary);
             for file in unused_files {
-                // The socket is not used any more, so its file is removed. Clients could not
-                // connect through it.
+                // The socket is not used any more, and clients could not connect through its file,
+                // so the file is removed.
                 let _ = std::fs::remove_file(file);
             }
         }

@@ -35,8 +35,8 @@ impl Supervisor {
     /// Notifies the supervisor that another process is now the main process of the service.
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
         use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
-        // `Watchdog` is sent for the new process, because systemd has ignored its own watchdog
-        // notifications until now.
+        // `Watchdog` is sent for the new process, because systemd has ignored the watchdog
+        // notifications of the new process until now.
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 

@@ -16,14 +16,14 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
 
-/// How long an upgrade waits for an operator's change that is in progress. The same limit applies
-/// to writing the board and to writing the state directory.
+/// Maximum time that an upgrade waits for an operator's change that is in progress. The same limit
+/// applies to writing the board and to writing the state directory.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
 /// Lock that is held during an upgrade, so that operators cannot make changes.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
 
-/// Whether this process is being, or has been, replaced by a new one.
+/// The replacement of this process by a new one, while it is in progress and afterwards.
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
@@ -110,8 +110,8 @@ impl UpgradeKeeper {
         self.under_way.is_some()
     }
 
-    /// Reports whether a reload must wait for the end of an upgrade. If so, notes that a reload is
-    /// due.
+    /// Reports whether a reload must wait for the end of an upgrade. If so, records that a reload
+    /// is due.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;

@@ -21,7 +21,7 @@ use crate::refusal::SiteRefusals;
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
     pub(super) watch: FileWatch,
-    /// This is notified when the config file has changed.
+    /// Notified when the config file has changed.
     pub(super) config: Arc<Notify>,
     _config: Watched,
     /// The watches of the other files.
@@ -33,7 +33,7 @@ pub(super) struct WatchedFiles {
 #[derive(Clone, Debug)]
 pub(super) struct FileWatch {
     watcher: Watcher,
-    /// This is notified when one of these files has changed.
+    /// Notified when one of the watched files has changed.
     pub(super) notify: Arc<Notify>,
     /// The files that have changed since the last call of [`WatchedFiles::changed`].
     changed: Arc<Mutex<BTreeSet<PathBuf>>>,
@@ -138,7 +138,7 @@ pub(super) struct CertificateWatch {
 #[derive(Clone, Debug)]
 struct FollowedCertificates {
     live: LiveCertificates,
-    /// This lock is held while the files are read.
+    /// Lock that is held while the files are read.
     order: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -150,7 +150,7 @@ impl CertificateWatch {
         certificates
     }
 
-    /// Watches these certificates from now on, and logs the new ones. Does not read files.
+    /// Replaces the watched certificates, and logs the new ones. Does not read files.
     pub(super) fn follow(&self, all: Vec<LiveCertificates>) {
         let before = self.followed.lock().clone();
         let now = SystemTime::now();

@@ -22,7 +22,7 @@ use crate::pages::{PageSet, held_octets};
 use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
-/// Name of the list of pages from sitemaps. In messages, it comes after the word "pages".
+/// Name of the list of pages from sitemaps. In messages, it follows the word "pages".
 const OF_SITEMAPS: &str = "of the sitemaps";
 
 /// Name of the list of pages that verified search engines request. In messages, it follows the word

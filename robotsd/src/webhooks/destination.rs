@@ -127,8 +127,8 @@ impl HookScope {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns the reason why no request can ever be sent to a host. `None` if there is no such
-    /// reason, or if only a name lookup could find the reason.
+    /// Returns the reason why requests to a host are never allowed. Returns `None` if they may be
+    /// allowed, or if this depends on a name lookup.
     pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
         match self.destinations((host, port), &[], look_up_numbers) {
             Err(NoDestination::Refused(why)) => Some(why),

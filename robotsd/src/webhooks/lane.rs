@@ -17,8 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::settings::HookSettings;
 
-/// Maximum number of concurrent requests of a lane, of one config file, and of one file to one
-/// receiver.
+/// Maximum number of concurrent requests of a lane, of one config file, and to one receiver.
 const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
@@ -147,8 +146,8 @@ impl Lane {
 }
 
 /// Returns the key for requests of one config file to one receiver. It includes the file, because
-/// the URLs of another file may have a different path. All notices of events together count as one
-/// more file.
+/// the URLs of another file may have a different path. All hooks for events have the same empty
+/// file name in their keys.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))

@@ -27,14 +27,14 @@ use crate::report::PublishHookReport;
 /// Delay before a failed notification is sent again, if its event still lasts.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
-/// How long the end of the process waits for requests in progress.
+/// Maximum time that shutdown waits for requests in progress.
 const FINISH: Duration = Duration::from_secs(2);
 
 /// The hooks of all sites, and the notices that they send.
 pub(crate) struct PublishHooks {
     /// The name of this process.
     pub(crate) replica: String,
-    /// Hooks by site.
+    /// Hooks of each site, by the name of the site. The hooks of `[[notify]]` have an empty name.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,
@@ -47,7 +47,7 @@ pub(crate) struct PublishHooks {
     retry: RetryPlan,
     /// Whether the process is ending. If so, failed requests are not retried.
     pub(super) is_ending: AtomicBool,
-    /// This is notified when a job has nothing more to send.
+    /// Notified when a job has nothing more to send.
     rested: Notify,
     on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
     /// Decides which of several processes sends a notification; `None` if this process sends all of
@@ -70,8 +70,8 @@ pub(super) struct Job {
     /// The notice to send next.
     waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
-    /// This is notified when a newer notice waits, when the reported problem has ended, or when the
-    /// process ends.
+    /// Notified when a newer notice waits, when the reported event is over, or when the process
+    /// ends.
     woken: Arc<Notify>,
     /// The last announcement that was requested from this job, even if it was not sent.
     asked: Option<String>,

@@ -81,7 +81,8 @@ impl Predecessor {
     }
 }
 
-/// How long the new process may run after it has closed its end of the channel.
+/// Maximum time that the new process may run after it has reported a failure or closed its end of
+/// the channel.
 const END: Duration = Duration::from_millis(500);
 
 /// The new process, which will replace this one. It is killed when this is dropped, unless it
@@ -94,7 +95,7 @@ pub(in crate::serve) struct Successor {
     /// Maximum time between two messages of the new process, and the deadline for the next message.
     patience: Duration,
     deadline: Instant,
-    /// Why the upgrade failed. This is set while the new process is being ended.
+    /// Reason why the upgrade failed; set while the new process is being ended.
     failure: Option<String>,
     serves: bool,
 }
@@ -170,8 +171,7 @@ impl Successor {
         let _ = self.child.wait();
     }
 
-    /// Waits for the next report of the new process. The future may be dropped, and created again
-    /// later.
+    /// Waits for the next report of the new process. This method is cancel safe.
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
             let why = match timeout_at(self.deadline, self.said.recv()).await {
