@@ -70,7 +70,7 @@ struct OpenListener {
     local: SocketAddr,
     /// Duplicates of the workers' sockets. Each inner list belongs to one address and has one
     /// socket per worker. A listener with other settings can be opened on the duplicates. The
-    /// sockets listen until the duplicates are dropped.
+    /// kernel keeps a socket listening until its duplicate is dropped, too.
     sockets: Vec<Vec<TcpListener>>,
     /// Guard that keeps the workers accepting; empty before they start. It is declared after
     /// `sockets`, so that the duplicates are dropped before it closes the listener.

@@ -54,7 +54,7 @@ impl FailureKind {
         }
     }
 
-    /// Returns the status that gRPC clients get instead of that response.
+    /// Returns the status for gRPC clients, which replaces the HTTP status.
     pub(super) const fn grpc_code(self) -> GrpcCode {
         match self {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,

@@ -37,14 +37,14 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // The yield comes before a connection is chosen. During a later yield, the chosen
-        // connection could close unnoticed. The request of an HTTP/2 stream needs no yield, because
-        // it has a new task, which ran only after the other ready tasks.
+        // The task yields before it chooses a connection, because the chosen connection could close
+        // unnoticed during a later yield. An HTTP/2 stream has a new task, which ran only after the
+        // other ready tasks, so it needs no yield.
         if !is_stream {
             yield_before_write().await;
         }
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
-        // A WebSocket needs a connection of its own, so HTTP/2 is not used.
+        // A WebSocket occupies a whole connection, so HTTP/2 is not used.
         let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };
         let requirement = Requirement { certainty, versions, client };
         let mut lease = match self.ready(requirement) {
@@ -143,8 +143,8 @@ impl UpstreamState {
         Ok(Response::from_parts(head, body))
     }
 
-    /// Starts a task that closes idle connections that are too old, or whose permits are needed
-    /// elsewhere. The task ends with the upstream.
+    /// Starts a task that closes idle connections that are too old, or whose permits other workers
+    /// need. The task ends with the upstream.
     fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;

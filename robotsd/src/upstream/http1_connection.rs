@@ -1,8 +1,8 @@
 //! HTTP/1.1 connections to upstreams, and the pool of idle connections.
 //!
-//! A connection has no task of its own: the task that waits for a response polls it. This saves a
-//! wake-up per request, and a connection closes when its response is dropped. An idle connection is
-//! not polled. Before the connection is used again, [`Http1Pool`] checks its state.
+//! No separate task drives a connection: the task that waits for a response polls the connection.
+//! This saves a wake-up per request, and a connection closes when its response is dropped. An idle
+//! connection is not polled. Before the connection is used again, [`Http1Pool`] checks its state.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -214,9 +214,9 @@ impl UpstreamConnection {
             if progress.upload.awaits_client.is_set() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
-            // The time for the response does not run during an upload. If the upload waits for the
-            // client, the deadline of the request body applies. If the upstream accepts bytes, it
-            // is not overdue.
+            // The time limit for the response does not apply during an upload. If the upload waits
+            // for the client, the deadline of the request body applies. If the upstream accepts
+            // bytes, it is not overdue.
             let upload = &progress.upload;
             let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
@@ -284,8 +284,8 @@ impl UpstreamConnection {
         self.progress.usage.rest();
     }
 
-    /// Takes the connection apart after a 101 response. Returns its socket, and the bytes that were
-    /// read after the head.
+    /// Returns the socket of a connection after a 101 response, and the bytes that were read after
+    /// the head.
     pub(super) async fn into_socket(mut self: Box<Self>) -> Option<(TrackedIo, Bytes)> {
         poll_fn(|cx| self.poll(cx)).await;
         let Driver::Hyper(_, hyper) = self.driver else { return None };

@@ -56,7 +56,7 @@ pub(super) struct OriginsState {
     versions: HttpVersions,
     pub(super) connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
-    /// This is notified when a lookup has ended, whether or not it succeeded.
+    /// Notified when a lookup has ended, whether or not it succeeded.
     pub(super) answered: Notify,
     pub(super) reporter: UpstreamReporter,
     /// Counters of answered requests, one per worker. A worker keeps its counter as long as this

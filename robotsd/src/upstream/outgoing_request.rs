@@ -63,8 +63,8 @@ pub(super) fn prepare(
     authority: &HeaderValue,
 ) {
     *request.version_mut() = Version::HTTP_11;
-    // The extensions are for the code that has handled the request so far. hyper would interpret
-    // some extensions.
+    // All extensions are removed. They are not needed any more, and hyper would interpret some of
+    // them.
     request.extensions_mut().clear();
     let is_empty = request.body().is_end_stream();
     let wants_length = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
@@ -122,7 +122,7 @@ impl InterimRelay {
     }
 
     /// Processes an interim response. Forwards it, unless the maximum has been forwarded. Returns
-    /// false if the server has sent too many.
+    /// false if the server has sent too many interim responses.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
         if before >= MAX_RESPONSES {

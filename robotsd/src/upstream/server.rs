@@ -81,16 +81,16 @@ impl Server {
     }
 }
 
-/// When a server is taken out of service, and for how long.
+/// Rules for taking a server out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthPolicy {
     /// Number of consecutive failures that take a server out of service. Zero means never.
     pub(crate) max_fails: u32,
     /// Maximum time from the first to the last of these failures.
     pub(crate) fail_window: Duration,
-    /// How long the server is out of service the first time, plus or minus up to 20 %.
+    /// Length of the first outage, plus or minus up to 20 %.
     pub(crate) eject: Duration,
-    /// Maximum time that a server is out of service.
+    /// Maximum length of an outage.
     pub(crate) eject_max: Duration,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Health {
     start: Instant,
     /// Time of the next trial, in milliseconds since `start`. Zero while the server is in service.
     until: AtomicU64,
-    /// How often the server has been taken out of service.
+    /// Number of times that the server has been taken out of service.
     ejections: AtomicU32,
     /// Whether `record` contains anything that a successful request must clear.
     is_marked: AtomicBool,
@@ -158,8 +158,8 @@ impl Health {
         self.until.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns how often the server has been taken out of service. If this number has changed since
-    /// a connection was opened, the connection is not used any more.
+    /// Returns the number of times that the server has been taken out of service. If this number
+    /// has changed since a connection was opened, the connection is not used any more.
     pub(super) fn ejections(&self) -> u32 {
         self.ejections.load(Ordering::Relaxed)
     }
@@ -290,7 +290,7 @@ impl Health {
     }
 }
 
-/// Why and since when a server is out of service, or a name cannot be resolved.
+/// Reason and start of the outage of a server, or of the failure to resolve a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,

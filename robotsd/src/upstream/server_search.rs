@@ -41,7 +41,8 @@ pub(super) struct CandidateServer {
     pub(super) pool: Arc<Http1Pool>,
     /// The HTTP/2 connections; `None` if only HTTP/1.1 is used with the server.
     pub(super) http2: Option<Arc<Http2Pool>>,
-    /// The value of `Health::ejections` when the pooled connections were last usable.
+    /// Value of `Health::ejections` when a connection was last taken. If the number has changed
+    /// since then, the pooled connections are closed.
     ejections: AtomicU32,
 }
 
@@ -74,7 +75,7 @@ pub(super) struct ExchangeState {
     pub(super) is_flooded: bool,
 }
 
-/// The connections that a request can use.
+/// Requirements of a request for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
     /// How thoroughly an idle connection must be checked before use.
@@ -206,7 +207,7 @@ pub(super) struct ServerSearch<'a> {
     pub(super) candidates: &'a Candidates,
     pub(super) pooled: Pooled,
     pub(super) requirement: Requirement,
-    /// When the time for connecting ends. All servers that are tried share this time.
+    /// Deadline for connecting, which all servers that are tried share.
     pub(super) deadline: Instant,
 }
 

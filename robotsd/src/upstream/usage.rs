@@ -42,7 +42,7 @@ impl ClientKey {
 #[derive(Debug)]
 pub(super) struct Usage {
     pub(super) server: Arc<Server>,
-    /// The zero point of all times in milliseconds. It is the same for all connections of a site.
+    /// Start of all times in milliseconds. It is the same for all connections of a site.
     start: Instant,
     /// Index in [`ConnectionUse::ALL`] of the current use.
     what: AtomicU8,
@@ -172,8 +172,8 @@ impl Usage {
     }
 }
 
-/// This is used for tunnels. `poll_stalled` records no stall, because every read and write of a
-/// tunnel records stalls (see `passed`).
+/// Used for tunnels. `poll_stalled` records no stall, because every read and write of a tunnel
+/// records stalls (see `passed`).
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)

@@ -81,7 +81,7 @@ impl RequestUpload {
         Some(self.body.preceded_by(kept))
     }
 
-    /// Sends the bytes that have arrived, as far as the server accepts them.
+    /// Sends as many of the arrived bytes as the server accepts.
     pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
         loop {
             if !self.waiting.is_empty() {
@@ -153,7 +153,7 @@ impl RequestUpload {
         joined.freeze()
     }
 
-    /// Sends the waiting bytes as far as the server accepts them. Returns how the upload ended, if
+    /// Sends as many of the waiting bytes as the server accepts. Returns how the upload ended, if
     /// it has ended.
     fn poll_send_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<UploadEnd>> {
         self.stream.reserve_capacity(self.waiting.len());
@@ -198,7 +198,8 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// Returns when the server last accepted a part of the body, or `None` if the upload has ended.
+    /// Returns the time when the server last accepted a part of the body; `None` if the upload has
+    /// ended.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
     }

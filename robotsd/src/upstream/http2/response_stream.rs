@@ -17,7 +17,8 @@ use super::request_upload::UploadTask;
 use crate::http_common::poll_due;
 use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 
-/// Time to wait for the end of a stream after all bytes of its declared length have arrived.
+/// Maximum time to wait for the end of a stream after all bytes of its declared length have
+/// arrived.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
 /// The rest of a response. Dropping this value before the end of the body resets the stream, so
@@ -37,7 +38,7 @@ pub(in crate::upstream) struct Http2Body {
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
-    /// Why the body ended early. `None` after the error has been returned.
+    /// Reason why the body ended early; `None` after the error has been returned.
     failed: Option<ResponseBodyError>,
 }
 
