@@ -48,8 +48,9 @@ pub(crate) struct ConnectionState {
     /// Time when the current incomplete frame or field section began, in microseconds; [`NEVER`] if
     /// none is incomplete.
     partial: AtomicU64,
-    /// Time when the first incomplete frame of this phase began, in microseconds. The deadline
-    /// counts from this time, so that a client gains no time by starting another frame.
+    /// Time when the first incomplete frame of this phase began, in microseconds. The connection
+    /// counts as idle from this time, so that a client cannot keep its slot by starting another
+    /// frame.
     first_partial: AtomicU64,
 
     // The claim of the slot. New connections that need a slot write these fields, and so does the
@@ -330,7 +331,7 @@ pub(crate) struct Delivery {
     unsent: AtomicU64,
     /// The upstream connection that the current HTTP/1.1 response occupies.
     pub(crate) transfer: Mutex<Option<Transfer>>,
-    /// How often the client's socket has accepted bytes after a wait.
+    /// Number of times that the client's socket has accepted bytes after a wait.
     taken: AtomicUsize,
 }
 

@@ -39,8 +39,8 @@ pub(crate) struct ListenerSettings {
     /// Whether every connection must begin with a PROXY header. Only trusted proxies may then
     /// connect.
     pub(crate) proxy_protocol: bool,
-    /// Counters of the listener on this worker, from [`Edge::counts`]. The default is counters
-    /// without a label.
+    /// Counters of the listener on this worker, from [`Edge::counts`]. By default, the counters
+    /// have no label.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
     /// The functions that answer SPOP messages; `None` if the listener does not support SPOP.
     pub(crate) messages: Option<SpopMessages>,
@@ -206,7 +206,8 @@ impl<S: EdgeService> ServedListener<S> {
         Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
     }
 
-    /// Accepts connections until `shutdown` completes. Serves each as soon as a slot is free.
+    /// Accepts connections until `shutdown` completes. Serves each connection as soon as a slot is
+    /// free.
     async fn accept_until(&mut self, listener: &TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut pause = Duration::ZERO;

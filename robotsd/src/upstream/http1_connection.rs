@@ -194,8 +194,8 @@ impl UpstreamConnection {
         }
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
-        // The time starts when the request has been sent. If the fast path has already waited for
-        // the response, that time counts as well.
+        // The time limit starts when the request has been sent. Time that the fast path has already
+        // waited for the response counts as well.
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();

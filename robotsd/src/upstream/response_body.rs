@@ -270,7 +270,8 @@ impl StreamState {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.reset();
-                // No end is read after the last byte of a body of known length.
+                // The end of a body with a known length is not read after its last byte, so it is
+                // checked here.
                 if self.incoming.is_end_stream() {
                     self.release();
                 }

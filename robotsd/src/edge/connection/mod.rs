@@ -1,8 +1,9 @@
 //! Serves one connection from its first byte to its end. A connection begins on the fast path. If
 //! the fast path cannot serve a request, the connection is handed over to hyper, HTTP/2 or SPOP.
 //!
-//! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. Both
-//! lack deadlines, a graceful shutdown, and a way to free a claimed slot. This module adds them.
+//! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. This
+//! module decides when to shut them down gracefully, and adds what both lack: deadlines, and a way
+//! to free a claimed slot.
 //!
 //! **The HTTP version of a connection is decided before hyper or `h2` sees it.** Its first bytes
 //! are compared with the HTTP/2 preface, up to the first difference.
@@ -98,8 +99,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls a connection, or one step of a connection, until it completes. `None` if the connection
-/// was closed before.
+/// Polls a connection, or one step of a connection, until it completes. Returns `None` if the
+/// connection was closed before that.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -202,12 +203,12 @@ where
     served.map(Event::Served)
 }
 
-/// Computes the deadline of a connection. Also contains deadlines that [`ConnectionState`] does not
+/// Computes the deadline of a connection, including deadlines that [`ConnectionState`] does not
 /// know.
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// End of the time that a client has after it was sent a GOAWAY.
+    /// Time until which a client may stay connected after it was sent a GOAWAY.
     patience: Instant,
     /// The turn number of the unsent HTTP/2 streams, and the time when this number was first seen.
     /// If the number does not change in time, the first stream is stalled, and the connection is

@@ -163,8 +163,8 @@ impl<T> WatchedSocket<T> {
 }
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
-    /// Ends the connection of a client that sends something else although TLS has negotiated
-    /// HTTP/2. Nothing has been sent to it before.
+    /// Ends the connection of a client that did not send the HTTP/2 preface although TLS has
+    /// negotiated HTTP/2. Nothing has been sent to the client before.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());

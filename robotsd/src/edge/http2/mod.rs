@@ -134,8 +134,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         Poll::Ready(Err("the client did not answer a PING in time".into()))
     }
 
-    /// Reads and answers as much as is possible now. Written bytes may remain in the socket's
-    /// buffer.
+    /// Reads and answers as much as possible now. Written bytes may remain in the socket's buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {

@@ -91,7 +91,7 @@ pin_project! {
     }
 }
 
-/// How often a stalled stream checks whether its connection makes progress.
+/// Interval at which a stalled stream checks whether its connection makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Maximum time that a stream may wait while other streams of its connection progress. It is enough
@@ -106,7 +106,7 @@ const TURN: Duration = Duration::from_secs(30);
 /// for the socket may seem stalled although it is not. If writes do not have to wait for the
 /// socket, a stalled stream lacks flow-control window.
 struct StreamTurns {
-    /// When this stream last made progress.
+    /// Time when this stream last made progress.
     last: Instant,
     /// The number of writes after a wait
     /// ([`Delivery::taken`](crate::edge::connection_state::Delivery)) at the last check.

@@ -1,5 +1,5 @@
-//! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). Listeners for
-//! other proxies' questions support it.
+//! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). Decision
+//! listeners support it in addition to HTTP.
 //!
 //! A SPOP connection is recognised by its first byte. A frame begins with its length in four bytes,
 //! of which the first byte is 0. No HTTP request begins with 0. Each message in a NOTIFY frame is

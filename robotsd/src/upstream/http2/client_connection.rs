@@ -71,7 +71,7 @@ pub(in crate::upstream) struct Http2ClientConnection {
     pub(super) activity: Arc<ConnectionActivity>,
     /// Number of requests in progress on the connection.
     streams: AtomicUsize,
-    /// Whether a response has arrived.
+    /// Whether a response has arrived on the connection.
     pub(in crate::upstream) has_answered: Flag,
     /// Whether a failure of this connection has already been counted against the server. It is
     /// counted at most once.

@@ -36,8 +36,8 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// The result of a poll of the body that was made in advance, if any. It is processed after the
-    /// bytes in `waiting`. This result is never data.
+    /// Result of polling the body in advance, unless it was data. It is processed after the bytes
+    /// in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// The copies of all pieces received from the client so far. `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,
