@@ -30,8 +30,8 @@ use crate::log::{Log, LogEvent, LogLevel};
 use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
-/// Maximum time that a start waits for parts that were never fetched, for all parts together. While
-/// a part is missing, crawlers that only this part disallows are allowed.
+/// Maximum time that a start waits for the first fetch of its parts, in total. While a part is
+/// missing, crawlers that only this part disallows are allowed.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
 /// The appended parts of a site's robots.txt, kept up to date until the last clone is dropped.
@@ -130,8 +130,8 @@ impl AppendedParts {
         Self { appendix, parts }
     }
 
-    /// Reads the parts of a site, and starts to keep them up to date. Blocks while it reads files.
-    /// Also waits for parts that were never fetched, at most until `until`.
+    /// Reads the parts of a site, and watches or polls their sources from then on. Blocks while it
+    /// reads files, and at most until `until` for parts that were never fetched.
     pub(super) fn open(
         site: &str,
         settings: &[AppendSettings],
@@ -233,8 +233,8 @@ impl PartReader {
         }
     }
 
-    /// Applies a part that was read, or logs why it cannot be used. A reason that was already
-    /// logged is not logged again.
+    /// Applies a part that was read, or logs why it cannot be used. The same reason is not logged
+    /// twice in a row.
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {
@@ -327,8 +327,8 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
 pub(super) struct FollowedRegistry(FollowedDocument<Registry>);
 
 impl FollowedRegistry {
-    /// Starts to poll a registry. Notifies `changed` whenever a new version comes into use, and
-    /// logs problems.
+    /// Starts to poll a registry. Notifies `changed` whenever a new version is in use, and logs
+    /// problems.
     ///
     /// # Errors
     ///
@@ -385,7 +385,7 @@ impl FollowedRegistry {
         waiting.map(|waiting| waiting.why).or(problem)
     }
 
-    /// Sets the versions that are accepted even if they differ a lot from the current one.
+    /// Sets the versions that are accepted even if they differ a lot from the current version.
     pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
         self.0.accept(hashes.iter().cloned());
     }

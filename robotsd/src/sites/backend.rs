@@ -48,8 +48,8 @@ pub(super) enum BackendSource {
 }
 
 impl BackendSource {
-    /// Opens the backend that the settings of a site describe. If `before` has the same upstreams,
-    /// the new backend shares their state.
+    /// Opens the backend of a site from its settings. If `before` has the same upstreams, the new
+    /// backend shares their state.
     pub(super) fn open(
         site: &SiteName,
         settings: &Backend,

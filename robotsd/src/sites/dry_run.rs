@@ -41,7 +41,7 @@ pub(crate) enum Problem {
     Waits(FoundProblem, Vec<String>),
 }
 
-/// What a dry run compares the sources with.
+/// The versions that a dry run compares the sources with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
     /// The versions in the state directory, which the next start would also use.
@@ -78,7 +78,7 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-/// Returns a message if the switch for all sites is off. The message is an error if the switch
+/// Returns a message if the switch for all sites is off. The message is an `Err` if the switch
 /// counts as off only because its file cannot be read.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
@@ -119,7 +119,7 @@ impl DrySite<'_> {
             _ => WhenMissing::Unavailable,
         };
         // With `AtGate`, the version is opened without a gate, because no other version could be
-        // served instead. The gate examines it below.
+        // served instead. The gate examines the version below.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -223,8 +223,9 @@ impl DrySite<'_> {
     }
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
-        // A fetched source is fetched now. If that fails, this is only a warning, because the site
-        // would start with the version in the state directory, and fetch the source later.
+        // A source that has not been fetched yet is fetched now. A failed fetch is only a warning,
+        // because the site would start with the version in the state directory, and fetch the
+        // source later.
         let last = live.robots.status().last_reload.outcome;
         if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();

@@ -352,7 +352,7 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
 /// Options that are added to a suggested command.
 pub(super) type CommandFlags = &'static [&'static str];
 
-/// Returns a command with these options.
+/// Returns the words of a `robotsd` command, followed by these options.
 pub(super) fn command<'a>(words: &[&'a str], flags: CommandFlags) -> Vec<&'a str> {
     [&["robotsd"][..], words, flags].concat()
 }
@@ -395,8 +395,8 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
     }
 }
 
-/// Returns the absolute path of a source file, for commands that work in any folder; `None` if the
-/// source is inline or a URL.
+/// Returns the absolute path of a source file, so that commands with this path work in any folder.
+/// `None` if the source is inline or a URL.
 fn file(origin: &str) -> Option<String> {
     if origin == "inline" || origin.contains("://") {
         return None;

@@ -54,7 +54,8 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Returns which version a rollback would publish, and its effect on crawlers. Changes nothing.
+    /// Returns the version that a rollback would publish, with its effect on crawlers. Changes
+    /// nothing.
     pub(crate) fn rollback_effect(&self, site: &str) -> Result<ChangeReport, ChangeError> {
         let (_, LiveSite { name, robots, .. }) = self.named(site)?;
         let found = robots.rollback_effect();
@@ -348,7 +349,7 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
     }
 }
 
-/// Opens a site as the next start would.
+/// Opens a site that no process serves, as the next start would open it.
 fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
     let has = |site: &&SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));

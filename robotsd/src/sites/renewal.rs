@@ -93,7 +93,7 @@ impl Sites {
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
         let rate_store = renewed_rate_store(self.rate_store.as_ref(), config, &self.log)?;
 
-        // Everything that can fail before a source is opened comes first.
+        // Steps that can fail come first, before any source is opened.
         let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
         let mut planned = Vec::with_capacity(config.sites.len());
         for site in &config.sites {
@@ -209,7 +209,7 @@ impl Sites {
         Ok(held)
     }
 
-    /// Returns the robots.txt of a site. If the source is the same as before, this is the previous
+    /// Returns the robots.txt of a site. If its source has not changed, this is the previous
     /// robots.txt.
     fn source(
         &self,

@@ -27,8 +27,8 @@ use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::webhooks::{Notice, PublishHooks};
 
-/// What all sites of a config share when they are opened: registry, state, watcher, compile cache,
-/// fetcher and gate.
+/// Resources that all sites of a config share when they are opened: registry, state, watcher,
+/// compile cache, fetcher and gate.
 #[derive(Clone, Debug)]
 pub(super) struct RobotsOpener {
     pub(super) registry: Arc<Registry>,
@@ -57,7 +57,7 @@ pub(super) struct RobotsOpener {
     log: Log,
 }
 
-/// Why sites are opened.
+/// Reason why sites are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpeningOccasion {
     /// The process starts.
@@ -67,7 +67,7 @@ enum OpeningOccasion {
 }
 
 impl RobotsOpener {
-    /// Opens the robots.txt of a site that has only one.
+    /// Opens the robots.txt of a site that has a single robots.txt for all of its hosts.
     fn open_one<S: SiteSource>(
         &self,
         builder: LiveBuilder<S>,
@@ -327,7 +327,7 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
 /// Version in notices about a robots.txt that was removed.
 const NONE: &str = "none";
 
-/// Creates listeners that pass new versions of the sites of one config to webhooks.
+/// Creates listeners for the sites of one config. The listeners pass new versions to webhooks.
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,

@@ -95,7 +95,7 @@ impl SenderEvidence {
     }
 
     /// Returns a problem if the config tags or refuses impostors, although the evidence cannot
-    /// refute any claim. Problems of single lists are in the [report](Self::report).
+    /// refute any claim. Problems with individual lists are in the [report](Self::report).
     pub(super) fn problem(&self) -> Option<String> {
         let status = self.verifier.status();
         let is_ineffective = status.can_refute == Some(false) && self.settings.impostors != Impostors::Observe;

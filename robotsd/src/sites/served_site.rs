@@ -39,7 +39,7 @@ pub(crate) struct ServedSite {
     pub(super) settings: SiteConfig,
     /// Evidence that verifies who sends requests.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The counts of the requests to the site. A new config does not reset them.
+    /// Request counts of the site. A new config does not reset them.
     pub(super) outcomes: SiteOutcomes,
     /// Recorders for the board; `None` if the config disables the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
@@ -208,8 +208,8 @@ impl ServedSite {
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Applies a registry. The options of the check depend on the registry, because they contain
-    /// the crawlers that the site refuses.
+    /// Applies a registry. The check options depend on the registry, because they contain the
+    /// crawlers that the site refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }
@@ -229,14 +229,14 @@ impl ServedSite {
     }
 }
 
-/// The counts of the requests to a site. Clones are cheap and share the counts.
+/// Request counts of a site. Clones are cheap and share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
 
 #[derive(Debug, Default)]
 struct OutcomeParts {
     workers: Vec<Arc<OutcomeCounts>>,
-    /// Sums of the workers that no longer serve the site.
+    /// Sums of the counts of workers that no longer serve the site.
     ended: SiteTotals,
     combinations: Arc<CrawlerCombinations>,
 }
@@ -263,8 +263,8 @@ impl SiteOutcomes {
         self.totals().report()
     }
 
-    /// Returns the numbers of referred visitors and of pages that crawlers received, since the
-    /// process started.
+    /// Returns how many visitors were referred to the site, and how many pages crawlers received,
+    /// since the process started.
     fn given_and_taken(&self) -> (VisitorTotals, PageTotals) {
         let parts = self.0.lock();
         let (mut visitors, mut pages) = (parts.ended.visitors.clone(), parts.ended.pages.clone());

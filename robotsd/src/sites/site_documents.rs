@@ -1,5 +1,5 @@
-//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder. From the
-//! sitemaps, this module updates the list of pages that the gate protects.
+//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder. Also
+//! updates the list of pages that the gate protects, from the sitemaps.
 //!
 //! The public host names of the site are not resolved, and nothing is read from other hosts. The
 //! number of bytes, redirects and servers is limited, and so is the time.
@@ -162,7 +162,7 @@ impl SiteDocuments {
     }
 }
 
-/// The body of a response. It is read as it arrives, but not after `end`.
+/// A response body that is read as it arrives, but not after `end`.
 struct ArrivingBody<'a> {
     body: FetchBody,
     part: Bytes,

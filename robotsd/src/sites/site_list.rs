@@ -44,8 +44,8 @@ pub(crate) struct Sites {
     pub(crate) state: StateHandle,
     /// Evidence that verifies who sends requests, if the config has `[identity]`.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The rate store that lets processes count requests of crawlers together; `None` if each
-    /// process counts for itself.
+    /// The rate store, which counts requests of crawlers for several processes together; `None` if
+    /// each process counts separately.
     pub(crate) rate_store: Option<SharedRate>,
     /// Reason why the rate store is never used; `None` if it is used.
     unasked: Option<&'static str>,
@@ -231,7 +231,7 @@ impl Sites {
         }
     }
 
-    /// Returns the sites that have replaced these ones, if their registry has the same sources.
+    /// Returns the sites that have replaced these sites, if their registry has the same sources.
     pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
         self.successor.lock().upgrade().filter(|next| next.registry == self.registry)
     }

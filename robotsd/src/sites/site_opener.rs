@@ -96,8 +96,9 @@ impl<'a> SiteOpener<'a> {
         })
     }
 
-    /// Creates a site from its open robots.txt and backend. Shares the state of `before`, if the
-    /// settings allow it.
+    /// Creates a site from its open robots.txt and backends. If the site was already served,
+    /// `before` contains its counters, which the new value shares. Otherwise, logs problems with
+    /// the new site.
     pub(super) fn around(
         &self,
         site: &SiteConfig,

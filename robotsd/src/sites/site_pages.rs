@@ -46,7 +46,7 @@ pub(super) struct SitePages {
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
-    /// When the sitemaps will be read next.
+    /// Time of the next read of the sitemaps.
     due: Mutex<Instant>,
     /// Lock that is held while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
@@ -88,7 +88,7 @@ impl SitePages {
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
-    /// Sets the pages that the operator listed in a file. `file` is the name of that file.
+    /// Sets the pages from the operator's list of URLs. `file` is the file name of the list.
     pub(super) fn set_urls(&self, file: &str, pages: Vec<Page>) {
         let name = format!("of {file}");
         let before = self.urls.lock().replace(name.clone()).filter(|before| *before != name);
@@ -217,7 +217,7 @@ impl SitePages {
         self.counts().map(report).collect()
     }
 
-    /// Reports whether the sitemaps are due. If so, they will be due again after `next`.
+    /// Reports whether the sitemaps must be read now. If so, schedules the next read after `next`.
     pub(super) fn take_due(&self, next: Duration) -> bool {
         let mut due = self.due.lock();
         let is_due = Instant::now() >= *due;
@@ -233,7 +233,7 @@ impl SitePages {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Makes the sitemaps due now, and considers every list complete again.
+    /// Schedules a read of the sitemaps for now, and considers every list complete again.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);
@@ -241,10 +241,10 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. Reading sitemaps also needs memory for the
-/// pages of a site that is being read again, for a part of a sitemap, and for freed memory that the
-/// allocator keeps. All of this together must not exceed 64 MiB. With ten sites, 27 MiB in addition
-/// to their pages were measured.
+/// Maximum memory for the pages of all sites, in bytes. Reading sitemaps needs more memory: for the
+/// known pages of a site that is read again, for a part of a sitemap, and for freed memory that the
+/// allocator keeps. All of this together must not exceed 64 MiB. In a measurement with ten sites,
+/// 27 MiB were used in addition to the pages.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;
 
 /// Maximum memory for the pages of one site, in bytes. During a new read, the known pages stay in

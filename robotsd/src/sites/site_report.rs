@@ -252,7 +252,8 @@ fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> O
     (hash != pending.hash()).then(held)
 }
 
-/// Returns when the current series of failed reloads began; `None` if the last reload did not fail.
+/// Returns the time when the current series of failed reloads began; `None` if the last reload did
+/// not fail.
 fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     use ReloadOutcomeKind::{Kept, ModeChanged, SwitchedOff, SwitchedOn};
     let is_reload = |entry: &&HistoryEntry| !matches!(entry.outcome, SwitchedOn | SwitchedOff | ModeChanged);
@@ -261,7 +262,8 @@ fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
 }
 
 /// Returns the operator's decision that published the live version; `None` if the version was
-/// published without a decision. A version that is published again at a start is not considered.
+/// published without a decision. A version that was published again by a start or a new config does
+/// not count.
 pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Option<&HistoryEntry> {
     use ReloadOutcomeKind::{Absent, Published};
     let brought = |entry: &&HistoryEntry| matches!(entry.outcome, Published | Absent) && !entry.cause.is_opening();

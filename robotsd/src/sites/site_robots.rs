@@ -166,8 +166,8 @@ impl SiteRobots {
         }
     }
 
-    /// Applies new settings. If the registry or the options of the check have changed, blocks while
-    /// the live version is compiled or checked again.
+    /// Applies new settings. If the registry or the check options have changed, blocks while the
+    /// live version is compiled or checked again.
     pub(super) fn apply(&self, settings: &SiteSettings) {
         self.change(
             |held| held.clone_from(settings),
@@ -180,8 +180,8 @@ impl SiteRobots {
         );
     }
 
-    /// Applies a registry. The check depends on the registry, because the options of the check
-    /// contain the crawlers that the site refuses.
+    /// Applies a registry. The check depends on the registry, because its options contain the
+    /// crawlers that the site refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
         self.change(
             |held| {
@@ -225,8 +225,8 @@ pub(super) fn host_name(site: &str, host: &str) -> String {
     format!("{site}/{host}")
 }
 
-/// Numbers of reloads of a robots.txt since the process started, by outcome. Clones are cheap and
-/// share the counts.
+/// Number of reloads of a robots.txt since the process started, by cause and outcome. Clones are
+/// cheap and share the counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReloadCounts(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
 

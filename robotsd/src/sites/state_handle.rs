@@ -73,7 +73,7 @@ impl StateHandle {
         self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
-    /// Joins a robots.txt to the switch of its site. If the previous robots.txt still exists,
+    /// Connects a robots.txt to the switch of its site. If the previous robots.txt still exists,
     /// adopts its switches and the ages of its versions. Blocks.
     pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
@@ -90,8 +90,8 @@ impl StateHandle {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
 
-    /// Returns sites that have an off switch without effect in the state directory: the config does
-    /// not contain these sites, and no new site inherits from them. Reads the state directory.
+    /// Returns the sites whose off switch in the state directory has no effect, because the config
+    /// does not contain them and no new site inherits from them. Reads the state directory.
     pub(super) fn switches_of_others(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
         // `is_of` also matches the hosts of a site with a folder (`SITE/HOST`).
