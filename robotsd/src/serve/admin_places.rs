@@ -71,8 +71,8 @@ impl AdminPlaces {
         }
     }
 
-    /// Opens the sockets of these settings. If a socket accepts the local token, the token will be
-    /// written to the first writable file of `token_files`.
+    /// Opens the sockets that the settings name. If a socket accepts the local token, the token
+    /// will be written to the first writable file of `token_files`.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,

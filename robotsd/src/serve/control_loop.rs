@@ -30,16 +30,16 @@ const ANSWERED: Duration = Duration::from_secs(1);
 /// stays there, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// How often the process checks whether a site's pages must be read again.
+/// Interval at which the process checks whether a site's pages must be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// How often notices are collected.
+/// Interval at which notices are collected.
 const NOTICES: Duration = Duration::from_secs(2);
 
-/// How often the process checks whether the state directory is writable.
+/// Interval at which the process checks whether the state directory is writable.
 const STATE: Duration = Duration::from_secs(10);
 
-/// What the control thread owns while the process serves.
+/// State of the control thread while the process serves.
 pub(super) struct ControlLoop<'a> {
     // Must be dropped first: when the process ends, the event loops end, and the watchdog must not
     // report their end.
@@ -302,7 +302,7 @@ impl Drop for FlushOnDrop {
 /// Reads everything again, and notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // The outcome is logged elsewhere. From now on, the sites of the new config are served.
+    // The outcome has already been logged. From now on, the sites of the new config are served.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
     // The result is ignored, because the only possible error is an unknown site name.

@@ -19,8 +19,8 @@ use super::watched_files::WatchedFiles;
 use crate::config::{Config, ConfigError, ConfigFile, RobotsSource, SettingChange, setting_changes};
 use crate::sites::{Renewal, Sites};
 
-/// How long a file must be unchanged before it is read, because a reload may be requested while a
-/// file is being written.
+/// Time that a file must stay unchanged before it is read, because a reload may be requested while
+/// a file is being written.
 const QUIET: Duration = Duration::from_millis(400);
 
 /// Maximum time to wait for files that keep changing.
@@ -58,7 +58,7 @@ pub(super) struct Preparation {
     stage: Stage,
 }
 
-/// Progress of a preparation. Its thread and the control thread share this. It is locked only
+/// Progress of a preparation, shared by its thread and the control thread. It is locked only
 /// briefly, or while sockets are bound.
 #[derive(Clone, Debug, Default)]
 struct Stage(Arc<Mutex<StageState>>);
@@ -134,7 +134,7 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // If it cannot be abandoned, settings are already being applied. The preparation does
+            // If the preparation cannot be abandoned, settings are already being applied. It does
             // not read files any more, so it ends soon.
             if !stage.abandon() {
                 std::future::pending().await
@@ -226,13 +226,13 @@ fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
 /// whether it had to wait.
 fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
-    // A file may be missing for a moment while it is being replaced. In this case, the time of its
-    // folder is used.
+    // A file may be missing for a moment while it is being replaced. In this case, the modification
+    // time of its folder is used.
     let of_folder = |path: &Path| {
         let folder = path.parent()?;
         modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()
     };
-    // The time may be in the future, because the clock of a file server may be ahead.
+    // The modification time may be in the future, because the clock of a file server may be ahead.
     let age = |path: &Path| match modified(path).ok().or_else(|| of_folder(path))?.elapsed() {
         Ok(age) => Some(age),
         Err(ahead) => (ahead.duration() < MAX_WAIT).then_some(Duration::ZERO),

@@ -63,7 +63,7 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// When a rejected config, or unusable sources, will be tried again.
+    /// Time at which a rejected config, or unusable sources, will be tried again.
     again: Option<Instant>,
     /// The unusable sources that were last logged.
     logged: Vec<UnusableSource>,
@@ -71,7 +71,7 @@ pub(super) struct PendingChange {
     last: Option<String>,
 }
 
-/// What the control loop must do next about a change of the config.
+/// The next step of the control loop for a change of the config.
 pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request is waiting.
@@ -81,7 +81,7 @@ pub(super) enum ChangeStep {
 }
 
 impl PendingChange {
-    /// Waits until the control loop must do something about the change.
+    /// Waits for the next step of the change.
     pub(super) async fn next(&mut self) -> ChangeStep {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => {
@@ -190,8 +190,8 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Leaves the service to the process that has replaced this one. Clients are made to reconnect,
-    /// sockets are closed, and versions and heartbeats are no longer sent.
+    /// Leaves the service to the process that has replaced this one: makes clients reconnect,
+    /// closes the sockets, and stops announcing versions and sending heartbeats.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
@@ -379,8 +379,8 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     });
 }
 
-/// Logs which included files are newly rejected, and which ones are not rejected any more. Saves
-/// the contents of the included files in use. Blocks.
+/// Logs which included files are newly rejected, and which included files are no longer rejected.
+/// Saves the contents of the included files in use. Blocks.
 pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log: &Log) {
     let refused = &config.included.refused;
     let words = |refused: &[RefusedFile]| refused.iter().map(ToString::to_string).collect::<Vec<_>>();

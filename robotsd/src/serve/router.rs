@@ -56,8 +56,8 @@ struct SiteRoute<B> {
 type BackendBody<B> = Either<B, HeldBody>;
 
 impl Router {
-    /// Creates the router of one worker. Nothing that is written for each request is shared with
-    /// other workers.
+    /// Creates the router of one worker. Values that are written for each request are not shared
+    /// with other workers.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) -> Self {
         let table = RouteTable::new(sites, workers, outcomes, None);
         Self { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() }

@@ -310,7 +310,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    // Inheriting comes before any thread starts, because it changes the environment.
+    // Sockets are inherited before any thread starts, because this changes the environment.
     let (inherited, predecessor) = match inherit() {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),

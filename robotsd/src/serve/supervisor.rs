@@ -22,8 +22,9 @@ impl Supervisor {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it. The time
-    /// lets systemd distinguish this reload from an earlier one.
+    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it. The
+    /// notification contains the time, so that systemd can distinguish this reload from an earlier
+    /// one.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
@@ -63,7 +64,7 @@ impl Supervisor {
     }
 }
 
-/// What a signal asks the process to do.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// SIGTERM or SIGINT: stop when the requests in progress have finished. A second signal stops

@@ -103,7 +103,7 @@ fn files(config: &Config) -> BTreeSet<PathBuf> {
 }
 
 /// Returns the files whose content becomes part of the config: templates of refusals, included
-/// files, and the patterns that name included files.
+/// files, and the patterns for included files.
 fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
     let templates = config.sites.iter().filter_map(|site| site.refusal.as_deref()).flat_map(SiteRefusals::files);
     let included = config.included.paths.iter().cloned();
@@ -116,10 +116,10 @@ pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> boo
     of_config(config).any(|path| changed.contains(&path))
 }
 
-/// How often certificates are checked. A check is cheap, because the files are small.
+/// Interval at which certificates are checked. A check is cheap, because the files are small.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// How long changed certificate files must stay the same before they are used.
+/// Time that changed certificate files must stay the same before they are used.
 const SETTLING: Duration = Duration::from_millis(400);
 
 /// Loads the certificates of listeners again when their files change. Clones are cheap and share

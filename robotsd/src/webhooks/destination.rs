@@ -19,7 +19,7 @@ use http::uri::Authority;
 use tower_robots::internals::AddressClass;
 use tower_robots::policy::Network;
 
-/// Where the hooks of one config file may send requests.
+/// The destinations that the hooks of one config file may use.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct HookScope {
     /// The config file that defines the hooks. Paths in the file are relative to its folder. Each
@@ -136,8 +136,8 @@ impl HookScope {
         }
     }
 
-    /// Returns the addresses of a host that are allowed. `own` contains the addresses of this
-    /// process's admin interface.
+    /// Returns the allowed addresses of a host. `own` contains the addresses of this process's
+    /// admin interface.
     pub(super) fn destinations(
         &self,
         (host, port): (&str, u16),

@@ -2,8 +2,8 @@
 //! circuit breakers for receivers that do not respond.
 //!
 //! There are limits per config file, per receiver, and per file and receiver, so that a hanging
-//! request delays only related requests. A request keeps its permits until its threads have ended,
-//! even if the request was abandoned.
+//! request delays only related requests. A request holds its permits until its threads have ended,
+//! even if nobody waits for the request any more.
 
 use std::collections::HashMap;
 use std::io;
@@ -43,7 +43,7 @@ pub(super) struct Lane {
     breakers: Mutex<HashMap<Share, Breaker>>,
 }
 
-/// What a limit applies to: the config file of a hook, its receiver, or both.
+/// Key of a limit: the config file of a hook, its receiver, or both.
 type Share = (Option<PathBuf>, Option<String>);
 
 pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;

@@ -75,7 +75,7 @@ pub(super) struct Job {
     woken: Arc<Notify>,
     /// The last announcement that was requested from this job, even if it was not sent.
     asked: Option<String>,
-    /// ID of the notification, as the processes that coordinate know it.
+    /// ID of the notification that all coordinating processes use.
     pub(super) turn_id: Option<String>,
     pub(super) status: HookStatus,
 }
@@ -93,10 +93,10 @@ pub(super) struct Delivery {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookStatus {
     pub(crate) report: PublishHookReport,
-    /// When the hook entered its current state.
+    /// Time when the hook entered its current state.
     since: Option<SystemTime>,
-    /// Since the start: the number of successful requests, and the number of notices that could not
-    /// be delivered.
+    /// Number of successful requests, and number of notices that could not be delivered, since the
+    /// start.
     pub(crate) counts: (u64, u64),
 }
 
@@ -468,8 +468,8 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether the hook failed long enough ago to send its event again, if the event still
-    /// lasts.
+    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. If its event still lasts,
+    /// the event is then sent again.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)

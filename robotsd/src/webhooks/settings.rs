@@ -176,7 +176,8 @@ pub(crate) struct Notice {
     pub(crate) occasion: String,
     /// Whether the notice concerns the whole fleet.
     pub(crate) is_of_fleet: bool,
-    /// Whether the notice must be sent even if there is no record of an earlier one of its kind.
+    /// Whether the notice must be sent even if there is no record of an earlier notice with the
+    /// same subject.
     pub(crate) is_news: bool,
     /// Description of the event, in one sentence. `next` is the command that the operator should
     /// run next.

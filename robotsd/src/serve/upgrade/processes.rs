@@ -85,8 +85,8 @@ impl Predecessor {
 /// the channel.
 const END: Duration = Duration::from_millis(500);
 
-/// The new process, which will replace this one. It is killed when this is dropped, unless it
-/// serves.
+/// The new process, which will replace this one. Dropping this value kills the new process, unless
+/// it serves.
 #[derive(Debug)]
 pub(in crate::serve) struct Successor {
     child: Child,
@@ -133,7 +133,7 @@ impl Successor {
         drop(command);
         let (say, said) = mpsc::unbounded_channel();
         let thread = channel.try_clone().and_then(|channel| {
-            // The channel has its own thread: if the new program does not read its messages,
+            // A separate thread uses the channel: if the new program does not read its messages,
             // sending blocks, and must not block the control thread.
             let converse = move || converse(&channel, sockets, &say);
             std::thread::Builder::new().name("upgrade".into()).spawn(converse)
@@ -156,7 +156,7 @@ impl Successor {
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 
-    /// Makes the new process, which serves now, read everything again.
+    /// Makes the new process, which now serves, read everything again.
     pub(in crate::serve) fn reload(&self) {
         if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
             // The result is ignored: the signal cannot be sent only if the new process has ended.
