@@ -156,10 +156,10 @@ impl<'a> ControlLoop<'a> {
                         }
                     }
                 },
-                // No config is read while the process drains. Dropping the waiter makes its request
-                // fail.
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
+                // No config is read while the process drains. Dropping the waiter makes its request
+                // fail.
                 Some(waiter) = self.requests.reloads.recv() => {
                     self.reopen_log();
                     if !self.upgrade.puts_reload_off() && is_serving {

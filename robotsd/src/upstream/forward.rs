@@ -37,9 +37,10 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // The task yields before it chooses a connection, because the chosen connection could close
-        // unnoticed during a later yield. An HTTP/2 stream has a new task, which ran only after the
-        // other ready tasks, so it needs no yield.
+        // The yield lets other tasks read before this task writes. It comes before a connection is
+        // chosen, because the chosen connection could close unnoticed during a later yield. The
+        // task of an HTTP/2 stream is new and has run after the other ready tasks, so it needs no
+        // yield.
         if !is_stream {
             yield_before_write().await;
         }
@@ -111,8 +112,8 @@ impl UpstreamState {
         use ExchangeError::{Broken, Unanswered, Unsent};
         let (Unsent(_, error) | Unanswered(_, error) | Broken(error)) = failed else { return };
         if error.ends_connection() {
-            // Requests are separated before the second attempt, which may get the same invalid
-            // response.
+            // Sharing of connections is suspended before the second attempt, which may get the same
+            // invalid response.
             self.shared.connection_limit.separate_requests();
         }
         let is_new_and_broke = !state.is_reused && state.nothing_received && state.body_failure.is_none();

@@ -247,7 +247,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reads more of a body that has `left` bytes left, at most `most` bytes at once.
+    /// Reads up to `most` bytes of a body that has `left` bytes left.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
         match &mut self.driver {
             Driver::Fast(fast) => fast.poll_body(cx, left, most),
@@ -369,8 +369,8 @@ impl Http1Pool {
         }
     }
 
-    /// Keeps a connection after its exchange. Closes it instead if it cannot be reused or another
-    /// worker needs its permit.
+    /// Returns a connection to the pool after its exchange. Closes the connection instead if it
+    /// cannot be reused, or if another worker needs its permit.
     pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
         if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {
             return;

@@ -59,8 +59,8 @@ pub(super) struct OriginsState {
     /// Notified when a lookup has ended, whether or not it succeeded.
     pub(super) answered: Notify,
     pub(super) reporter: UpstreamReporter,
-    /// Counters of answered requests, one per worker. A worker keeps its counter as long as this
-    /// value exists.
+    /// Counters of answered requests. Each worker adds a counter, and no counter is removed, so the
+    /// total never decreases.
     answered_requests: Mutex<Vec<Arc<Counter>>>,
     start: Instant,
     pub(super) authority: HeaderValue,

@@ -270,8 +270,8 @@ impl StreamState {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.reset();
-                // The end of a body with a known length is not read after its last byte, so it is
-                // checked here.
+                // The end of a body with a known length is not polled after its last byte, so it is
+                // detected here.
                 if self.incoming.is_end_stream() {
                     self.release();
                 }

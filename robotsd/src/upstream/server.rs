@@ -237,7 +237,8 @@ impl Health {
     /// Records the latest failure for the status, if the server is out of service.
     pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
         let mut record = self.record.lock();
-        // The state is checked under the lock that is also held when a server returns to service.
+        // Whether the server is in service is checked under the lock that is also held when a
+        // server returns to service.
         if self.is_in_service() {
             return;
         }
@@ -245,7 +246,7 @@ impl Health {
         record.outage = Some((since, check, why.to_string()));
     }
 
-    /// Returns why the server is out of service, or `None` if it is in service.
+    /// Returns the current outage of the server; `None` if the server is in service.
     pub(super) fn outage(&self, now: Instant) -> Option<Outage> {
         let record = self.record.lock();
         let (since, check, why) = record.outage.clone()?;
@@ -309,7 +310,7 @@ pub(crate) struct ServerStatus {
     pub(crate) server: String,
     /// Number of open connections to the server, by use; empty for a name.
     pub(crate) connections: Vec<(ConnectionUse, usize)>,
-    /// Why the server is out of service; `None` if it is in service.
+    /// The current outage; `None` if the server is in service.
     pub(crate) outage: Option<Outage>,
 }
 

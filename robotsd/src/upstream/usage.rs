@@ -139,7 +139,8 @@ impl Usage {
     /// stall.
     #[cold]
     fn end_stall(&self) {
-        // If the client makes progress at the last moment, its transfer is not aborted.
+        // This may overwrite `GIVEN_UP`: a client that makes progress at the last moment keeps its
+        // transfer.
         self.stalled.store(0, Ordering::Relaxed);
         // The waker is not needed any more, and an idle connection should not keep its task alive.
         drop(self.waker.take());
@@ -167,7 +168,7 @@ impl Usage {
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
         // The waker is registered before the value is loaded. So if the transfer is aborted in
-        // between, this load sees that, or the waker is called.
+        // between, either this load sees it, or the waker is called.
         if self.stalled.load(Ordering::SeqCst) == GIVEN_UP { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -305,8 +305,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             Ok(()) => {}
             Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
             Err(ProtocolViolation::Flood(kind)) => {
-                // The received bytes are discarded, and no more are read. But the reason for the
-                // end is still sent.
+                // The received bytes are discarded, and no more are read. The GOAWAY with the
+                // reason is still sent.
                 buffer.set_filled(before);
                 let _ = this.state.flood.set(kind);
                 cx.waker().wake_by_ref();

@@ -31,7 +31,7 @@ pub(in crate::upstream) struct Http2Body {
     idle: Duration,
     /// Timer for deadlines. It is created at the first wait and not reset for each frame.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Time when data last arrived, or when the current wait began.
+    /// Time when the current wait for data began; `None` after data has arrived.
     moved: Option<Instant>,
     // The order of these fields is the order of dropping. The stream is reset when both the upload
     // and the stream are dropped. Only after that may another request use the slot.
