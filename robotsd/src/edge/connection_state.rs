@@ -48,9 +48,8 @@ pub(crate) struct ConnectionState {
     /// Time when the current incomplete frame or field section began, in microseconds; [`NEVER`] if
     /// none is incomplete.
     partial: AtomicU64,
-    /// Time when the first incomplete frame of this phase began, in microseconds. The connection
-    /// counts as idle from this time, so that a client cannot keep its slot by starting another
-    /// frame.
+    /// Time when the first incomplete frame of this phase began, in microseconds. The idle time
+    /// counts from then, so that a client cannot keep its slot by starting another frame.
     first_partial: AtomicU64,
 
     // The claim of the slot. New connections that need a slot write these fields, and so does the
@@ -202,8 +201,8 @@ impl ConnectionState {
 
     /// Runs a step that precedes requests: receiving the PROXY header, or the TLS handshake.
     /// Returns `None` if the connection ended during the step or its slot was claimed. When the
-    /// step ends, the time for the next step begins. The step must be `Unpin` (boxed), so that this
-    /// future does not contain it twice.
+    /// step ends, the deadline for the next step starts. The step must be `Unpin` (boxed), so that
+    /// this future does not contain it twice.
     pub(crate) async fn before_request<T, E>(
         &self,
         part: impl Future<Output = Result<Option<T>, E>> + Unpin,
@@ -310,8 +309,7 @@ impl InterimClient for ConnectionState {
     }
 }
 
-/// A request in progress. When it is dropped and no other is in progress, the time for the next
-/// request begins.
+/// A request in progress. When the last one is dropped, the deadline for the next request starts.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress(pub(crate) Arc<ConnectionState>);
 

@@ -206,8 +206,7 @@ impl<S: EdgeService> ServedListener<S> {
         Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
     }
 
-    /// Accepts connections until `shutdown` completes. Serves each connection as soon as a slot is
-    /// free.
+    /// Accepts connections until `shutdown` completes. Serves each connection when a slot is free.
     async fn accept_until(&mut self, listener: &TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut pause = Duration::ZERO;
@@ -370,7 +369,7 @@ impl NewConnection {
         // The connection may be a health check of the proxy. In PROXY version 1, the header of a
         // health check contains no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
-        // A health check that has its result resets the connection. This is not an error.
+        // A health check resets the connection once it has its result. This is not an error.
         if !may_be_check || kind != ConnectionErrorKind::Broken || self.state.has_served() {
             self.context.edge.shared.reporter.report(kind, Some(client), &error);
         }

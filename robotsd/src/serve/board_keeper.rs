@@ -16,8 +16,7 @@ use crate::sites::Sites;
 /// Interval between two collections of counts.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Maximum time that shutdown waits for the last write. It is limited, because a file system may
-/// hang.
+/// Maximum time that shutdown waits for the last write, because a file system may hang.
 const LAST: Duration = Duration::from_secs(5);
 
 /// The board, the timer for its counts, and the write in progress.

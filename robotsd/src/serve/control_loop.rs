@@ -19,8 +19,7 @@ use super::watched_files;
 use crate::admin::{ControlRequests, Phase, ServerState, WatchGuard};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
-/// Maximum time that shutdown waits for the state directory. It is limited, because a file system
-/// may hang.
+/// Maximum time that shutdown waits for the state directory, because a file system may hang.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// Maximum time that shutdown waits for responses of the admin interface to reach their clients.
@@ -30,13 +29,13 @@ const ANSWERED: Duration = Duration::from_secs(1);
 /// stays there, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// Interval at which the process checks whether a site's pages must be read again.
+/// Interval between checks whether a site's pages must be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// Interval at which notices are collected.
+/// Interval between two collections of notices.
 const NOTICES: Duration = Duration::from_secs(2);
 
-/// Interval at which the process checks whether the state directory is writable.
+/// Interval between checks whether the state directory is writable.
 const STATE: Duration = Duration::from_secs(10);
 
 /// State of the control thread while the process serves.
@@ -158,8 +157,8 @@ impl<'a> ControlLoop<'a> {
                 },
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
-                // No config is read while the process drains. Dropping the waiter makes its request
-                // fail.
+                // No config is read while the process drains. Dropping the waiter fails its
+                // request.
                 Some(waiter) = self.requests.reloads.recv() => {
                     self.reopen_log();
                     if !self.upgrade.puts_reload_off() && is_serving {

@@ -35,7 +35,7 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// Interval at which a rejected config, or an unusable source, is tried again.
+/// Delay before a rejected config, or an unusable source, is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The served config, and everything that is needed to replace it with another one.
@@ -63,7 +63,7 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// Time at which a rejected config, or unusable sources, will be tried again.
+    /// Time of the next attempt to use a rejected config or unusable sources.
     again: Option<Instant>,
     /// The unusable sources that were last logged.
     logged: Vec<UnusableSource>,

@@ -148,8 +148,7 @@ impl<B: EdgeService> SiteRoute<B> {
         };
         match answered {
             Some(mut response) => {
-                // Links of the refusal, such as a licence, are also added to the response of the
-                // server.
+                // Links of the refusal, such as a licence, are also added to the server's response.
                 for link in refusal.headers().get_all(LINK) {
                     response.headers_mut().append(LINK, link.clone());
                 }

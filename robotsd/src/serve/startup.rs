@@ -36,8 +36,7 @@ const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so 
     date, and the admin interface and some HTTP/1 requests (with a body, or with `Connection: close`) get no answer: \
     correct the clock";
 
-/// Maximum time to wait for a killed process to disappear. Until then, its admin socket accepts
-/// connections.
+/// Maximum time to wait until the admin socket of a killed process accepts no more connections.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Message for a signal that ends the process before it serves.

@@ -22,9 +22,8 @@ impl Supervisor {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it. The
-    /// notification contains the time, so that systemd can distinguish this reload from an earlier
-    /// one.
+    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it. The time in
+    /// the notification distinguishes this reload from an earlier one.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {

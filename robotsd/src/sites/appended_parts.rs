@@ -162,8 +162,7 @@ impl AppendedParts {
         Ok(Self { appendix, parts: parts.into() })
     }
 
-    /// Reads all parts again, from files and URLs. Blocks, so it must run on a blocking thread of
-    /// the Tokio runtime.
+    /// Reads all parts again, from files and URLs. Must run on a blocking thread of the runtime.
     pub(super) fn read_again(&self) {
         self.parts.iter().for_each(|part| part.reader.read_file());
         let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(FollowedDocument::fetch_again);

@@ -223,9 +223,8 @@ impl DrySite<'_> {
     }
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
-        // A source that has not been fetched yet is fetched now. A failed fetch is only a warning,
-        // because the site would start with the version in the state directory, and fetch the
-        // source later.
+        // A source that has not been fetched yet is fetched now. A failed fetch is only a warning:
+        // the site would start with the version in the state directory, and fetch the source later.
         let last = live.robots.status().last_reload.outcome;
         if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();

@@ -101,8 +101,7 @@ impl Inheritance {
         before.filter(|before| before.kept().next().is_some())
     }
 
-    /// Reports whether a new site inherits versions or the switch from the previous robots.txt
-    /// `name`.
+    /// Reports whether a new site inherits versions or the switch from the robots.txt `name`.
     pub(super) fn has_heir(&self, name: &str) -> bool {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }

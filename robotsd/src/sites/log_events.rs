@@ -121,8 +121,7 @@ fn decision(record: &Record) -> &'static str {
     record.access.unwrap_or(Access::Allow).as_str()
 }
 
-/// Returns the outcome of verifying the agent's identity, as it is logged; `claimed` if identities
-/// are not verified.
+/// Returns the outcome of the identity check for logs; `claimed` if identities are not checked.
 fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome())
 }
@@ -133,8 +132,7 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
     }
 }
 
-/// Returns the log entry for a request of a recognised agent, with the outcome of verifying its
-/// identity.
+/// Returns the log entry for a request of a recognised agent, with its verification outcome.
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,

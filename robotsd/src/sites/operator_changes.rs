@@ -54,8 +54,7 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Returns the version that a rollback would publish, with its effect on crawlers. Changes
-    /// nothing.
+    /// Returns the version that a rollback would publish, and its effect. Changes nothing.
     pub(crate) fn rollback_effect(&self, site: &str) -> Result<ChangeReport, ChangeError> {
         let (_, LiveSite { name, robots, .. }) = self.named(site)?;
         let found = robots.rollback_effect();
@@ -131,8 +130,7 @@ impl Sites {
         ))
     }
 
-    /// Records on the board that enforcement was switched off. Requests may therefore be missing
-    /// from the counts.
+    /// Records on the board that enforcement was switched off, so that counts may be too low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
@@ -143,9 +141,8 @@ impl Sites {
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// Returns the state of the switch for all sites. It is off if it is off for this process or
-    /// for the fleet, or if the fleet's switches are unknown. Switches for single sites are not
-    /// considered.
+    /// Returns the switch for all sites. It is off if it is off for this process or for the fleet,
+    /// or if the fleet's switches are unknown. Switches for single sites are not considered.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }

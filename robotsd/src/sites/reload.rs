@@ -102,8 +102,7 @@ impl Sites {
     }
 
     /// Reads the files of the gate, the appended parts, the directory and every robots.txt of a
-    /// site again. If `only` is the name of a single robots.txt, leaves out the site's other
-    /// robots.txt files.
+    /// site again. If `only` is the name of a single robots.txt, leaves out the others.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             site.gate.pages.renew();
@@ -226,8 +225,7 @@ fn late() -> String {
     format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
-/// Reads a robots.txt again. If another read of it holds the lock `order`, waits for that read
-/// first.
+/// Reads a robots.txt again, after an earlier read with the lock `order` has ended.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
     // The read is a separate task, so that it continues if nobody waits for its result any more.
@@ -247,8 +245,8 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     SiteReload { name, grace_end, grace_rules, outcome, hash, message, append: Vec::new() }
 }
 
-/// Runs `work` for all items, at most [`AT_ONCE`] at a time. Returns the results in the order of
-/// the items.
+/// Runs `work` for all items, at most [`AT_ONCE`] at a time. The results have the order of the
+/// items.
 fn in_windows<T, F: Future>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,

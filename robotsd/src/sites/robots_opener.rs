@@ -110,8 +110,7 @@ impl RobotsOpener {
         }
     }
 
-    /// Returns an opener for a new config. It shares the watcher, the caches and the state with
-    /// this opener.
+    /// Returns an opener for a new config with the watcher, caches and state of this opener.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));

@@ -214,8 +214,7 @@ impl ServedSite {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }
 
-    /// Reports whether `site` has the same robots.txt source as this site, so that the open
-    /// robots.txt can stay in use.
+    /// Reports whether `site` has the same robots.txt source, so that the open one can be kept.
     pub(super) fn has_source_of(&self, site: &SiteConfig) -> bool {
         let of = |site: &SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
         of(&self.settings) == of(site) && self.settings.append == site.append

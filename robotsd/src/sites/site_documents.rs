@@ -244,7 +244,7 @@ fn path_below(path: &str) -> Option<PathBuf> {
     (is_plain && !is_escaped).then(|| path.to_owned())
 }
 
-/// Interval at which the sitemaps of a site are read. A requested reload reads them earlier.
+/// Interval between reads of the sitemaps. A requested reload reads them earlier.
 const EVERY: Duration = Duration::from_secs(3600);
 
 /// Maximum time that the other sites wait for one site. Reading a site's documents takes less time,

@@ -341,8 +341,7 @@ pub(super) fn switch_of_other(name: &str) -> String {
 }
 
 impl Drop for Sites {
-    /// Drops the sites on a blocking thread, because dropping them writes their state, and a file
-    /// system may hang.
+    /// Drops the sites on a blocking thread, because this writes state, and a file system may hang.
     fn drop(&mut self) {
         let sites = std::mem::take(&mut self.sites);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

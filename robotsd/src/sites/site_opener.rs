@@ -96,9 +96,8 @@ impl<'a> SiteOpener<'a> {
         })
     }
 
-    /// Creates a site from its open robots.txt and backends. If the site was already served,
-    /// `before` contains its counters, which the new value shares. Otherwise, logs problems with
-    /// the new site.
+    /// Creates a site from its open robots.txt and backends. Shares the counters of `before`. If
+    /// the site is new, logs its problems.
     pub(super) fn around(
         &self,
         site: &SiteConfig,

@@ -252,8 +252,7 @@ fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> O
     (hash != pending.hash()).then(held)
 }
 
-/// Returns the time when the current series of failed reloads began; `None` if the last reload did
-/// not fail.
+/// Returns the start of the current series of failed reloads; `None` if the last reload worked.
 fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     use ReloadOutcomeKind::{Kept, ModeChanged, SwitchedOff, SwitchedOn};
     let is_reload = |entry: &&HistoryEntry| !matches!(entry.outcome, SwitchedOn | SwitchedOff | ModeChanged);

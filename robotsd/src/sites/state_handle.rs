@@ -142,6 +142,5 @@ impl StateHandle {
 /// another robots.txt joins, or while the switch changes.
 ///
 /// If a new config changes the source of a site, the list has two entries until the sites are
-/// swapped. A change of the switch affects both robots.txt files, so it is not lost during the
-/// swap.
+/// swapped. A change of the switch affects both, so it is not lost during the swap.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;

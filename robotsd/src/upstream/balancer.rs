@@ -26,7 +26,7 @@ use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// Interval at which a waiting request checks for a free connection, even without a notification.
+/// Maximum time between a waiting request's checks for a free connection.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// One worker's view of a site's servers, with the worker's connections to them.

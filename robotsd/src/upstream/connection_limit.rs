@@ -49,8 +49,8 @@ pub(super) struct ConnectionLimit {
     /// Earliest time of the next search for stalled transfers after a search without a result, in
     /// milliseconds since `start`.
     fruitless_until: AtomicU64,
-    /// Time from which requests may share HTTP/2 connections again, in milliseconds since `start`;
-    /// zero if sharing was never suspended.
+    /// End of the suspension of shared HTTP/2 connections, in milliseconds since `start`; zero if
+    /// sharing was never suspended.
     pub(super) separate_until: AtomicU64,
 }
 
@@ -241,8 +241,7 @@ impl ByShareUse<AtomicUsize> {
 pub(super) struct Demand {
     pub(super) limit: Arc<ConnectionLimit>,
     waiting: ByShareUse<AtomicUsize>,
-    /// Number of requests in `waiting` that wait for a notification. The other requests are trying
-    /// to connect.
+    /// Number of requests in `waiting` that wait for a notification. The others are connecting.
     parked: ByShareUse<AtomicUsize>,
     /// Notified when the pool of this worker has a free connection.
     pub(super) returned: ByShareUse<Notify>,

@@ -63,8 +63,7 @@ pub(super) fn prepare(
     authority: &HeaderValue,
 ) {
     *request.version_mut() = Version::HTTP_11;
-    // All extensions are removed. They are not needed any more, and hyper would interpret some of
-    // them.
+    // Extensions are no longer needed, and hyper would interpret some of them.
     request.extensions_mut().clear();
     let is_empty = request.body().is_end_stream();
     let wants_length = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);

@@ -270,8 +270,7 @@ impl StreamState {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.reset();
-                // The end of a body with a known length is not polled after its last byte, so it is
-                // detected here.
+                // A body with a known length ends with its last byte, without another poll.
                 if self.incoming.is_end_stream() {
                     self.release();
                 }

@@ -237,8 +237,7 @@ impl Health {
     /// Records the latest failure for the status, if the server is out of service.
     pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
         let mut record = self.record.lock();
-        // Whether the server is in service is checked under the lock that is also held when a
-        // server returns to service.
+        // This check needs the lock that is also held when a server returns to service.
         if self.is_in_service() {
             return;
         }

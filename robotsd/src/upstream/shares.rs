@@ -34,16 +34,16 @@ use std::time::Duration;
 use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
-/// Time without reading after which a client beyond its share counts as stalled. A client that
-/// reads 32 KB per second shows progress in time, because progress is visible every 64 KiB (see
+/// Time without reading until a client beyond its share counts as stalled. A client that reads 32
+/// KB per second shows progress in time, because progress is visible every 64 KiB (see
 /// `edge::connection::watched_socket`). By default, a waiting request fails after three seconds, so
 /// this time must be shorter.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// Time without reading after which a client within its share counts as stalled.
+/// Time without reading until a client within its share counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
-/// Time after which connections are counted again, in milliseconds.
+/// Time until connections are counted again, in milliseconds.
 const FRESH: u64 = 10;
 
 /// Whether the client of a request is within its share. Requests within it are served first.

@@ -139,8 +139,7 @@ impl Usage {
     /// stall.
     #[cold]
     fn end_stall(&self) {
-        // This may overwrite `GIVEN_UP`: a client that makes progress at the last moment keeps its
-        // transfer.
+        // This may overwrite `GIVEN_UP`, so a client that resumes late keeps its transfer.
         self.stalled.store(0, Ordering::Relaxed);
         // The waker is not needed any more, and an idle connection should not keep its task alive.
         drop(self.waker.take());

@@ -95,8 +95,7 @@ pub(crate) struct HookStatus {
     pub(crate) report: PublishHookReport,
     /// Time when the hook entered its current state.
     since: Option<SystemTime>,
-    /// Number of successful requests, and number of notices that could not be delivered, since the
-    /// start.
+    /// Numbers of successful requests and of notices that were given up, since the start.
     pub(crate) counts: (u64, u64),
 }
 

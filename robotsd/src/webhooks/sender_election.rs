@@ -12,7 +12,7 @@ use super::turns::{Turn, TurnOf, turn_id};
 /// notification, because a duplicate is better than no notification.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// Interval at which this process asks whether another process has sent the notification.
+/// Interval between questions to the coordinator while another process sends the notification.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl PublishHooks {

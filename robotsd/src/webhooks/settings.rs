@@ -179,8 +179,7 @@ pub(crate) struct Notice {
     /// Whether the notice must be sent even if there is no record of an earlier notice with the
     /// same subject.
     pub(crate) is_news: bool,
-    /// Description of the event, in one sentence. `next` is the command that the operator should
-    /// run next.
+    /// The event in one sentence. `next` is the command that the operator should run next.
     pub(crate) message: String,
     pub(crate) next: String,
     /// Name of the process that sends the notice.

@@ -31,15 +31,14 @@ pub(crate) enum AfterResponse {
     Close,
     /// The client has disconnected.
     Gone,
-    /// The response is incomplete. The connection must not be closed gracefully, so that the client
-    /// notices that.
+    /// The response is incomplete. To show this to the client, the connection must not be closed
+    /// gracefully.
     Broken(BoxError),
 }
 
 /// Answers a request and writes the response.
 ///
-/// The service is called in this future, because moving the service's future costs more than this
-/// function.
+/// The service is called here, because moving its future costs more than this function.
 pub(crate) async fn answer<S: EdgeService>(
     mut client: Box<FastSocket>,
     service: Arc<RequestService<S>>,

@@ -119,8 +119,7 @@ impl FastSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes the interim responses that have arrived. Does not wait for the final response, which
-    /// may take long.
+    /// Writes the interim responses that have arrived. Does not wait for the final response.
     pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_sending = !self.out.is_empty() || self.timeout.is_waiting;
         if !is_sending && !self.connection.interim().is_waiting() {

@@ -37,8 +37,7 @@ struct Batch<T> {
     /// The gathered bytes. No memory is allocated until bytes are gathered, because most
     /// connections are idle.
     gathered: BytesMut,
-    /// Whether a read in this turn has found no more bytes. Bytes that arrive later wake the
-    /// connection.
+    /// Whether a read in this turn has found no more bytes. Later bytes wake the connection.
     is_drained: bool,
 }
 

@@ -26,8 +26,7 @@ pub(crate) struct FrameAccounting {
     in_fields: bool,
     /// The stream whose field section is complete when the current frame is complete.
     coming: Option<u32>,
-    /// Number of frames and field sections that have begun. It identifies the current frame or
-    /// field section.
+    /// Number of frames and field sections so far. It identifies the current frame or section.
     begun: u32,
 }
 

@@ -91,12 +91,12 @@ pin_project! {
     }
 }
 
-/// Interval at which a stalled stream checks whether its connection makes progress.
+/// Interval between checks whether the connection of a stalled stream makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Maximum time that a stream may wait while other streams of its connection progress. It is enough
-/// for a hundred pieces at 50 KB a second. There is a maximum, because a client may read one stream
-/// in small pieces and never read another.
+/// for a hundred pieces at 50 KB a second. Without a maximum, a client could read one stream in
+/// small pieces and keep another stream open forever.
 const TURN: Duration = Duration::from_secs(30);
 
 /// Decides whether a stream is stalled only because other streams of its connection are being sent.

@@ -233,7 +233,7 @@ async fn drive(
     }
 }
 
-/// Time without bytes from the server after which a PING is sent.
+/// Time without bytes from the server until a PING is sent.
 const QUIET: Duration = Duration::from_secs(310);
 
 /// The suspicion that the server of a connection is unreachable. Requests raise the suspicion, and
@@ -279,9 +279,8 @@ impl Doubt {
     }
 }
 
-/// Sends a PING when a request raises the suspicion, or when the server has been silent for
-/// [`QUIET`]. Completes when the server has not answered a PING within `patience`, or when the
-/// connection has ended.
+/// Sends a PING if a request raises the suspicion, or if the server has been silent for [`QUIET`].
+/// Completes if a PING is not answered within `patience`, or when the connection has ended.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
     // Time of the last PING, and the number of DATA and HEADERS frames received before that PING.
     let mut last: Option<(Instant, usize)> = None;

@@ -198,8 +198,7 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// Returns the time when the server last accepted a part of the body; `None` if the upload has
-    /// ended.
+    /// Returns the time when the server last accepted bytes; `None` if the upload has ended.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
     }

@@ -17,8 +17,7 @@ use super::request_upload::UploadTask;
 use crate::http_common::poll_due;
 use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 
-/// Maximum time to wait for the end of a stream after all bytes of its declared length have
-/// arrived.
+/// Maximum time to wait for the end of a stream whose declared bytes have all arrived.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
 /// The rest of a response. Dropping this value before the end of the body resets the stream, so
