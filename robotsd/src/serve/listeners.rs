@@ -318,7 +318,7 @@ fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
-/// Returns each distinct socket once. If workers share a socket, `open` contains it once per
+/// Returns the sockets without duplicates. If workers share a socket, `open` contains it once per
 /// worker.
 fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));

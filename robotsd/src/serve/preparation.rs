@@ -49,8 +49,8 @@ pub(super) struct RejectedConfig {
 /// Result of a preparation.
 type Prepared = Result<PreparedConfig, RejectedConfig>;
 
-/// A config that is being prepared on a thread. Dropping this value abandons the preparation. The
-/// thread then ends without changing anything, possibly only after a hanging file system responds.
+/// A config that is being prepared on a thread. Dropping this value abandons the preparation. Its
+/// thread then changes nothing, but may still wait for a hanging file system.
 #[derive(Debug)]
 pub(super) struct Preparation {
     thread: JoinHandle<Prepared>,

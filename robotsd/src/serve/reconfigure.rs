@@ -100,7 +100,7 @@ impl PendingChange {
 
 impl ActiveConfig {
     /// Starts to read the config file, or joins a preparation that has not opened the file yet. The
-    /// waiter receives the outcome.
+    /// outcome is sent to `waiter`.
     pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>) {
         match &self.change.preparing {
             None => {
@@ -461,9 +461,9 @@ impl ConfigWaiters {
         self.next.get_or_insert_default().extend(waiter);
     }
 
-    /// Sends the outcome of the current read to the requests that wait for it. The read may have
-    /// found no change because the previous read published the change after the requests had
-    /// arrived. In this case, sends that change. Returns whether another read is required.
+    /// Sends the outcome of the current read to the requests that wait for it. If the read found no
+    /// change because the previous read had already published it, sends the published change
+    /// instead. Returns whether another read is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),

@@ -238,8 +238,7 @@ impl Start<'_> {
         if let Some(predecessor) = self.predecessor {
             predecessor.serves(&summary);
             for file in unused_files {
-                // The socket is not used any more, and clients could not connect through its file,
-                // so the file is removed.
+                // Nobody accepts connections on this socket any more, so its file is removed.
                 let _ = std::fs::remove_file(file);
             }
         }

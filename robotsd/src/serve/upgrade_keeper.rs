@@ -119,7 +119,7 @@ impl UpgradeKeeper {
         self.under_way.is_some()
     }
 
-    /// Starts a new process that will replace this one. The waiter receives the outcome.
+    /// Starts a new process that will replace this one. The outcome is sent to `waiter`.
     pub(super) fn begin(&mut self, active: &ActiveConfig, waiter: Option<UpgradeWaiter>) {
         if self.under_way.is_none() && active.is_changing() {
             return self.put_off.push(waiter);

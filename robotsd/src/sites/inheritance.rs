@@ -53,7 +53,7 @@ impl HostsOfSite {
     }
 }
 
-/// For each new site, the previous sites that had its hosts, in the order of these hosts.
+/// For each new site, the previous sites of its hosts, in the order of the hosts.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
 

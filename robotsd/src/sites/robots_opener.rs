@@ -198,9 +198,8 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // The switch is inherited here only at a start. At a reload, the switches of the previous
-        // sites may change while sources are opened, so `Sites::renew` adopts the switches
-        // afterwards.
+        // At a start, the switch is inherited here. At a reload, the switches of the previous sites
+        // may change while sources are opened, so `Sites::renew` adopts them afterwards.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }

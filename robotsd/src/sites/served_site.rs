@@ -45,8 +45,8 @@ pub(crate) struct ServedSite {
     pub(super) recorders: Option<Arc<SiteRecorders>>,
     /// The backend; `None` if no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
-    /// The servers that answer refused requests, by the index of the refusal case. `None` if the
-    /// case has no server.
+    /// The servers that answer refused requests, indexed by refusal case. `None` if the case has no
+    /// server.
     pub(super) refusals: Vec<Option<RefusalServer<BackendSource>>>,
     pub(super) log: Log,
     pub(super) privacy: LogPrivacy,

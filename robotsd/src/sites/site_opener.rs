@@ -23,7 +23,7 @@ use crate::upstream::{SharedResources, UpstreamLimits};
 pub(super) struct SiteBackends {
     /// The backend for allowed requests; `None` if no listener forwards requests.
     own: Option<BackendSource>,
-    /// The servers for refused requests, by the index of the refusal case.
+    /// The servers for refused requests, indexed by refusal case.
     refusals: Vec<Option<RefusalServer<BackendSource>>>,
 }
 

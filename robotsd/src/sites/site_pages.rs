@@ -233,7 +233,7 @@ impl SitePages {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Schedules a read of the sitemaps for now, and considers every list complete again.
+    /// Schedules a read of the sitemaps for now, and accepts the current length of every list.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);

@@ -261,7 +261,7 @@ impl UpstreamConnection {
         // No task waits for this connection any more, so no waker is needed.
         let mut silent = Context::from_waker(Waker::noop());
         match &mut self.driver {
-            // Bytes that arrive later are detected before the next exchange.
+            // `is_alive` detects bytes that arrive later.
             Driver::Fast(fast) => !fast.is_spoiled,
             Driver::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
             Driver::Closed => false,

@@ -102,7 +102,7 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
 }
 
 /// Maximum number of interim responses to forward to the client. Servers usually send one or two,
-/// or one at intervals while they work.
+/// or one from time to time while they work.
 const RESPONSES: usize = 32;
 
 /// Maximum number of interim responses to accept from the server.

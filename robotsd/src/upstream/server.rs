@@ -187,8 +187,8 @@ impl Health {
         self.ticket(TicketKind::Anyway)
     }
 
-    /// Records that the server has answered. Returns whether this answer has returned the server to
-    /// service.
+    /// Records that the server has answered. Returns true if the server was out of service, and is
+    /// in service again now.
     pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> bool {
         // For nearly every request, this flag is all that is read; the clock is not needed.
         self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())

@@ -96,7 +96,7 @@ impl CandidateServer {
     /// Returns the pool of HTTP/2 connections, if it can be used for a request with these
     /// `versions`.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
-        // A server that is configured for HTTP/2 only gets HTTP/2 in any case.
+        // If a server is configured for HTTP/2 only, every request to it uses HTTP/2.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }

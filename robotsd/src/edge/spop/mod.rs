@@ -122,7 +122,7 @@ struct Session<S> {
     /// no frame has begun.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// Whether no more frames are read because of a shutdown. Otherwise, a connection with a
+    /// Whether reading frames has ended because of a shutdown. Otherwise, a connection with a
     /// constant flow of questions would never end.
     takes_no_more: bool,
     service: Arc<RequestService<S>>,

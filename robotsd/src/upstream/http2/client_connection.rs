@@ -38,8 +38,8 @@ use crate::upstream::usage::{ClientKey, Usage};
 pub(super) const STREAMS: usize = 128;
 
 /// Maximum number of reset streams that are remembered for a second. Frames that arrive late for a
-/// remembered stream are not errors. Clients cannot cancel more requests than this in a second. A
-/// remembered stream uses a few hundred bytes.
+/// remembered stream are not errors. This is more than clients can cancel in a second. A remembered
+/// stream uses a few hundred bytes.
 const REMEMBERED: usize = 4096;
 
 /// Maximum number of stream errors on one connection. At this number, h2 treats the server as
@@ -318,7 +318,7 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames without message content, as for client connections.
+    /// Budget for frames without message content. Client connections have the same budget.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,
