@@ -301,7 +301,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Starts to serve an accepted connection, which gets this slot.
+    /// Starts to serve an accepted connection, which holds `slot` until it ends.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
         // Without this option, small responses may wait for an acknowledgement. An error is
         // ignored, because the socket is then already broken.

@@ -50,7 +50,7 @@ impl BoardKeeper {
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board could not be written: {error}"))));
         }
-        // No write is started while another one is in progress, even if that one hangs.
+        // No write is started while another one is in progress, even if the other one hangs.
         if self.is_due && self.writing.is_none() {
             self.is_due = false;
             let board = Arc::clone(&self.board);

@@ -445,7 +445,7 @@ pub(super) struct ConfigWaiters {
     /// The requests that wait for the next read. `Some`, even if empty, if another read is
     /// required.
     next: Option<Vec<ReloadWaiter>>,
-    /// A change that the previous read published after the requests in `now` had been made.
+    /// A change that the previous read published while the requests in `now` were waiting.
     published: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Controls an upgrade in place from the old process.
+//! Controls an upgrade in place, in the old process.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

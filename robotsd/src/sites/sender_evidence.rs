@@ -1,4 +1,4 @@
-//! Gathers the evidence that verifies who sends requests, if the config has `[identity]`.
+//! Gathers evidence for verifying the senders of requests, if the config has `[identity]`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

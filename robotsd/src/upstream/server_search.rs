@@ -1,8 +1,8 @@
 //! The search for a reachable server: tries each server of a site once, in turn.
 //!
-//! The servers take turns. If a server has its turn, but is out of service or cannot be reached,
-//! the next server gets the request. Servers that are out of service are tried last. So if all
-//! servers were out of service, the site works again as soon as one server answers.
+//! The servers take turns. If the server in turn is out of service or cannot be reached, the next
+//! server gets the request. Servers that are out of service are tried last. So if all servers were
+//! out of service, the site works again as soon as one server answers.
 //!
 //! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each
 //! kind has its own types and its own pool. The balancer, health, permits and the second attempt

@@ -1,8 +1,8 @@
 //! Records which client uses a connection, and whether this client has stalled.
 //!
 //! Every connection has a [`Usage`]. The task that uses the connection writes to it. These writes
-//! are cheap, because other tasks rarely read the value: only if no connection is free, to find out
-//! [which client has most connections](super::shares) and which clients have stalled.
+//! are cheap, because other tasks rarely read the value. They read it if no connection is free, to
+//! find out [which client has most connections](super::shares) and which clients have stalled.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -61,8 +61,8 @@ impl FrameAccounting {
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, requests, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
-        // A stream becomes a request as soon as its field section is complete. Frames before that
-        // must not keep a connection open.
+        // A stream becomes a request as soon as its field section is complete. Earlier frames must
+        // not keep a connection open.
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;

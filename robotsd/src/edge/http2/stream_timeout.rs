@@ -1,4 +1,4 @@
-//! Ends HTTP/2 streams whose client does not read their response.
+//! Ends HTTP/2 streams whose clients do not read the responses.
 //!
 //! A stream waits for its flow-control window inside the HTTP library. The socket cannot detect
 //! such a wait, because other streams may still progress. The body cannot detect it either, because
@@ -25,8 +25,8 @@ pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
-    /// A number that is odd from the time when the body returns a frame until it is polled for the
-    /// next one. It is different for each frame.
+    /// Counter that is odd between the return of a frame by the body and the poll for the next
+    /// frame. It is different for each frame.
     turn: AtomicUsize,
     /// Number of bytes of the body that the stream has accepted.
     sent: AtomicU64,

@@ -118,8 +118,8 @@ struct Session<S> {
     client: FastSocket,
     /// Received bytes that are not processed yet.
     received: BytesMut,
-    /// Time when the current incomplete frame began. Before the handshake, the time also runs while
-    /// no frame has begun.
+    /// Time when the current incomplete frame began. Before the handshake, it is also set if no
+    /// frame has begun.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
     /// Whether reading frames has ended because of a shutdown. Otherwise, a connection with a
@@ -142,7 +142,7 @@ impl<S: EdgeService> Session<S> {
         let length = self.received.len();
         let after = self.answer_frames();
         if self.received.len() < length {
-            // If bytes remain, they belong to another frame, whose time begins now.
+            // If bytes remain, they belong to another frame, whose deadline starts now.
             self.partial_since = None;
         }
         if let Err(error) = after {

@@ -166,7 +166,7 @@ impl Http2ClientConnection {
         Admission::Stream(sender)
     }
 
-    /// Records that a request has ended. Returns whether no other request was on the connection.
+    /// Records that a request has ended. Returns true if it was the only request on the connection.
     pub(super) fn leave(&self) -> bool {
         if self.streams.fetch_sub(1, Ordering::Relaxed) > 1 {
             return false;
