@@ -1,7 +1,17 @@
 //! Upgrade in place: a new process of the program replaces this one, and no connection is refused
 //! or reset.
 //!
-//! ```text old process new process starts it: same path and arguments → reads and checks its config gives it every listening socket → ← "prepared" stops answering at the admin interface, writes the board and state directory, unlocks the directory: "take" → locks it, opens sites, answers, accepts ← "serves" drops the sockets, accepts no more, directs clients to it, drains, ends
+//! ```text
+//! old process                                    new process
+//!   starts it: same path and arguments      →      reads and checks its config
+//!   gives it every listening socket         →
+//!                                           ←      "prepared"
+//!   stops answering at the admin interface,
+//!   writes the board and state directory,
+//!   unlocks the directory: "take"           →      locks it, opens sites, answers, accepts
+//!                                           ←      "serves"
+//!   drops the sockets, accepts no more,
+//!   directs clients to it, drains, ends
 //! ```
 //!
 //! Until "serves", both processes have the same sockets, so one of them accepts every connection.
