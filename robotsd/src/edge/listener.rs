@@ -442,8 +442,8 @@ impl NewConnection {
         };
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
-            // Without another process that accepts connections, this connection is closed
-            // immediately, because its client has not sent anything yet.
+            // If no other process accepts connections, this connection is closed immediately,
+            // because its client has not sent anything yet.
             if self.settings.successor.is_set() {
                 sleep(self.settings.farewell(false)).await;
             }

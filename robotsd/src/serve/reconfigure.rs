@@ -2,7 +2,7 @@
 //! outcome.
 //!
 //! A [`Preparation`] reads and checks the config, binds new listeners and opens new sources, on a
-//! blocking thread. If all of this succeeds, all sites and listeners are swapped. Otherwise, the
+//! blocking thread. If all of this succeeds, all sites and listeners are replaced. Otherwise, the
 //! error is logged, and nothing changes.
 //!
 //! **A reload that is requested during another reload joins it** if the config file has not been

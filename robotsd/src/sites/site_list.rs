@@ -321,7 +321,7 @@ impl Sites {
     }
 }
 
-/// Returns the webhooks of every site, with its name. The name is empty for the hooks of events.
+/// Returns the webhooks of every site, with the site's name. It is empty for the hooks of events.
 pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
     let notify = (String::new(), SiteHooks { hosts: Vec::new(), hooks: config.notify.clone() });
     let of_sites = config.sites.iter().map(|site| {

@@ -29,7 +29,7 @@ use crate::upstream::{FailureKind, Origins, ServerStatus};
 #[derive(Debug)]
 pub(crate) struct WithoutRobots {
     pub(crate) name: String,
-    /// Reason, on one line.
+    /// Reason why there is no robots.txt, on one line.
     pub(crate) why: String,
 }
 

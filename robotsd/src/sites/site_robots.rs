@@ -43,7 +43,7 @@ pub(super) enum RobotsKind {
 #[derive(Debug, Default)]
 pub(super) struct HostCounts(Mutex<HashMap<String, ReloadCounts>>);
 
-/// The live robots.txt of a site. A site with a directory has one for each host.
+/// The live robots.txt of a site. A site with a directory has one `LiveSite` per host.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSite {
     /// `SITE` (the name of the site), or `SITE/HOST` if the site has a directory.

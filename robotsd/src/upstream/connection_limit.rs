@@ -1,9 +1,10 @@
 //! Limits the number of open connections to each server, and to all servers of a site together,
 //! over all workers. Also tracks the requests that wait for a connection.
 //!
-//! A connection holds a [`Permit`] from before it is opened until its socket is closed, because
-//! each open socket uses resources of the server. Idle connections and tunnels also hold permits.
-//! So the counters change only when a connection opens or closes, and not with each request.
+//! A connection acquires a [`Permit`] before it is opened, and releases it when its socket is
+//! closed, because each open socket uses resources of the server. Idle connections and tunnels also
+//! hold permits. So the counters change only when a connection opens or closes, and not with each
+//! request.
 //!
 //! A request that gets no permit waits. Two kinds of connections must not keep it waiting:
 //! - Idle connections of other workers. Those workers are notified of waiting requests and close
@@ -43,8 +44,8 @@ pub(super) struct ConnectionLimit {
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// Time until which clients beyond their share get no connections, because a transfer was
-    /// aborted, in milliseconds since `start`. Zero if they may get connections now.
+    /// End of the time without new connections for clients beyond their share, in milliseconds
+    /// since `start`. It begins when a transfer is aborted. Zero if they may get connections now.
     short_until: AtomicU64,
     /// Earliest time of the next search for stalled transfers after a search without a result, in
     /// milliseconds since `start`.

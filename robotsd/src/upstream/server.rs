@@ -201,8 +201,8 @@ impl Health {
             return None;
         }
         let mut record = self.record.lock();
-        // When a server goes out of service, a hundred connections to it may break at once. So a
-        // failure does not count if its request was sent before the server went out of service.
+        // When a server goes out of service, many connections to it may break at once. So a failure
+        // does not count if its request was sent before the server went out of service.
         if ticket.ejections != self.ejections() {
             return None;
         }

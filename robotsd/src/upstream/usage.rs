@@ -42,7 +42,7 @@ impl ClientKey {
 #[derive(Debug)]
 pub(super) struct Usage {
     pub(super) server: Arc<Server>,
-    /// Start of all times in milliseconds. It is the same for all connections of a site.
+    /// Reference point of all times in milliseconds. It is the same for all connections of a site.
     start: Instant,
     /// Index in [`ConnectionUse::ALL`] of the current use.
     what: AtomicU8,
@@ -145,8 +145,8 @@ impl Usage {
         drop(self.waker.take());
     }
 
-    /// Records that data has passed through a tunnel. The time of the next stall starts
-    /// immediately, because a tunnel always waits for more data.
+    /// Records that data has passed through a tunnel. The next stall starts immediately, because a
+    /// tunnel always waits for more data.
     pub(super) fn passed(&self) {
         self.stalled.store(millis(self.start), Ordering::Relaxed);
     }

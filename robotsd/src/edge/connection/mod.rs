@@ -87,7 +87,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
             .await
             .map(|_| ());
     }
-    // Boxed, because the future of an HTTP/2 connection would otherwise have space for it.
+    // Boxed, because the future of an HTTP/2 connection would otherwise reserve space for it.
     let connection = Box::pin(settings.http1.serve_connection(TokioIo::new(socket), service).with_upgrades());
     drive(connection, |connection| connection.get_mut().as_mut().graceful_shutdown(), &state, &settings, stop).await?;
     let tunnel = state.tunnel.lock().take();
@@ -208,7 +208,7 @@ where
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// Time until which a client may stay connected after it was sent a GOAWAY.
+    /// Deadline of a client that was sent a GOAWAY.
     patience: Instant,
     /// The turn number of the unsent HTTP/2 streams, and the time when this number was first seen.
     /// If the number does not change in time, the first stream is stalled, and the connection is

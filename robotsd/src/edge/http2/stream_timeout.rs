@@ -25,8 +25,8 @@ pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
-    /// Counter that is odd between the return of a frame by the body and the poll for the next
-    /// frame. It is different for each frame.
+    /// Counter that becomes odd when the body returns a frame, and even when the body is polled
+    /// again. It is different for each frame.
     turn: AtomicUsize,
     /// Number of bytes of the body that the stream has accepted.
     sent: AtomicU64,
@@ -108,8 +108,7 @@ const TURN: Duration = Duration::from_secs(30);
 struct StreamTurns {
     /// Time when this stream last made progress.
     last: Instant,
-    /// The number of writes after a wait
-    /// ([`Delivery::taken`](crate::edge::connection_state::Delivery)) at the last check.
+    /// Value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.
     taken: usize,
     longest: Duration,
     look: IdleTimeout,
