@@ -23,7 +23,7 @@ const LAST: Duration = Duration::from_secs(5);
 pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
     pub(super) ticks: Interval,
-    /// Whether a write is due.
+    /// Whether the board must be written.
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
     /// The problem that was logged last. It is not logged again while it lasts.
@@ -43,7 +43,8 @@ impl BoardKeeper {
         Some(Self { board, ticks: ticks(TICK), is_due, writing: None, problem: None, log: log.clone() })
     }
 
-    /// Collects the counts. If a write is due, starts the write and does not wait for its end.
+    /// Collects the counts. If the board must be written, starts a write, but does not wait for its
+    /// end.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
         self.is_due |= self.board.add(now, sites.board_moments(now));

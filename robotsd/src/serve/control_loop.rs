@@ -226,7 +226,7 @@ impl<'a> ControlLoop<'a> {
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
     }
 
-    /// Starts to read the pages that gates need, if they are due and no read is in progress.
+    /// Starts to read the pages that gates need, unless a read is in progress.
     fn refresh_pages(&mut self) {
         let is_over = self.reading_pages.as_ref().is_none_or(AbortHandle::is_finished);
         if is_over && self.active.state.phase() == Phase::Serving {

@@ -111,7 +111,7 @@ impl UpgradeKeeper {
     }
 
     /// Reports whether a reload must wait for the end of an upgrade. If so, records that a reload
-    /// is due.
+    /// must follow.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;

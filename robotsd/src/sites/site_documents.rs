@@ -252,8 +252,8 @@ const EVERY: Duration = Duration::from_secs(3600);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads the pages of all sites that are due. Reads one site after another, so that the pages
-    /// of only one site are in memory twice.
+    /// Reads the pages of all sites whose pages must be read now. Reads one site after another, so
+    /// that the pages of only one site are in memory twice.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =

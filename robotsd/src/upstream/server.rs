@@ -169,14 +169,14 @@ impl Health {
         self.is_in_service().then(|| self.ticket(TicketKind::InService))
     }
 
-    /// Returns a ticket if a trial is due. Returns `None` if another request already has the ticket
-    /// for this trial.
+    /// Returns a ticket if it is time for a trial. Returns `None` if another request already has
+    /// the ticket for this trial.
     pub(super) fn admit_trial(&self, now: Instant) -> Option<Ticket> {
         let until = self.until.load(Ordering::Relaxed);
         if until == 0 || self.millis(now) < until {
             return None;
         }
-        // If the outcome of this trial is never reported, another trial is due at this time.
+        // If the outcome of this trial is never reported, another trial follows at this time.
         let next = self.millis(now + self.policy.eject);
         self.until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         Some(self.ticket(TicketKind::Trial))

@@ -58,7 +58,7 @@ pub(crate) struct WatchedSocket<T> {
     lingering: Option<LingeringClose>,
 }
 
-/// The protocol of a connection, as far as it is known.
+/// The protocol of a connection, if it is known, or the progress of its detection.
 #[derive(Debug)]
 enum Protocol {
     Http1,
@@ -174,8 +174,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         )
     }
 
-    /// Closes an idle connection to free its slot. Returns false if the connection is not idle
-    /// after all.
+    /// Closes an idle connection to free its slot. Returns false if the connection is not idle.
     fn close_idle(&mut self, cx: &mut Context<'_>) -> bool {
         if self.unsent != Unsent::Nothing {
             return false;
