@@ -138,9 +138,9 @@ impl ConnectionLimit {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
 
-    /// Aborts a stalled transfer, if requests of `client` take precedence over one. Returns the
-    /// length of the stall, and the server of the transfer. The permit becomes free when the task
-    /// of the transfer runs.
+    /// Aborts a stalled transfer that requests of `client` take precedence over, if there is one.
+    /// Returns the length of the stall, and the server of the transfer. The permit becomes free
+    /// when the task of the transfer runs.
     pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {

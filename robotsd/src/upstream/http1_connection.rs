@@ -255,8 +255,8 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether the connection can be used for another request. It can if both messages are
-    /// complete and no more bytes have arrived.
+    /// Reports whether the connection can be used for another request: whether both messages are
+    /// complete, and no more bytes have arrived.
     pub(super) fn is_reusable(&mut self) -> bool {
         // No task waits for this connection any more, so no waker is needed.
         let mut silent = Context::from_waker(Waker::noop());

@@ -63,7 +63,7 @@ pub(super) enum LeasedConnection {
     Http2(Box<Http2Slot>),
 }
 
-/// The state of an exchange that failed before a response.
+/// The state of an exchange that failed before a response arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExchangeState {
     /// Whether the connection had served another exchange before this one.
