@@ -133,8 +133,8 @@ impl OpenConnections {
     }
 }
 
-/// Keeps only the `most` candidates that have been idle for longest, and moves the longest of all
-/// to the end.
+/// Keeps only the `most` candidates that have been idle for longest, and sorts them, so that the
+/// candidate that has been idle for longest is last.
 fn keep_oldest(candidates: &mut Vec<SlotCandidate>, most: usize) {
     if candidates.len() > most {
         candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
@@ -159,11 +159,11 @@ impl Drop for RegisteredConnection {
 pub(crate) struct SlotClaim {
     connection: Arc<ConnectionState>,
     made: Instant,
-    /// How long the connection had been idle when it was claimed.
+    /// Idle time of the connection when its slot was claimed.
     pub(crate) idle: Duration,
 }
 
-/// All waiting connections of the process, and their claims whose slots are not free yet.
+/// Number of waiting connections in the process, and the claims whose slots are not free yet.
 #[derive(Debug, Default)]
 struct SlotClaims {
     waiters: usize,
@@ -179,7 +179,7 @@ struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 /// Maximum number of slots that one waiter claims if claimed connections decline.
 const MAX_CLAIMS: usize = 32;
 
-/// Maximum age of a claim; older ones do not count. Another connection may then free its slot
+/// Maximum age of a claim. Older claims do not count, because another connection may free its slot
 /// sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
 

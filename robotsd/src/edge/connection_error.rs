@@ -18,7 +18,7 @@ pub(crate) struct ConnectionError {
     pub(crate) kind: ConnectionErrorKind,
     /// Address of the client; `None` for errors while accepting.
     pub(crate) peer: Option<SocketAddr>,
-    /// Text of the underlying error. Empty if the kind says enough.
+    /// Text of the underlying error. Empty if the kind is sufficient.
     pub(crate) detail: String,
     /// Number of errors of this kind since its last report, including this one.
     pub(crate) count: u64,

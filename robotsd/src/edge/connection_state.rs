@@ -48,8 +48,8 @@ pub(crate) struct ConnectionState {
     /// Time when the current incomplete frame or field section began, in microseconds; [`NEVER`] if
     /// none is incomplete.
     partial: AtomicU64,
-    /// Time when the first incomplete frame of this phase began, in microseconds. The deadline
-    /// counts from this time, so that a client gains no time by starting another frame.
+    /// Time when the first incomplete frame of this phase began, in microseconds. The idle time
+    /// counts from then, so that a client cannot keep its slot by starting another frame.
     first_partial: AtomicU64,
 
     // The claim of the slot. New connections that need a slot write these fields, and so does the
@@ -189,8 +189,8 @@ impl ConnectionState {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Stores the waker of the connection's task. Must be the first action of the task. A task
-    /// keeps its waker for its whole life, so the waker need not be stored again at each wait.
+    /// Stores the waker of the connection's task. Must be the first action of the task. A task has
+    /// the same waker for its whole life, so the waker need not be stored again at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());
@@ -201,8 +201,8 @@ impl ConnectionState {
 
     /// Runs a step that precedes requests: receiving the PROXY header, or the TLS handshake.
     /// Returns `None` if the connection ended during the step or its slot was claimed. When the
-    /// step ends, the time for the next step begins. The step must be `Unpin` (boxed), so that this
-    /// future does not contain it twice.
+    /// step ends, the deadline for the next step starts. The step must be `Unpin` (boxed), so that
+    /// this future does not contain it twice.
     pub(crate) async fn before_request<T, E>(
         &self,
         part: impl Future<Output = Result<Option<T>, E>> + Unpin,
@@ -309,8 +309,7 @@ impl InterimClient for ConnectionState {
     }
 }
 
-/// A request in progress. When it is dropped and no other is in progress, the time for the next
-/// request begins.
+/// A request in progress. When the last one is dropped, the deadline for the next request starts.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress(pub(crate) Arc<ConnectionState>);
 
@@ -330,7 +329,7 @@ pub(crate) struct Delivery {
     unsent: AtomicU64,
     /// The upstream connection that the current HTTP/1.1 response occupies.
     pub(crate) transfer: Mutex<Option<Transfer>>,
-    /// How often the client's socket has accepted bytes after a wait.
+    /// Number of times that the client's socket has accepted bytes after a wait.
     taken: AtomicUsize,
 }
 

@@ -39,8 +39,8 @@ pub(crate) struct ListenerSettings {
     /// Whether every connection must begin with a PROXY header. Only trusted proxies may then
     /// connect.
     pub(crate) proxy_protocol: bool,
-    /// Counters of the listener on this worker, from [`Edge::counts`]. The default is counters
-    /// without a label.
+    /// Counters of the listener on this worker, from [`Edge::counts`]. By default, the counters
+    /// have no label.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
     /// The functions that answer SPOP messages; `None` if the listener does not support SPOP.
     pub(crate) messages: Option<SpopMessages>,
@@ -206,7 +206,7 @@ impl<S: EdgeService> ServedListener<S> {
         Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
     }
 
-    /// Accepts connections until `shutdown` completes. Serves each as soon as a slot is free.
+    /// Accepts connections until `shutdown` completes. Serves each connection when a slot is free.
     async fn accept_until(&mut self, listener: &TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut pause = Duration::ZERO;
@@ -301,7 +301,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Starts to serve an accepted connection, which gets this slot.
+    /// Starts to serve an accepted connection, which holds `slot` until it ends.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
         // Without this option, small responses may wait for an acknowledgement. An error is
         // ignored, because the socket is then already broken.
@@ -369,7 +369,7 @@ impl NewConnection {
         // The connection may be a health check of the proxy. In PROXY version 1, the header of a
         // health check contains no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
-        // A health check that has its result resets the connection. This is not an error.
+        // A health check resets the connection once it has its result. This is not an error.
         if !may_be_check || kind != ConnectionErrorKind::Broken || self.state.has_served() {
             self.context.edge.shared.reporter.report(kind, Some(client), &error);
         }
@@ -442,8 +442,8 @@ impl NewConnection {
         };
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
-            // Without another process that accepts connections, this connection is closed
-            // immediately, because its client has not sent anything yet.
+            // If no other process accepts connections, this connection is closed immediately,
+            // because its client has not sent anything yet.
             if self.settings.successor.is_set() {
                 sleep(self.settings.farewell(false)).await;
             }

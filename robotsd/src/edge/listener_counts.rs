@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::metrics::{Counter, MethodLabel, ResponseKey};
 
-/// Counters of the listeners of a process. A listener is identified by its label. So if another
-/// listener with the same label replaces a listener, the counts continue.
+/// Counters of the listeners of a process. A listener is identified by its label. So the counts
+/// continue if a listener is replaced by a listener with the same label.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerCounts(Mutex<ListenerParts>);
 

@@ -34,7 +34,7 @@ pub(super) struct AdminPlaces {
     files: Vec<PlaceFile>,
     /// The files that may contain the local token.
     token_files: Vec<PathBuf>,
-    /// Connections that were accepted before the process paused.
+    /// Slots of the connections that were accepted before the process paused.
     left: Vec<Arc<ConnectionSlots>>,
     /// Host names that clients may use in requests to the addresses.
     hosts: Vec<String>,
@@ -71,8 +71,8 @@ impl AdminPlaces {
         }
     }
 
-    /// Opens the sockets of these settings. If a socket accepts the local token, the token will be
-    /// written to the first writable file of `token_files`.
+    /// Opens the sockets that the settings name. If a socket accepts the local token, the token
+    /// will be written to the first writable file of `token_files`.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,

@@ -16,15 +16,14 @@ use crate::sites::Sites;
 /// Interval between two collections of counts.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long the end of the process waits for the last write. The wait is limited, because a file
-/// system may hang.
+/// Maximum time that shutdown waits for the last write, because a file system may hang.
 const LAST: Duration = Duration::from_secs(5);
 
 /// The board, the timer for its counts, and the write in progress.
 pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
     pub(super) ticks: Interval,
-    /// Whether a write is due.
+    /// Whether the board must be written.
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
     /// The problem that was logged last. It is not logged again while it lasts.
@@ -44,14 +43,15 @@ impl BoardKeeper {
         Some(Self { board, ticks: ticks(TICK), is_due, writing: None, problem: None, log: log.clone() })
     }
 
-    /// Collects the counts. If a write is due, starts the write and does not wait for its end.
+    /// Collects the counts. If the board must be written, starts a write, but does not wait for its
+    /// end.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
         self.is_due |= self.board.add(now, sites.board_moments(now));
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board could not be written: {error}"))));
         }
-        // No write is started while another one is in progress, even if that one hangs.
+        // No write is started while another one is in progress, even if the other one hangs.
         if self.is_due && self.writing.is_none() {
             self.is_due = false;
             let board = Arc::clone(&self.board);
@@ -59,9 +59,9 @@ impl BoardKeeper {
         }
     }
 
-    /// Writes the current counts before another process takes over. The next write happens at the
-    /// next tick or at the end of the process. The next write adds later counts of this process to
-    /// the counts of the other process, because each write reads the files again.
+    /// Writes the current counts before another process takes over. Later counts of this process
+    /// are added to the counts of the other process at the next write, because each write reads the
+    /// files again.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));

@@ -19,28 +19,26 @@ use super::watched_files;
 use crate::admin::{ControlRequests, Phase, ServerState, WatchGuard};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
-/// How long the end of the process waits for the state directory. The wait is limited, because a
-/// file system may hang.
+/// Maximum time that shutdown waits for the state directory, because a file system may hang.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// How long the end of the process waits for responses of the admin interface to reach their
-/// clients.
+/// Maximum time that shutdown waits for responses of the admin interface to reach their clients.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// How long the end of the process waits until its heartbeat is removed from the fleet's store.
-/// Otherwise, the replica is reported as missing for a day.
+/// Maximum time that shutdown waits until the heartbeat is removed from the fleet's store. If it
+/// stays there, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// How often the process checks whether a site's pages must be read again.
+/// Interval between checks whether a site's pages must be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// How often notices are collected.
+/// Interval between two collections of notices.
 const NOTICES: Duration = Duration::from_secs(2);
 
-/// How often the process checks whether the state directory is writable.
+/// Interval between checks whether the state directory is writable.
 const STATE: Duration = Duration::from_secs(10);
 
-/// What the control thread owns while the process serves.
+/// State of the control thread while the process serves.
 pub(super) struct ControlLoop<'a> {
     // Must be dropped first: when the process ends, the event loops end, and the watchdog must not
     // report their end.
@@ -55,11 +53,11 @@ pub(super) struct ControlLoop<'a> {
     access: Option<&'a AccessLog>,
     heartbeat: Option<Interval>,
     board: Option<BoardKeeper>,
-    /// When to check the pages that gates need, and the read of pages in progress.
+    /// Timer for checking whether gates need their pages read again.
     pages: Interval,
     reading_pages: Option<AbortHandle>,
     state: Interval,
-    /// When to collect notices, and the task that sends them.
+    /// Timer for collecting notices.
     notices: Interval,
     notifying: Option<AbortHandle>,
     /// Tasks that end with the control loop.
@@ -157,10 +155,10 @@ impl<'a> ControlLoop<'a> {
                         }
                     }
                 },
-                // No config is read while the process drains. Dropping the waiter makes its request
-                // fail.
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
+                // No config is read while the process drains. Dropping the waiter fails its
+                // request.
                 Some(waiter) = self.requests.reloads.recv() => {
                     self.reopen_log();
                     if !self.upgrade.puts_reload_off() && is_serving {
@@ -228,7 +226,7 @@ impl<'a> ControlLoop<'a> {
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
     }
 
-    /// Starts to read the pages that gates need, if they are due and no read is in progress.
+    /// Starts to read the pages that gates need, unless a read is in progress.
     fn refresh_pages(&mut self) {
         let is_over = self.reading_pages.as_ref().is_none_or(AbortHandle::is_finished);
         if is_over && self.active.state.phase() == Phase::Serving {
@@ -282,7 +280,7 @@ impl<'a> ControlLoop<'a> {
     }
 }
 
-/// Writes the state directory when this is dropped, so that it is written even after an error.
+/// Writes the state directory when dropped, so that it is written even after an error.
 struct FlushOnDrop {
     state: Option<StateDir>,
     log: Log,
@@ -303,7 +301,7 @@ impl Drop for FlushOnDrop {
 /// Reads everything again, and notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // The outcome is logged elsewhere. From now on, the sites of the new config are served.
+    // The outcome has already been logged. From now on, the sites of the new config are served.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
     // The result is ignored, because the only possible error is an unknown site name.

@@ -14,14 +14,14 @@ const A_CONNECTION: u64 = 2;
 /// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// Share of the free descriptors that may be reserved for idle connections to upstreams: one in
-/// `IDLE_SHARE`. These connections are rarely all open at the same time.
+/// Divisor for the part of the free descriptors that may be reserved for idle connections to
+/// upstreams. These connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
 /// Minimum number of connections. If fewer are possible, the process does not start.
 const MIN_CONNECTIONS: u64 = 4;
 
-/// How many file descriptors the process may open, and how many are open.
+/// Limit and current number of the process's open file descriptors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
     /// Limit of open files; `None` if it is unknown.
@@ -36,7 +36,7 @@ pub(super) struct ConnectionBound {
     pub(super) connections: usize,
     /// Reason for the number, for the log.
     pub(super) reason: String,
-    /// Whether the config allows more connections than the descriptors suffice for.
+    /// Whether there are not enough descriptors for the configured number of connections.
     pub(super) is_short: bool,
 }
 
@@ -67,9 +67,9 @@ impl Descriptors {
         self.connections(config.connections, config.edge.connections, idle, admin)
     }
 
-    /// Returns the configured number of connections, or `usual` if none is configured. If there are
-    /// fewer descriptors, returns a smaller number. Descriptors for `idle` upstream connections and
-    /// for `admin` connections to the admin interface are reserved.
+    /// Returns the configured number of connections, or `usual` if none is configured. Returns a
+    /// smaller number if there are not enough descriptors. Descriptors for `idle` upstream
+    /// connections and for `admin` connections to the admin interface are reserved.
     fn connections(
         self,
         configured: Option<usize>,

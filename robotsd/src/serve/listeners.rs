@@ -1,8 +1,8 @@
 //! Opens listeners, and replaces them at a reload. No connection is refused meanwhile.
 //!
 //! A listener that is the same in both configs is not changed. If its settings differ, the new
-//! listener is opened on the sockets of the old one before the old one stops accepting. One of the
-//! two always accepts connections.
+//! listener is opened on the sockets of the old one before the old one stops accepting. So one of
+//! the two accepts connections at any time.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on the same socket before the old listener is closed. Before a
@@ -39,7 +39,7 @@ pub(super) struct Listeners {
     open: Vec<OpenListener>,
 }
 
-/// A prepared change of listeners. The sockets of the new ones are already bound.
+/// A prepared change of listeners. The sockets of new listeners are already bound.
 #[derive(Debug)]
 pub(super) struct ListenerPlan {
     steps: Vec<ListenerStep>,
@@ -70,7 +70,7 @@ struct OpenListener {
     local: SocketAddr,
     /// Duplicates of the workers' sockets. Each inner list belongs to one address and has one
     /// socket per worker. A listener with other settings can be opened on the duplicates. The
-    /// sockets listen until the duplicates are dropped.
+    /// kernel keeps a socket listening until its duplicate is dropped, too.
     sockets: Vec<Vec<TcpListener>>,
     /// Guard that keeps the workers accepting; empty before they start. It is declared after
     /// `sockets`, so that the duplicates are dropped before it closes the listener.
@@ -228,8 +228,8 @@ impl Listeners {
         self.open.iter_mut().for_each(|opened| opened.accepting.clear());
     }
 
-    /// Updates the limits of listeners that have limits of their own. They apply to new
-    /// connections.
+    /// Updates the limits of decision listeners, which have their own limits. The new limits apply
+    /// to new connections.
     pub(super) fn set_limits(&self, limits: &EdgeLimits) {
         for edge in self.open.iter().filter_map(|opened| opened.edge.as_ref()) {
             edge.set_limits(decision::limits(limits.clone()));
@@ -318,7 +318,7 @@ fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
-/// Returns each distinct socket once. If workers share a socket, `open` contains it once per
+/// Returns the sockets without duplicates. If workers share a socket, `open` contains it once per
 /// worker.
 fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));

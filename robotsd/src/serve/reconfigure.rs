@@ -2,7 +2,7 @@
 //! outcome.
 //!
 //! A [`Preparation`] reads and checks the config, binds new listeners and opens new sources, on a
-//! blocking thread. If all of this succeeds, all sites and listeners are swapped. Otherwise, the
+//! blocking thread. If all of this succeeds, all sites and listeners are replaced. Otherwise, the
 //! error is logged, and nothing changes.
 //!
 //! **A reload that is requested during another reload joins it** if the config file has not been
@@ -35,7 +35,7 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// How often a rejected config, or an unusable source, is tried again.
+/// Delay before a rejected config, or an unusable source, is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The served config, and everything that is needed to replace it with another one.
@@ -63,15 +63,15 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// When a rejected config, or unusable sources, will be tried again.
+    /// Time of the next attempt to use a rejected config or unusable sources.
     again: Option<Instant>,
     /// The unusable sources that were last logged.
     logged: Vec<UnusableSource>,
-    /// When the last successful reload was, and what it changed.
+    /// Time of the last reload that changed something, with a description of the changes.
     last: Option<String>,
 }
 
-/// What the control loop must do next about a change of the config.
+/// The next step of the control loop for a change of the config.
 pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request is waiting.
@@ -81,7 +81,7 @@ pub(super) enum ChangeStep {
 }
 
 impl PendingChange {
-    /// Waits until the control loop must do something about the change.
+    /// Waits for the next step of the change.
     pub(super) async fn next(&mut self) -> ChangeStep {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => {
@@ -100,7 +100,7 @@ impl PendingChange {
 
 impl ActiveConfig {
     /// Starts to read the config file, or joins a preparation that has not opened the file yet. The
-    /// waiter receives the outcome.
+    /// outcome is sent to `waiter`.
     pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>) {
         match &self.change.preparing {
             None => {
@@ -190,8 +190,8 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Leaves the service to the process that has replaced this one. Clients are made to reconnect,
-    /// sockets are closed, and versions and heartbeats are no longer sent.
+    /// Leaves the service to the process that has replaced this one: makes clients reconnect,
+    /// closes the sockets, and stops announcing versions and sending heartbeats.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
@@ -253,8 +253,8 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // Hosts must be noted after the new sites answer requests, and before the board next
-        // collects counts.
+        // Changed hosts must be recorded after the new sites answer requests, and before the board
+        // next collects counts.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
@@ -273,8 +273,8 @@ impl ActiveConfig {
         self.listeners.lock().set_limits(&config.edge);
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
-            // The socket is already bound. This happens only if the process has no free file
-            // descriptors.
+            // The socket is already bound, so opening the listener fails only if the process has no
+            // free file descriptors.
             Err(error) => return Some(error),
         }
         None
@@ -379,8 +379,8 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     });
 }
 
-/// Logs which included files are newly rejected, and which ones are not rejected any more. Saves
-/// the contents of the included files in use. Blocks.
+/// Logs which included files are newly rejected, and which included files are no longer rejected.
+/// Saves the contents of the included files in use. Blocks.
 pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log: &Log) {
     let refused = &config.included.refused;
     let words = |refused: &[RefusedFile]| refused.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -445,7 +445,7 @@ pub(super) struct ConfigWaiters {
     /// The requests that wait for the next read. `Some`, even if empty, if another read is
     /// required.
     next: Option<Vec<ReloadWaiter>>,
-    /// A change that the previous read published after the requests in `now` had been made.
+    /// A change that the previous read published while the requests in `now` were waiting.
     published: Option<String>,
 }
 
@@ -461,9 +461,9 @@ impl ConfigWaiters {
         self.next.get_or_insert_default().extend(waiter);
     }
 
-    /// Sends the outcome of the current read to the requests that wait for it. The read may have
-    /// found no change because the previous read published the change after the requests had
-    /// arrived. In this case, sends that change. Returns whether another read is required.
+    /// Sends the outcome of the current read to the requests that wait for it. If the read found no
+    /// change because the previous read had already published it, sends the published change
+    /// instead. Returns whether another read is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),

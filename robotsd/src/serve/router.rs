@@ -38,8 +38,8 @@ pub(super) type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 #[derive(Debug)]
 struct RouteTable<B> {
     hosts: HostMap<Arc<SiteRoute<B>>>,
-    /// Routes by site. When the table is replaced, the new one takes over the connections of their
-    /// backends.
+    /// Routes by site. When the table is replaced, the new table keeps using the connections of
+    /// unchanged backends.
     routes: HashMap<SiteName, Arc<SiteRoute<B>>>,
 }
 
@@ -56,8 +56,8 @@ struct SiteRoute<B> {
 type BackendBody<B> = Either<B, HeldBody>;
 
 impl Router {
-    /// Creates the router of one worker. Nothing that is written for each request is shared with
-    /// other workers.
+    /// Creates the router of one worker. Values that are written for each request are not shared
+    /// with other workers.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) -> Self {
         let table = RouteTable::new(sites, workers, outcomes, None);
         Self { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() }
@@ -148,7 +148,7 @@ impl<B: EdgeService> SiteRoute<B> {
         };
         match answered {
             Some(mut response) => {
-                // The links of the refusal, such as a licence, belong to every answer to it.
+                // Links of the refusal, such as a licence, are also added to the server's response.
                 for link in refusal.headers().get_all(LINK) {
                     response.headers_mut().append(LINK, link.clone());
                 }

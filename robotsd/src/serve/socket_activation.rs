@@ -1,5 +1,5 @@
-//! Takes over sockets that were opened before the process started. A supervisor passes them
-//! (`sd_listen_fds(3)`), or the process that this one replaces.
+//! Takes over listening sockets that were opened before the process started: by a supervisor
+//! (`sd_listen_fds(3)`), or by the process that this process replaces.
 //!
 //! Passed sockets stay open while one process ends and the next process starts, so new connections
 //! wait instead of being refused.
@@ -101,7 +101,7 @@ impl InheritedSockets {
         Ok(Self { sockets })
     }
 
-    /// Reports whether there are no sockets from a supervisor.
+    /// Reports whether no socket was passed by a supervisor.
     pub(super) fn is_empty(&self) -> bool {
         self.sockets.iter().all(|socket| socket.before.is_some())
     }
@@ -139,8 +139,8 @@ impl InheritedSockets {
         self.sockets.remove(at).tcp()
     }
 
-    /// Takes the sockets for the admin interface: all with the name `admin`, and the one at the
-    /// configured path.
+    /// Takes the sockets for the admin interface: all sockets with the name `admin`, and the
+    /// sockets at the configured path or address.
     pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<InheritedSocket> {
         let path = settings.socket.as_ref().map(|path| path.display().to_string());
         let meant = |socket: &PassedSocket| match &socket.before {

@@ -36,14 +36,13 @@ const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so 
     date, and the admin interface and some HTTP/1 requests (with a body, or with `Connection: close`) get no answer: \
     correct the clock";
 
-/// How long to wait for a killed process to disappear, because its admin socket accepts connections
-/// until then.
+/// Maximum time to wait until the admin socket of a killed process accepts no more connections.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Message for a signal that ends the process before it serves.
 const STOPPED: &str = "robotsd was stopped by a signal before it served anything";
 
-/// What a start of the process needs.
+/// Config, log and other inputs of a start.
 struct Start<'a> {
     path: &'a Path,
     strict: bool,
@@ -239,8 +238,7 @@ impl Start<'_> {
         if let Some(predecessor) = self.predecessor {
             predecessor.serves(&summary);
             for file in unused_files {
-                // The socket is not used any more, so its file is removed. Clients could not
-                // connect through it.
+                // Nobody accepts connections on this socket any more, so its file is removed.
                 let _ = std::fs::remove_file(file);
             }
         }
@@ -310,7 +308,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    // Inheriting comes before any thread starts, because it changes the environment.
+    // Sockets are inherited before any thread starts, because this changes the environment.
     let (inherited, predecessor) = match inherit() {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),

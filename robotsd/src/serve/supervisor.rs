@@ -22,8 +22,8 @@ impl Supervisor {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it. The time
-    /// lets systemd distinguish this reload from an earlier one.
+    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it. The time in
+    /// the notification distinguishes this reload from an earlier one.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
@@ -35,8 +35,8 @@ impl Supervisor {
     /// Notifies the supervisor that another process is now the main process of the service.
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
         use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
-        // `Watchdog` is sent for the new process, because systemd has ignored its own watchdog
-        // notifications until now.
+        // `Watchdog` is sent for the new process, because systemd has ignored the watchdog
+        // notifications of the new process until now.
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 
@@ -63,7 +63,7 @@ impl Supervisor {
     }
 }
 
-/// What a signal asks the process to do.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// SIGTERM or SIGINT: stop when the requests in progress have finished. A second signal stops

@@ -1,4 +1,4 @@
-//! Controls an upgrade in place from the old process.
+//! Controls an upgrade in place, in the old process.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,14 +16,14 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
 
-/// How long an upgrade waits for an operator's change that is in progress. The same limit applies
-/// to writing the board and to writing the state directory.
+/// Maximum time that an upgrade waits for an operator's change that is in progress. The same limit
+/// applies to writing the board and to writing the state directory.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
 /// Lock that is held during an upgrade, so that operators cannot make changes.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
 
-/// Whether this process is being, or has been, replaced by a new one.
+/// State of the replacement of this process by a new process.
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
@@ -110,8 +110,8 @@ impl UpgradeKeeper {
         self.under_way.is_some()
     }
 
-    /// Reports whether a reload must wait for the end of an upgrade. If so, notes that a reload is
-    /// due.
+    /// Reports whether a reload must wait for the end of an upgrade. If so, records that a reload
+    /// must follow.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;
@@ -119,7 +119,7 @@ impl UpgradeKeeper {
         self.under_way.is_some()
     }
 
-    /// Starts a new process that will replace this one. The waiter receives the outcome.
+    /// Starts a new process that will replace this one. The outcome is sent to `waiter`.
     pub(super) fn begin(&mut self, active: &ActiveConfig, waiter: Option<UpgradeWaiter>) {
         if self.under_way.is_none() && active.is_changing() {
             return self.put_off.push(waiter);

@@ -21,7 +21,7 @@ use crate::refusal::SiteRefusals;
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
     pub(super) watch: FileWatch,
-    /// This is notified when the config file has changed.
+    /// Notified when the config file has changed.
     pub(super) config: Arc<Notify>,
     _config: Watched,
     /// The watches of the other files.
@@ -33,7 +33,7 @@ pub(super) struct WatchedFiles {
 #[derive(Clone, Debug)]
 pub(super) struct FileWatch {
     watcher: Watcher,
-    /// This is notified when one of these files has changed.
+    /// Notified when one of the watched files has changed.
     pub(super) notify: Arc<Notify>,
     /// The files that have changed since the last call of [`WatchedFiles::changed`].
     changed: Arc<Mutex<BTreeSet<PathBuf>>>,
@@ -103,7 +103,7 @@ fn files(config: &Config) -> BTreeSet<PathBuf> {
 }
 
 /// Returns the files whose content becomes part of the config: templates of refusals, included
-/// files, and the patterns that name included files.
+/// files, and the patterns for included files.
 fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
     let templates = config.sites.iter().filter_map(|site| site.refusal.as_deref()).flat_map(SiteRefusals::files);
     let included = config.included.paths.iter().cloned();
@@ -116,10 +116,10 @@ pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> boo
     of_config(config).any(|path| changed.contains(&path))
 }
 
-/// How often certificates are checked. A check is cheap, because the files are small.
+/// Interval between checks of the certificates. A check is cheap, because the files are small.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// How long changed certificate files must stay the same before they are used.
+/// Time that changed certificate files must stay the same before they are used.
 const SETTLING: Duration = Duration::from_millis(400);
 
 /// Loads the certificates of listeners again when their files change. Clones are cheap and share
@@ -138,7 +138,7 @@ pub(super) struct CertificateWatch {
 #[derive(Clone, Debug)]
 struct FollowedCertificates {
     live: LiveCertificates,
-    /// This lock is held while the files are read.
+    /// Lock that is held while the files are read.
     order: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -150,7 +150,7 @@ impl CertificateWatch {
         certificates
     }
 
-    /// Watches these certificates from now on, and logs the new ones. Does not read files.
+    /// Replaces the watched certificates, and logs the new ones. Does not read files.
     pub(super) fn follow(&self, all: Vec<LiveCertificates>) {
         let before = self.followed.lock().clone();
         let now = SystemTime::now();

@@ -35,7 +35,7 @@ use crate::edge::{Edge, ListenerSettings, ResponseCounts};
 use crate::http_common::EdgeService;
 use crate::sites::{ServedSite, Sites};
 
-/// Maximum number of threads, of all workers together, that read files.
+/// Maximum number of threads that read files, for all workers together.
 const FILE_THREADS: usize = 256;
 
 /// All workers of the process. Dropping this value ends the workers, even if they are serving

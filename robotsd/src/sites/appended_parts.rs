@@ -1,6 +1,6 @@
-//! Reads the parts that are appended to a site's robots.txt, and keeps the parts up to date:
-//! watches their files and polls their URLs. The published registry is polled in the same way, so
-//! this module also polls the registry.
+//! Reads the lists (parts) that are appended to a site's robots.txt, and keeps them up to date:
+//! watches files and polls URLs. The published registry is polled in the same way, so this module
+//! also polls the registry.
 //!
 //! If a part cannot be read or is not a valid list, its last good version stays in use.
 
@@ -30,11 +30,11 @@ use crate::log::{Log, LogEvent, LogLevel};
 use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
-/// Maximum time that a start waits for all parts that were never fetched. While a part is missing,
-/// crawlers that only this part disallows are allowed.
+/// Maximum time that a start waits for the first fetch of its parts, in total. While a part is
+/// missing, crawlers that only this part disallows are allowed.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
-/// The parts of a site. They are kept up to date until the last clone is dropped.
+/// The appended parts of a site's robots.txt, kept up to date until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct AppendedParts {
     pub(super) appendix: Appendix,
@@ -66,7 +66,7 @@ struct PartState {
     problem: Option<String>,
 }
 
-/// Returns a separate fetcher that trusts only these authorities. Without authorities, returns the
+/// Returns a fetcher that trusts only the certificate authorities `ca`. Without `ca`, returns the
 /// fetcher that all sites share.
 pub(super) fn fetcher_trusting(
     ca: Option<&Authorities>,
@@ -75,8 +75,8 @@ pub(super) fn fetcher_trusting(
     ca.map_or_else(shared, |ca| Fetcher::builder().trust_only(&ca.pem).and_then(FetcherBuilder::start))
 }
 
-/// Returns the parts that are available without fetching, for a command. Also returns why parts are
-/// missing or incomplete.
+/// Returns the parts that are available without fetching, and a message for each part that is
+/// missing or incomplete. Used by commands.
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut problems) = (Vec::new(), Vec::new());
     for part in settings {
@@ -92,7 +92,7 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
     (fragments, problems)
 }
 
-/// Returns a message if the part has rules that are not appended.
+/// Returns a message if the part has rules for `*`, because these rules are not appended.
 fn left_out(fragment: &Fragment) -> Option<&'static str> {
     let is_left = fragment.robots.groups().any(|group| group.is_global() && group.rules().len() > 0);
     is_left.then_some(
@@ -130,8 +130,8 @@ impl AppendedParts {
         Self { appendix, parts }
     }
 
-    /// Reads the parts of a site, and starts to keep them up to date. Blocks while it reads files.
-    /// Also waits for parts that were never fetched, at most until `until`.
+    /// Reads the parts of a site, and watches or polls their sources from then on. Blocks while it
+    /// reads files, and at most until `until` for parts that were never fetched.
     pub(super) fn open(
         site: &str,
         settings: &[AppendSettings],
@@ -162,7 +162,7 @@ impl AppendedParts {
         Ok(Self { appendix, parts: parts.into() })
     }
 
-    /// Reads all parts again, from files and URLs. Blocks; must run on a thread of a runtime.
+    /// Reads all parts again, from files and URLs. Must run on a blocking thread of the runtime.
     pub(super) fn read_again(&self) {
         self.parts.iter().for_each(|part| part.reader.read_file());
         let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(FollowedDocument::fetch_again);
@@ -173,13 +173,13 @@ impl AppendedParts {
         self.parts.iter().map(|part| part.reader.report()).collect()
     }
 
-    /// Returns messages about parts that are missing, or older than their source.
+    /// Returns a message for each part that is missing or whose source can no longer be read.
     pub(super) fn problems(&self) -> Vec<String> {
         let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.problem?));
         self.report().into_iter().filter_map(said).collect()
     }
 
-    /// Returns messages about parts with rules that are not appended.
+    /// Returns a message for each part with rules that are not appended.
     pub(super) fn left_out(&self) -> Vec<String> {
         let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.left_out?));
         self.report().into_iter().filter_map(said).collect()
@@ -232,8 +232,8 @@ impl PartReader {
         }
     }
 
-    /// Applies a part that was read, or logs why it cannot be used. A reason that was already
-    /// logged is not logged again.
+    /// Applies a part that was read, or logs why it cannot be used. The same reason is not logged
+    /// twice in a row.
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {
@@ -321,14 +321,13 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
     Ok((fragment, found.modified().ok()))
 }
 
-/// A registry that is published at a URL. It is kept up to date until the last clone is dropped.
-/// Cloning is cheap.
+/// A crawler registry that is polled from a URL until the last clone is dropped. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(super) struct FollowedRegistry(FollowedDocument<Registry>);
 
 impl FollowedRegistry {
-    /// Starts to poll a registry. Notifies `changed` whenever a new version comes into use, and
-    /// logs problems.
+    /// Starts to poll a registry. Notifies `changed` whenever a new version is in use, and logs
+    /// problems.
     ///
     /// # Errors
     ///
@@ -385,7 +384,7 @@ impl FollowedRegistry {
         waiting.map(|waiting| waiting.why).or(problem)
     }
 
-    /// Sets the versions that are accepted even if they differ a lot from the current one.
+    /// Sets the versions that are accepted even if they differ a lot from the current version.
     pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
         self.0.accept(hashes.iter().cloned());
     }

@@ -40,7 +40,7 @@ impl EdgeService for SiteBackend {
     }
 }
 
-/// What the workers' backends are made from: upstream servers with their settings, or static files.
+/// Source of each worker's backend: upstream servers with their settings, or static files.
 #[derive(Clone, Debug)]
 pub(super) enum BackendSource {
     Upstreams { origins: Origins, opened_with: Arc<(OriginsSettings, UpstreamLimits)> },
@@ -48,8 +48,8 @@ pub(super) enum BackendSource {
 }
 
 impl BackendSource {
-    /// Opens the backend that the settings of a site describe. If `before` has the same upstreams,
-    /// the new backend shares their state.
+    /// Opens the backend of a site from its settings. If `before` has the same upstreams, the new
+    /// backend shares their state.
     pub(super) fn open(
         site: &SiteName,
         settings: &Backend,
@@ -77,8 +77,8 @@ impl BackendSource {
     }
 
     /// Returns the backend for one worker. All workers share the state of the servers. `before` is
-    /// the previous backend of this worker. If the servers are unchanged, their connections are
-    /// kept.
+    /// this worker's backend of the previous config. If it has the same servers, it is reused with
+    /// its open connections.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {
             (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {
@@ -97,7 +97,7 @@ impl BackendSource {
         }
     }
 
-    /// Reports whether both have the same servers or files.
+    /// Reports whether both backends have the same upstream servers or the same files.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Upstreams { origins, .. }, Self::Upstreams { origins: others, .. }) => origins.are(others),

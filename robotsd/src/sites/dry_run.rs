@@ -30,18 +30,18 @@ use crate::render::{FoundProblem, shell_word, young_rules};
 /// A problem that serving the config would cause.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// A problem of a site's source, or a finding about its robots.txt. If the severity is an
-    /// error, the site cannot be served as it is written.
+    /// A problem of a site's source, or a finding about its robots.txt. An error means that the
+    /// site cannot be served as configured.
     Found(FoundProblem),
-    /// Nothing would be enforced, although no operator has switched enforcement off. This concerns
-    /// one site or all sites.
+    /// Nothing would be enforced for one site or for all sites, although no operator has switched
+    /// enforcement off.
     Unenforced(FoundProblem),
-    /// The gate would hold a version. The problem contains its first objection. The other
-    /// objections follow.
+    /// The gate would hold a version. Contains the problem with the gate's first objection, and the
+    /// messages of the other objections.
     Waits(FoundProblem, Vec<String>),
 }
 
-/// What a dry run compares the sources with.
+/// The versions that a dry run compares the sources with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
     /// The versions in the state directory, which the next start would also use.
@@ -51,9 +51,9 @@ pub(crate) enum DryRun<'a> {
     AtGate(&'a [SitemapSource]),
 }
 
-/// Opens or fetches every robots.txt, as a start of the process would. Returns problems with the
-/// sources, and errors and warnings of the check. The state directory is never written. With
-/// [`DryRun::AtGate`], it is not read either.
+/// Opens or fetches every robots.txt, as a start of robotsd would. Returns problems with the
+/// sources, and the errors and warnings found in each robots.txt. The state directory is never
+/// written. With [`DryRun::AtGate`], it is not read either.
 pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let diagnostic = |span: &Range<usize>, message: &str| config.diagnostic(Severity::Error, span, message);
     let state = match run {
@@ -78,7 +78,7 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-/// Returns a message if the switch for all sites is off. The message is an error if the switch
+/// Returns a message if the switch for all sites is off. The message is an `Err` if the switch
 /// counts as off only because its file cannot be read.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
@@ -119,7 +119,7 @@ impl DrySite<'_> {
             _ => WhenMissing::Unavailable,
         };
         // With `AtGate`, the version is opened without a gate, because no other version could be
-        // served instead. The gate examines it below.
+        // served instead. The gate examines the version below.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -144,7 +144,7 @@ impl DrySite<'_> {
         found
     }
 
-    /// Returns the problems with files that the gate cannot read. An unreadable list of URLs is an
+    /// Returns a problem for each file that the gate cannot read. An unreadable list of URLs is an
     /// error. An unreadable baseline is only a warning, because the file may not exist yet.
     fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
@@ -223,8 +223,8 @@ impl DrySite<'_> {
     }
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
-        // A failed fetch is only a warning, because the site would start with the version in the
-        // state directory, and fetch the source later.
+        // A source that has not been fetched yet is fetched now. A failed fetch is only a warning:
+        // the site would start with the version in the state directory, and fetch the source later.
         let last = live.robots.status().last_reload.outcome;
         if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();
@@ -262,8 +262,8 @@ impl DrySite<'_> {
             Problem::Found(FoundProblem::finding(&origin, finding, line).of_site(&live.name))
         };
         let findings = content.report().findings.iter().filter(|finding| finding.severity > Severity::Note);
-        // A sitemap on another host is reported only if the gate reads sitemaps. If the other host
-        // is intended, the operator can turn that off.
+        // A sitemap on another host is reported only if the gate reads sitemaps. An operator who
+        // wants the other host can turn off `sitemaps` in `[gate]`.
         let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
         let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);
@@ -283,8 +283,7 @@ impl DrySite<'_> {
         Problem::Found(FoundProblem::new(Severity::Error, problem.to_string()).of_site(&self.site.name))
     }
 
-    /// Returns a diagnostic about the robots.txt with this name. It points to the source in the
-    /// config.
+    /// Returns a diagnostic about the robots.txt `name` that points to its source in the config.
     fn at(&self, name: &str, problem: impl Display) -> FoundProblem {
         (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(name)
     }

@@ -20,8 +20,7 @@ use crate::fleet::Fleet;
 use crate::input;
 use crate::pages::read_urls;
 
-/// Settings of a site's gate, and what was last read from its files: expectations, a baseline,
-/// pages.
+/// Settings of a site's gate, and the last content of its files: expectations, baseline, pages.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<Gate>,
@@ -63,7 +62,7 @@ impl GateSettings {
 
     /// Reads the gate's files and returns the gate. Returns an error only if the expectations
     /// cannot be used. If a list of pages or a baseline cannot be read, the gate works without it,
-    /// and a note reports this. Blocks.
+    /// and a note reports the problem. Blocks.
     pub(super) fn gate(&self, registry: &Arc<Registry>) -> Result<Gate, String> {
         let Some(gate) = &self.gate else { return Ok(Gate::open()) };
         self.read_urls();

@@ -3,18 +3,18 @@
 //! to compare with.
 //!
 //! 1. A site with a new name inherits the versions of at most one previous site. The hosts of the
-//!    new site are tried in order, and the first host that a previous site had selects that
-//!    previous site. The previous site may still exist, and then keeps its own versions. A previous
-//!    site had a host if it listed the same pattern. A wider pattern, or a site for all hosts,
-//!    counts only if both sites have the same robots.txt (file or URL). Otherwise, the host may be
-//!    new. If no host decides, the site starts without versions.
+//!    new site are tried in order. The first host that belonged to a previous site selects that
+//!    site. If the previous site still exists, it keeps its own versions. A host belonged to a
+//!    previous site if that site listed the same pattern. A previous site with a wider pattern, or
+//!    for all hosts, counts only if both sites have the same robots.txt (file or URL), because the
+//!    host may be new. If no previous site is found, the new site starts without versions.
 //! 2. Enforcement of a new site is off if it was off for any previous site that had one of the new
-//!    site's hosts. If in doubt, no request is refused.
+//!    site's hosts. When in doubt, requests are not refused.
 //!
 //! The previous sites are the sites of the previous config. At a reload, the previous sites are
-//! open. At a start, and for a command, their states and hosts are read from the state directory.
-//! The hosts are written by the last process that served, and by a command that accepts or rolls
-//! back a version while no process serves.
+//! open. At a start and in commands, their states and hosts are read from the state directory. The
+//! hosts are written by the serving process. If no process serves, `accept` and `rollback` write
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,8 +35,8 @@ const KEPT: &str = "hosts.json";
 /// The hosts of each site, by the name of the site.
 pub(super) type HostsBySite = BTreeMap<String, HostsOfSite>;
 
-/// The hosts of a site, and the file or URL of their robots.txt; `None` if each host has its own
-/// robots.txt.
+/// The hosts of a site, and the file or URL of their robots.txt. `robots` is `None` if each host
+/// has its own robots.txt.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct HostsOfSite {
     pub(super) hosts: Vec<String>,
@@ -53,13 +53,13 @@ impl HostsOfSite {
     }
 }
 
-/// For each new site, the previous sites that had its hosts, in the order of these hosts.
+/// For each new site, the previous sites of its hosts, in the order of the hosts.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
 
 impl Inheritance {
-    /// Determines what new sites inherit. `before` contains the hosts of the previous sites, and
-    /// `find` returns the state of a previous site by its name.
+    /// Determines what new sites inherit. `before` contains the hosts of the previous sites. `find`
+    /// returns the state of a previous site by its name.
     pub(super) fn new(config: &Config, before: &HostsBySite, find: impl Fn(&str) -> FormerSite) -> Self {
         let named: HashMap<&str, &String> = patterns(before).collect();
         let answered = owners(patterns(before));
@@ -93,16 +93,15 @@ impl Inheritance {
         self.0.get(site)?.first().map(|(name, _)| name.as_str())
     }
 
-    /// Returns the state that the robots.txt with this name inherits. A robots.txt for a whole site
-    /// does not inherit from a host's file in a folder. A host's file does not inherit from a
-    /// robots.txt for a whole site.
+    /// Returns the state that the robots.txt `name` of a new site inherits; `None` if it inherits
+    /// nothing. A robots.txt for a whole site never inherits from a robots.txt for a single host,
+    /// or vice versa.
     pub(super) fn robots(&self, site: &str, name: &str) -> Option<&Remembered> {
         let before = self.0.get(site)?.first()?.1.get(name.strip_prefix(site)?);
         before.filter(|before| before.kept().next().is_some())
     }
 
-    /// Reports whether a new site inherits versions or the switch from the previous robots.txt with
-    /// this name.
+    /// Reports whether a new site inherits versions or the switch from the robots.txt `name`.
     pub(super) fn has_heir(&self, name: &str) -> bool {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }
@@ -119,8 +118,8 @@ impl Inheritance {
         }
     }
 
-    /// Reports whether enforcement was off for the robots.txt that this one replaces. `file` is the
-    /// name of the robots.txt without the name of its site.
+    /// Reports whether enforcement was off for the robots.txt that the new one replaces. `file` is
+    /// the name of the robots.txt without the name of its site: empty, or `/HOST`.
     fn was_off(&self, site: &str, file: &str) -> bool {
         let is_off = |robots: &Remembered| robots.switch() == Enforcement::Off;
         // If the previous site had no robots.txt for the same host, enforcement is off if it was
@@ -170,8 +169,8 @@ pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
 }
 
-/// Records in the state directory that these hosts belong to this site and to no other. This is
-/// needed for a decision that is made while no process serves. Blocks.
+/// Records in the state directory that these hosts belong to this site and to no other. Needed when
+/// a version is accepted or rolled back while no process serves. Blocks.
 pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     let own = HostsOfSite::of(site);
     let others = kept_hosts(state).into_iter().map(|(name, other)| {
@@ -183,8 +182,8 @@ pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     keep(state, &hosts);
 }
 
-/// Reports whether the state that is stored under a site's name belongs to this site. This is the
-/// case if the last served config contained the site, or if no config was served yet.
+/// Reports whether the state stored under this site name belongs to the site. This is the case if
+/// the last served config contained the site, or if no config was served yet.
 pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
     let hosts = kept_hosts(state);
     hosts.is_empty() || hosts.contains_key(site)

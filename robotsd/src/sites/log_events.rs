@@ -28,8 +28,8 @@ use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 use crate::webhooks::{HookEvent, HookEventKind};
 
-/// Returns an observer that logs requests that robots.txt disallows, requests that exceed their
-/// crawl delay, and requests of impostors that are tagged or refused.
+/// Returns an observer that logs disallowed requests, requests that exceed their crawl delay, and
+/// all requests of impostors.
 pub(super) fn request(
     site: SiteName,
     policy: Policy,
@@ -74,8 +74,8 @@ pub(super) fn request(
     }
 }
 
-/// Adds fields about a request to its line in the access log. `done` is the action that was taken
-/// if robots.txt disallows the request.
+/// Adds fields about a request to its line in the access log. `done` is the action that was taken;
+/// `None` if the request was allowed.
 fn note(event: &Event<'_>, done: Option<&'static str>) {
     let (Some(notes), record) = (ClientRequest::access_of(event.request.extensions), event.record) else { return };
     notes.add("agent", record.name());
@@ -111,17 +111,17 @@ fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     });
 }
 
-/// Returns the form of the path that decided about the request; `None` for the standard form.
+/// Returns the path form that the verdict is based on; `None` for the standard form.
 fn shown_form(record: &Record) -> Option<&'static str> {
     Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str)
 }
 
-/// Returns the name of the verdict. A request that no rules were applied to counts as allowed.
+/// Returns the name of the verdict. If no rules were applied, the request counts as allowed.
 fn decision(record: &Record) -> &'static str {
     record.access.unwrap_or(Access::Allow).as_str()
 }
 
-/// Returns the result of checking a claim, as it is logged; `claimed` if claims are not checked.
+/// Returns the outcome of the identity check for logs; `claimed` if identities are not checked.
 fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome())
 }
@@ -132,8 +132,7 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
     }
 }
 
-/// Returns the log entry for a request of a recognised agent, with the result of checking its
-/// claim.
+/// Returns the log entry for a request of a recognised agent, with its verification outcome.
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,
@@ -165,7 +164,7 @@ fn of_request<'e>(
 }
 
 /// Returns a listener that logs each reload. For a newly published version, it also logs the errors
-/// and warnings of the check.
+/// and warnings found in the file.
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match &reload.outcome {
@@ -351,13 +350,13 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
 /// Options that are added to a suggested command.
 pub(super) type CommandFlags = &'static [&'static str];
 
-/// Returns a command with these options.
+/// Returns the words of a `robotsd` command, followed by these options.
 pub(super) fn command<'a>(words: &[&'a str], flags: CommandFlags) -> Vec<&'a str> {
     [&["robotsd"][..], words, flags].concat()
 }
 
-/// Describes a site without a robots.txt, and what to do if a version is pending. The message has
-/// one line; `/readyz`, the status and the log contain it.
+/// Describes a site without a robots.txt, in one line for `/readyz`, the status and the log. If a
+/// version is pending, adds how to accept it.
 pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     let none = format!("site {name:?} has no robots.txt: nothing is enforced");
     let Some(pending) = pending else { return none };
@@ -371,7 +370,7 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
 }
 
 /// Returns the steps that copy the accepted version to the baseline in version control, if there is
-/// a baseline. Without these steps, the next version would be compared with the old baseline.
+/// a baseline. Without them, the gate compares the next version with the old baseline.
 pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();
@@ -394,8 +393,8 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
     }
 }
 
-/// Returns the absolute path of a source file, so that a command with this path works in any
-/// folder.
+/// Returns the absolute path of a source file, so that commands with this path work in any folder.
+/// `None` if the source is inline or a URL.
 fn file(origin: &str) -> Option<String> {
     if origin == "inline" || origin.contains("://") {
         return None;

@@ -20,10 +20,10 @@ use crate::render::shell_line;
 use crate::report::{ConfigReport, FleetEntry, FleetReport};
 use crate::webhooks::{Notice, NotifyEvent};
 
-/// Interval between two notices about the same site with a pending version.
+/// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of an operator's decision that is still reported, if no earlier decision about the
+/// Maximum age of an operator's decision that is reported although no earlier decision about the
 /// site was reported.
 const NEWS: Duration = Duration::from_secs(3600);
 

@@ -54,7 +54,7 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Returns which version a rollback would publish, and its effect on crawlers. Changes nothing.
+    /// Returns the version that a rollback would publish, and its effect. Changes nothing.
     pub(crate) fn rollback_effect(&self, site: &str) -> Result<ChangeReport, ChangeError> {
         let (_, LiveSite { name, robots, .. }) = self.named(site)?;
         let found = robots.rollback_effect();
@@ -130,8 +130,7 @@ impl Sites {
         ))
     }
 
-    /// Notes for the board that enforcement was switched off, so that some requests may not have
-    /// been counted.
+    /// Records on the board that enforcement was switched off, so that counts may be too low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
@@ -142,8 +141,8 @@ impl Sites {
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// Returns the state of the switch for all sites. It is off if either the process or the fleet
-    /// has it off. Switches for single sites are not considered.
+    /// Returns the switch for all sites. It is off if it is off for this process or for the fleet,
+    /// or if the fleet's switches are unknown. Switches for single sites are not considered.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
@@ -194,7 +193,7 @@ impl Sites {
     }
 
     /// Appends the switches that are still off to the message of `enforce on`, because the command
-    /// changes only one of the switches.
+    /// changes only one switch.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {
@@ -347,7 +346,7 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
     }
 }
 
-/// Opens a site as the next start would.
+/// Opens a site that no process serves, as the next start would open it.
 fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
     let has = |site: &&SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));

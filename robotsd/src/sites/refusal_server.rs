@@ -34,30 +34,30 @@ pub(crate) struct RefusalServer<S = SiteBackend> {
 /// A response body that occupies a place at its server until the body is dropped.
 pub(crate) type HeldBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// The clients of one worker for the servers of a site, by the index of the refusal
-/// case. `None` if the case has no server.
+/// One worker's clients for the refusal servers of a site, indexed by refusal case. `None` if the
+/// case has no server.
 pub(crate) type RefusalServers<B = SiteBackend> = Arc<[Option<RefusalServer<B>>]>;
 
-/// The fields that describe the body of a request, which is not forwarded.
+/// Header fields that describe the request body, which is not forwarded.
 const OF_BODY: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING];
 
-/// The fields that ask for a part of the requested page, or ask whether a copy of it is still valid.
-/// The server has another page, so its answer to them would be about the wrong page.
+/// Conditional and range header fields. They refer to the requested page, but the refusal server
+/// returns a different page.
 const OF_PAGE: [HeaderName; 6] = [IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE];
 
 impl<B: EdgeService> RefusalServer<B> {
     /// Returns the response of the server. Returns `None` if all places are taken or the server
     /// fails.
     ///
-    /// The request gets the verdict as a field, so that the server knows crawler and rule. Its body
-    /// is not forwarded.
+    /// A header field of the forwarded request contains the verdict, so that the server knows the
+    /// crawler and the rule. The request body is not forwarded.
     pub(crate) async fn answer(
         self,
         request: Box<Request<RequestBody>>,
         record: Option<&Record>,
     ) -> Option<Response<HeldBody>> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        // The client's body is kept until the response begins, as with any other refusal.
+        // The client's request body is kept until the response begins, as with any other refusal.
         let (mut head, _unread) = request.into_parts();
         OF_BODY.iter().chain(&OF_PAGE).for_each(|name| drop(head.headers.remove(name)));
         mark(&mut head.headers, record);
@@ -66,7 +66,7 @@ impl<B: EdgeService> RefusalServer<B> {
         }
         let request = Request::from_parts(head, RequestBody::empty());
         let mut response = self.server.answer(Box::new(request)).await;
-        // A response with 5xx is also created if the server cannot be reached.
+        // If the server cannot be reached, `answer` also returns a 5xx response.
         if response.status().is_server_error() {
             return None;
         }

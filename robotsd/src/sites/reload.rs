@@ -2,7 +2,8 @@
 //! every robots.txt.
 //!
 //! Files are read on blocking threads, one per site. If a site's files are on a file system that
-//! hangs, the response waits for them at most [`PATIENCE`]. Other sites are not affected.
+//! hangs, the response to the reload request waits at most [`PATIENCE`] for them. Other sites are
+//! not affected.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -31,14 +32,14 @@ use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 /// each read needs a thread.
 const AT_ONCE: usize = 16;
 
-/// Maximum time that a response waits for one site. A reload waits equally long for the previous
-/// reload of the same site. A fetch takes much less time.
+/// Maximum time that the response to a reload request waits for each step of one site. This
+/// includes the wait for an earlier reload of the same site. A fetch takes much less time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {
-    /// Reads the registry and every robots.txt again, and reports the outcomes. With `only`, reads
-    /// nothing but the robots.txt files of one site. If the new registry has an error, the previous
-    /// one stays in force. The listeners of the sites log every change.
+    /// Reads the registry and every robots.txt again, and reports the outcomes. If `only` names a
+    /// site or one of its hosts, reads only the files of that site, not the registry. If the new
+    /// registry has an error, the previous one stays in force. Every change is logged.
     pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, ChangeError> {
         let chosen: Vec<usize> = match only {
             None => (0..self.iter().len()).collect(),
@@ -68,8 +69,8 @@ impl Sites {
         Some(reload)
     }
 
-    /// Applies changes of the registry and of files that gates read. Then reads every robots.txt
-    /// with a pending version again, because the changed gate may let that version pass.
+    /// Applies changes of the registry and of files that gates read. Then reads each robots.txt
+    /// that has a pending version again, because the changed gate may accept that version.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
             Arc::clone(&self).reload_registry().await;
@@ -100,8 +101,8 @@ impl Sites {
         in_windows(waiting, |(live, order)| reload_live(live, order)).await;
     }
 
-    /// Reads the expectations, the directory and every robots.txt of a site again. If `only` is
-    /// set, reads only the robots.txt with that name.
+    /// Reads the files of the gate, the appended parts, the directory and every robots.txt of a
+    /// site again. If `only` is the name of a single robots.txt, leaves out the others.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             site.gate.pages.renew();
@@ -188,10 +189,10 @@ impl Sites {
         .await;
     }
 
-    /// Does work for a site on a blocking thread, once earlier work for the site has ended. Returns
-    /// `None` if the work takes longer than [`PATIENCE`], but then still completes it. Also returns
-    /// `None` if the work panics. If the files of a site hang, repeated reloads therefore block
-    /// only one thread.
+    /// Runs `work` for a site on a blocking thread, after earlier work for the site has ended. If
+    /// the files of a site hang, repeated reloads therefore block only one thread. Returns `None`
+    /// if the work panics or takes longer than [`PATIENCE`]. In the latter case, the work continues
+    /// in the background.
     async fn blocking<R: Send + 'static>(
         self: &Arc<Self>,
         number: usize,
@@ -224,7 +225,7 @@ fn late() -> String {
     format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
-/// Reads a robots.txt again. If another read holds the lock `order`, waits for its end first.
+/// Reads a robots.txt again, after an earlier read with the lock `order` has ended.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
     // The read is a separate task, so that it continues if nobody waits for its result any more.
@@ -244,8 +245,8 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     SiteReload { name, grace_end, grace_rules, outcome, hash, message, append: Vec::new() }
 }
 
-/// Does work for all items, with at most [`AT_ONCE`] of them in progress. Returns the results in
-/// the order of the items.
+/// Runs `work` for all items, at most [`AT_ONCE`] at a time. The results have the order of the
+/// items.
 fn in_windows<T, F: Future>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,

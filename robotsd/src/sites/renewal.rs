@@ -24,8 +24,8 @@ use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
 use crate::config::{Config, SiteConfig, extended_registry};
 use crate::webhooks::SiteHooks;
 
-/// Maximum number of sources that are opened at the same time. Opening a source that is fetched
-/// takes as long as its server does.
+/// Maximum number of sources that are opened at the same time. Opening a URL takes as long as its
+/// server needs to respond.
 const AT_ONCE: usize = 16;
 
 /// The sites of a new config, which are open and ready to replace the served sites.
@@ -68,8 +68,8 @@ struct PlannedSite<'a> {
     backends: SiteBackends,
 }
 
-/// The robots.txt of a site. If the new source cannot be used, contains the previous robots.txt and
-/// the reason.
+/// The robots.txt of a site. If its new source cannot be used, this is the previous robots.txt,
+/// together with the reason.
 type OpenedSource = Result<(Arc<SiteRobots>, Option<String>), String>;
 
 impl Sites {
@@ -93,7 +93,7 @@ impl Sites {
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
         let rate_store = renewed_rate_store(self.rate_store.as_ref(), config, &self.log)?;
 
-        // Everything that can fail before a source is opened comes first.
+        // Steps that can fail come first, before any source is opened.
         let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
         let mut planned = Vec::with_capacity(config.sites.len());
         for site in &config.sites {
@@ -187,9 +187,9 @@ impl Sites {
         Ok((registry, followed))
     }
 
-    /// Returns the gate of a site. If the file of expectations is no longer usable, but its path is
-    /// the same as before, returns the last usable gate, because the config must not be rejected
-    /// because of that file.
+    /// Returns the gate of a site. If the expectations file can no longer be used and its path has
+    /// not changed, returns the last usable gate, so that the file does not cause the config to be
+    /// rejected.
     fn gate(
         &self,
         settings: &GateSettings,
@@ -209,7 +209,7 @@ impl Sites {
         Ok(held)
     }
 
-    /// Returns the robots.txt of a site. If the source is the same as before, this is the previous
+    /// Returns the robots.txt of a site. If its source has not changed, this is the previous
     /// robots.txt.
     fn source(
         &self,
@@ -250,8 +250,8 @@ impl Renewal {
         if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);
         }
-        // If the registry was read again meanwhile, this step may have replaced it with an older
-        // registry. Therefore, the step is repeated until the registry stays the same.
+        // If the registry was read again meanwhile, the steps above may have replaced it with an
+        // older registry. So the current registry is applied until it no longer changes.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;
@@ -269,8 +269,8 @@ impl Renewal {
     }
 }
 
-/// Describes a removed site. If its kill switch was off, the switch stays off in the state
-/// directory, but has no effect any more.
+/// Describes a removed site, and whether its enforcement was switched off. The switch stays in the
+/// state directory, but has no effect any more.
 fn departure(gone: &ServedSite) -> String {
     let switch =
         if gone.is_off() { "; its enforcement was switched off, and this switch has no effect any more" } else { "" };

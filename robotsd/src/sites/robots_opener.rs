@@ -27,8 +27,8 @@ use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::webhooks::{Notice, PublishHooks};
 
-/// What all sites of a config share when they are opened: registry, state, watcher, compile cache,
-/// fetcher and gate.
+/// Resources that all sites of a config share when they are opened: registry, state, watcher,
+/// compile cache, fetcher and gate.
 #[derive(Clone, Debug)]
 pub(super) struct RobotsOpener {
     pub(super) registry: Arc<Registry>,
@@ -37,9 +37,9 @@ pub(super) struct RobotsOpener {
     /// Creates listeners that pass new versions to webhooks; `None` if sites are opened but not
     /// served.
     pub(super) publish: Option<PublishListener>,
-    /// The parts that are appended to the robots.txt that is being opened.
+    /// Parts to append to the robots.txt that is being opened; `None` if the config appends none.
     parts: Option<AppendedParts>,
-    /// Until when the opening of a site may wait for parts that were never fetched.
+    /// Deadline of the wait for parts that were never fetched, when a site is opened.
     parts_until: Instant,
     gate: Option<Gate>,
     /// State that new sites inherit.
@@ -47,17 +47,17 @@ pub(super) struct RobotsOpener {
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     occasion: OpeningOccasion,
-    /// This lock is held while a registry is read again and applied.
+    /// Lock that is held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
     /// The registry that is published at a URL; `None` if none is configured.
     pub(super) followed: Option<FollowedRegistry>,
-    /// This is notified when a new version of the published registry is in use.
+    /// Notified when a new version of the published registry is in use.
     pub(super) registry_changed: Arc<Notify>,
     /// Log for the reloads and problems of the opened sites.
     log: Log,
 }
 
-/// Why sites are opened.
+/// Reason why sites are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpeningOccasion {
     /// The process starts.
@@ -67,7 +67,7 @@ enum OpeningOccasion {
 }
 
 impl RobotsOpener {
-    /// Opens the robots.txt of a site that has only one.
+    /// Opens the robots.txt of a site that has a single robots.txt for all of its hosts.
     fn open_one<S: SiteSource>(
         &self,
         builder: LiveBuilder<S>,
@@ -110,7 +110,7 @@ impl RobotsOpener {
         }
     }
 
-    /// Returns an opener for a new config, which shares the watcher, the caches and the state.
+    /// Returns an opener for a new config with the watcher, caches and state of this opener.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
@@ -156,7 +156,7 @@ impl RobotsOpener {
         GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher, self.state.fleet.as_ref())
     }
 
-    /// Returns the file with the pages of a site's sitemaps, which survives restarts.
+    /// Returns the file in the state directory that saves the pages of a site's sitemaps.
     pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
         SavedPages::of(self.state.directory.as_ref().map(StateDir::path), site)
     }
@@ -198,9 +198,8 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // The switch is inherited here only at a start. At a reload, the switches of the previous
-        // sites may change while sources are opened, so `Sites::renew` adopts the switches
-        // afterwards.
+        // At a start, the switch is inherited here. At a reload, the switches of the previous sites
+        // may change while sources are opened, so `Sites::renew` adopts them afterwards.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }
@@ -277,8 +276,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Sets everything that is independent of the kind of source. `name` is the name of the
-    /// robots.txt.
+    /// Sets the options of a builder that do not depend on the kind of source. `name` is the name
+    /// of the robots.txt.
     fn configured<S>(
         &self,
         builder: LiveBuilder<S>,
@@ -309,8 +308,8 @@ impl RobotsOpener {
     }
 }
 
-/// Opens the robots.txt with this name as the next start would, so that a command can change its
-/// state while no process serves it.
+/// Opens the robots.txt `name` as the next start would, so that a command can change its state
+/// while no process serves it.
 pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
     let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
@@ -326,11 +325,11 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
 /// Version in notices about a robots.txt that was removed.
 const NONE: &str = "none";
 
-/// Creates listeners that pass new versions of the sites of one config to webhooks.
+/// Creates listeners for the sites of one config. The listeners pass new versions to webhooks.
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,
-    /// Whether the opened sites are served. Before that, no version is passed to webhooks.
+    /// Whether the opened sites are served. Until they are, no version is passed to webhooks.
     is_serving: Arc<AtomicBool>,
 }
 
@@ -358,8 +357,8 @@ impl PublishListener {
         }
     }
 
-    /// Notes that the opened sites are served from now on, and passes their versions to the hooks.
-    /// Reads the state directory.
+    /// Marks the opened sites as served, and passes their live versions to the hooks. Reads the
+    /// state directory.
     pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
         self.is_serving.store(true, Ordering::Release);
         for (site, live) in lives {

@@ -1,4 +1,4 @@
-//! Gathers the evidence that verifies who sends requests, if the config has `[identity]`.
+//! Gathers evidence for verifying the senders of requests, if the config has `[identity]`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,9 +52,9 @@ impl SenderEvidence {
         Ok(Some(Self { verifier, settings: settings.clone() }))
     }
 
-    /// Returns the evidence for a new config. If its sources are the same as before, this is the
-    /// previous evidence. The new registry and settings take effect only after
-    /// [`apply`](Self::apply), because the config may still be rejected.
+    /// Returns the evidence for a new config. If the sources have not changed, this is the previous
+    /// evidence. The new registry and settings take effect only after [`apply`](Self::apply),
+    /// because the config may still be rejected.
     pub(super) fn renewed(
         before: Option<&Self>,
         config: &Config,
@@ -77,7 +77,7 @@ impl SenderEvidence {
         self.verifier.set_trusted_proxies(self.settings.trusted_proxies.iter().copied());
     }
 
-    /// Uses the lists, host names and key directories of another registry from now on.
+    /// Switches to the lists, host names and key directories of another registry.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl SenderEvidence {
     }
 
     /// Returns a problem if the config tags or refuses impostors, although the evidence cannot
-    /// refute any claim. Problems of single lists are in the [report](Self::report).
+    /// refute any claim. Problems with individual lists are in the [report](Self::report).
     pub(super) fn problem(&self) -> Option<String> {
         let status = self.verifier.status();
         let is_ineffective = status.can_refute == Some(false) && self.settings.impostors != Impostors::Observe;
@@ -141,8 +141,8 @@ impl SenderEvidence {
         }
     }
 
-    /// Reports whether these settings have the same sources of evidence. Settings for using the
-    /// evidence may differ.
+    /// Reports whether `settings` contains the same sources of evidence as the settings in use.
+    /// Settings for using the evidence may differ.
     fn has_sources_of(&self, settings: &IdentityConfig) -> bool {
         let IdentityConfig { impostors, wait, trusted_proxies, .. } = self.settings.clone();
         self.settings == IdentityConfig { impostors, wait, trusted_proxies, ..settings.clone() }

@@ -39,14 +39,14 @@ pub(crate) struct ServedSite {
     pub(super) settings: SiteConfig,
     /// Evidence that verifies who sends requests.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The counts of the requests to the site. A new config does not reset them.
+    /// Request counts of the site. A new config does not reset them.
     pub(super) outcomes: SiteOutcomes,
     /// Recorders for the board; `None` if the config disables the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
     /// The backend; `None` if no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
-    /// The servers that answer refused requests, by the index of the refusal case. `None` if the
-    /// case has no server.
+    /// The servers that answer refused requests, indexed by refusal case. `None` if the case has no
+    /// server.
     pub(super) refusals: Vec<Option<RefusalServer<BackendSource>>>,
     pub(super) log: Log,
     pub(super) privacy: LogPrivacy,
@@ -146,13 +146,13 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Notes for the board that enforcement was switched off, so that crawlers were not recognised
-    /// for some time.
+    /// Records for the board that enforcement was switched off, so that crawlers were not
+    /// recognised for some time.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
-    /// Notes for the board that the hosts of the site have changed.
+    /// Records for the board that the hosts of the site have changed.
     pub(super) fn has_other_hosts(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }
@@ -208,13 +208,13 @@ impl ServedSite {
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Applies a registry. The options of the check depend on the registry, because they contain
-    /// the crawlers that the site refuses.
+    /// Applies a registry. The check options depend on the registry, because they contain the
+    /// crawlers that the site refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }
 
-    /// Reports whether the robots.txt would have to be opened in the same way with these settings.
+    /// Reports whether `site` has the same robots.txt source, so that the open one can be kept.
     pub(super) fn has_source_of(&self, site: &SiteConfig) -> bool {
         let of = |site: &SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
         of(&self.settings) == of(site) && self.settings.append == site.append
@@ -228,14 +228,14 @@ impl ServedSite {
     }
 }
 
-/// The counts of the requests to a site. Clones are cheap and share the counts.
+/// Request counts of a site. Clones are cheap and share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
 
 #[derive(Debug, Default)]
 struct OutcomeParts {
     workers: Vec<Arc<OutcomeCounts>>,
-    /// Sums of the workers that no longer serve the site.
+    /// Sums of the counts of workers that no longer serve the site.
     ended: SiteTotals,
     combinations: Arc<CrawlerCombinations>,
 }
@@ -262,8 +262,8 @@ impl SiteOutcomes {
         self.totals().report()
     }
 
-    /// Returns the numbers of referred visitors and of pages that crawlers received, since the
-    /// process started.
+    /// Returns how many visitors were referred to the site, and how many pages crawlers received,
+    /// since the process started.
     fn given_and_taken(&self) -> (VisitorTotals, PageTotals) {
         let parts = self.0.lock();
         let (mut visitors, mut pages) = (parts.ended.visitors.clone(), parts.ended.pages.clone());

@@ -1,14 +1,14 @@
-//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder. With them,
-//! this module updates the list of pages that the gate protects.
+//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder. Also
+//! updates the list of pages that the gate protects, from the sitemaps.
 //!
 //! The public host names of the site are not resolved, and nothing is read from other hosts. The
-//! numbers of bytes, redirects and servers are limited, and so is the time.
+//! number of bytes, redirects and servers is limited, and so is the time.
 //!
 //! The gate protects the pages in the sitemaps, and the pages that search engines request most.
 //! When a version is published, the gate uses the pages that are known at that time, and does not
 //! wait until the sitemaps are read. If a sitemap cannot be read, the known pages are kept. If the
 //! sitemap lists less than half of the known pages, its pages still replace them. In both cases, a
-//! note reports this.
+//! note reports the problem.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -68,9 +68,9 @@ enum DocumentPlace {
 }
 
 impl SiteDocuments {
-    /// Returns `None` if the site has no backend in this process, or if documents cannot be fetched
-    /// from its upstreams. The second case applies to upstreams with a Unix socket, with a
-    /// certificate for another name, or with HTTP/2 only.
+    /// Creates a reader for the documents of a site. Returns `None` if the site has no backend in
+    /// this process, or if documents cannot be fetched from its upstreams: from a Unix socket, with
+    /// a certificate for another name, or with HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -162,7 +162,7 @@ impl SiteDocuments {
     }
 }
 
-/// The body of a response. It is read as it arrives, but not after `end`.
+/// A response body that is read as it arrives, but not after `end`.
 struct ArrivingBody<'a> {
     body: FetchBody,
     part: Bytes,
@@ -216,7 +216,7 @@ fn late() -> io::Error {
     )
 }
 
-/// Opens the file that the site serves for a path; `None` if it serves none.
+/// Opens the file that the site serves for a path; `None` if there is no such file.
 fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String> {
     let Some(path) = path_below(url.target().path()) else { return Ok(None) };
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
@@ -244,16 +244,16 @@ fn path_below(path: &str) -> Option<PathBuf> {
     (is_plain && !is_escaped).then(|| path.to_owned())
 }
 
-/// How often the sitemaps of a site are read, apart from requested reloads.
+/// Interval between reads of the sitemaps. A requested reload reads them earlier.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// How long the other sites wait for one site. Reading a site's documents takes less time, unless a
-/// file system hangs.
+/// Maximum time that the other sites wait for one site. Reading a site's documents takes less time,
+/// unless a file system hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads the pages of all sites that are due, one site after another. Only the pages of one
-    /// site are therefore in memory twice.
+    /// Reads the pages of all sites whose pages must be read now. Reads one site after another, so
+    /// that the pages of only one site are in memory twice.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =
@@ -261,7 +261,7 @@ impl Sites {
         for number in due {
             let Some(pages) = self.iter().nth(number).map(|site| site.gate.pages.clone()) else { continue };
             // If a read of the site is still in progress, for example because a file system hangs,
-            // the site is skipped. It therefore blocks only one thread.
+            // the site is skipped, so that it blocks only one thread.
             let Some(reading) = pages.begin_reading() else { continue };
             let (this, board, runtime) = (Arc::clone(&self), board.clone(), Handle::current());
             let refresh = move || {
@@ -345,8 +345,8 @@ impl Sites {
 }
 
 /// Returns the sitemaps on the site's own hosts that the live or the pending version lists. Also
-/// returns the URL of `/sitemap.xml`; `None` if the list contains it, or if no host of the site is
-/// known.
+/// returns the URL of `/sitemap.xml`; `None` if one of the versions lists it, or if no host of the
+/// site is known.
 fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
     let mut named: Vec<FetchUrl> = Vec::new();
     if let Some(live) = site.robots.only() {

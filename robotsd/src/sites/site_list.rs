@@ -38,22 +38,22 @@ pub(crate) struct Sites {
     sites: Vec<ServedSite>,
     /// The sources of registry rows, in addition to the built-in registry.
     pub(super) registry: RegistrySources,
-    /// Reason why the registry of the config could not be read again; a restart would fail for this
-    /// reason.
+    /// Reason why the registry of the config could not be read again. A restart would fail for the
+    /// same reason.
     pub(super) registry_problem: Mutex<Option<String>>,
     pub(crate) state: StateHandle,
     /// Evidence that verifies who sends requests, if the config has `[identity]`.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The rate store that lets processes count requests of crawlers together; `None` if each
-    /// process counts for itself.
+    /// The rate store, which counts requests of crawlers for several processes together; `None` if
+    /// each process counts separately.
     pub(crate) rate_store: Option<SharedRate>,
     /// Reason why the rate store is never used; `None` if it is used.
     unasked: Option<&'static str>,
-    /// Whether `fleet.replicas` lists replicas. Commands with `--fleet` reach these.
+    /// Whether `fleet.replicas` in the config lists replicas, which commands with `--fleet` reach.
     has_replicas: bool,
     /// Opener of the sites. It is locked only briefly, and never while a file is read.
     opener: Mutex<RobotsOpener>,
-    /// The sites that have replaced these ones.
+    /// The sites that have replaced these sites; empty until then.
     successor: Mutex<Weak<Self>>,
     pub(super) log: Log,
     /// Privacy settings of the log. Like the log, they stay the same at a reload.
@@ -145,8 +145,8 @@ impl Sites {
         self.iter().map(|site| (site.name.to_string(), HostsOfSite::of(&site.settings))).collect()
     }
 
-    /// Notes that these sites are served from now on, and stores their hosts for the next start.
-    /// Then passes live versions to webhooks if this was not done before. Blocks.
+    /// Marks these sites as served: passes their live versions to webhooks if this was not done
+    /// before, and stores their hosts for the next start. Blocks.
     pub(crate) fn announce(&self) {
         if let Some(publish) = self.opener().publish {
             publish.serves(
@@ -231,7 +231,7 @@ impl Sites {
         }
     }
 
-    /// Returns the sites that have replaced these ones, if their registry has the same sources.
+    /// Returns the sites that have replaced these sites, if their registry has the same sources.
     pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
         self.successor.lock().upgrade().filter(|next| next.registry == self.registry)
     }
@@ -279,7 +279,7 @@ impl Sites {
         directory.chain(self.registry_problems()).chain(evidence).chain(of_rates).collect()
     }
 
-    /// Returns messages about files in directories that belong to no host.
+    /// Returns messages about ignored files in directories.
     pub(crate) fn ignored_files(&self) -> impl Iterator<Item = String> {
         self.iter().filter_map(|site| Some(format!("site {:?}: {}", site.name, site.robots.ignored()?)))
     }
@@ -295,8 +295,8 @@ impl Sites {
         self.state.directory.as_ref().map(StateDir::is_writable)
     }
 
-    /// Returns the reason why the switch for all sites counts as off, if nobody has switched it
-    /// off.
+    /// Returns the reason why the switch for all sites counts as off although nobody has switched
+    /// it off.
     pub(crate) fn switch_problem(&self) -> Option<String> {
         let directory = self.state.directory.as_ref().filter(|_| self.enforcement() == Enforcement::Off);
         directory.and_then(StateDir::switch_problem)
@@ -307,7 +307,7 @@ impl Sites {
         self.opener().watcher
     }
 
-    /// Notes for the board which of these sites have other hosts than in `before`. Must be called
+    /// Records for the board which of these sites have other hosts than in `before`. Must be called
     /// when these sites replace `before`.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
         let changed = changed(&before.hosts(), &self.hosts());
@@ -321,7 +321,7 @@ impl Sites {
     }
 }
 
-/// Returns the webhooks of every site. The hooks for events are included, with an empty site name.
+/// Returns the webhooks of every site, with the site's name. It is empty for the hooks of events.
 pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
     let notify = (String::new(), SiteHooks { hosts: Vec::new(), hooks: config.notify.clone() });
     let of_sites = config.sites.iter().map(|site| {
@@ -341,8 +341,7 @@ pub(super) fn switch_of_other(name: &str) -> String {
 }
 
 impl Drop for Sites {
-    /// Drops the sites on a blocking thread, because this writes their state, and a file system may
-    /// hang.
+    /// Drops the sites on a blocking thread, because this writes state, and a file system may hang.
     fn drop(&mut self) {
         let sites = std::mem::take(&mut self.sites);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

@@ -23,7 +23,7 @@ use crate::upstream::{SharedResources, UpstreamLimits};
 pub(super) struct SiteBackends {
     /// The backend for allowed requests; `None` if no listener forwards requests.
     own: Option<BackendSource>,
-    /// The servers for refused requests, by the index of the refusal case.
+    /// The servers for refused requests, indexed by refusal case.
     refusals: Vec<Option<RefusalServer<BackendSource>>>,
 }
 
@@ -46,8 +46,8 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// Opens the backends of a site. This comes before any robots.txt is published, so that an error
-    /// changes nothing. If `before` has the same upstreams, their state is shared.
+    /// Opens the backends of a site. This is done before any robots.txt is published, so that an
+    /// error changes nothing. If `before` has the same upstreams, their state is shared.
     pub(super) fn backends(&self, site: &SiteConfig, before: Option<&ServedSite>) -> Result<SiteBackends, String> {
         let name: SiteName = Arc::from(&*site.name);
         let open = |settings: &Backend, limits: &UpstreamLimits, before: Option<&BackendSource>| {
@@ -74,9 +74,9 @@ impl<'a> SiteOpener<'a> {
         Ok(SiteBackends { own, refusals })
     }
 
-    /// Checks that all sites can be opened. This comes before anything is logged or saved, so that
-    /// a failed start changes nothing. It means that sources that must be usable are read twice,
-    /// and directories are listed twice.
+    /// Checks that all sites can be opened. This is done before anything is logged or saved, so
+    /// that a failed start changes nothing. As a consequence, required sources are read twice, and
+    /// directories are listed twice.
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
@@ -96,8 +96,8 @@ impl<'a> SiteOpener<'a> {
         })
     }
 
-    /// Creates a site from its open robots.txt and backend. Shares the state of `before`, if the
-    /// settings allow it.
+    /// Creates a site from its open robots.txt and backends. Shares the counters of `before`. If
+    /// the site is new, logs its problems.
     pub(super) fn around(
         &self,
         site: &SiteConfig,

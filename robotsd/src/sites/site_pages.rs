@@ -22,14 +22,14 @@ use crate::pages::{PageSet, held_octets};
 use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
-/// Name of the list of pages from sitemaps. In messages, it comes after the word "pages".
+/// Name of the list of pages from sitemaps. In messages, it follows the word "pages".
 const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Name of the list of pages that verified search engines request. In messages, it comes after the
-/// word "pages".
+/// Name of the list of pages that verified search engines request. In messages, it follows the word
+/// "pages".
 const REQUESTED: &str = "that search engines request most";
 
-/// How long after a start the sitemaps are first read. Reading them earlier would slow the start
+/// Delay between a start and the first read of the sitemaps. An earlier read would slow the start
 /// down.
 const FIRST: Duration = Duration::from_secs(10);
 
@@ -42,13 +42,13 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// For each list, by name: the number of pages when the list was last considered complete.
+    /// For each list, by its name: number of pages when the list was last considered complete.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
-    /// When the sitemaps will be read next.
+    /// Time of the next read of the sitemaps.
     due: Mutex<Instant>,
-    /// This lock is held while the sitemaps are read.
+    /// Lock that is held while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
     log: Log,
 }
@@ -82,13 +82,13 @@ impl SitePages {
         }
     }
 
-    /// Returns a copy of the pages for a new site that inherits from this one.
+    /// Returns a copy of the pages for a new site that inherits from this site.
     pub(super) fn of_heir(&self, site: &str) -> Self {
         let (watched, urls) = (self.watched.copied(), Mutex::new(self.urls.lock().clone()));
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
-    /// Sets the pages that the operator listed in a file. `file` is the name of that file.
+    /// Sets the pages from the operator's list of URLs. `file` is the file name of the list.
     pub(super) fn set_urls(&self, file: &str, pages: Vec<Page>) {
         let name = format!("of {file}");
         let before = self.urls.lock().replace(name.clone()).filter(|before| *before != name);
@@ -105,7 +105,7 @@ impl SitePages {
     }
 
     /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps. It is
-    /// larger than `pages` if they exceed the memory limit.
+    /// larger than the length of `pages` if the memory limit was reached.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
         self.held.store(held_octets(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
@@ -217,7 +217,7 @@ impl SitePages {
         self.counts().map(report).collect()
     }
 
-    /// Reports whether the sitemaps are due. If so, they will be due again after `next`.
+    /// Reports whether the sitemaps must be read now. If so, schedules the next read after `next`.
     pub(super) fn take_due(&self, next: Duration) -> bool {
         let mut due = self.due.lock();
         let is_due = Instant::now() >= *due;
@@ -233,7 +233,7 @@ impl SitePages {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Makes the sitemaps due now, and considers every list complete again.
+    /// Schedules a read of the sitemaps for now, and accepts the current length of every list.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);
@@ -241,10 +241,10 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. Reading sitemaps also needs memory for the
-/// pages of a site that is being read again, for a part of a sitemap, and for freed memory that the
-/// allocator keeps. All of this together must not exceed 64 MiB. With ten sites, 27 MiB in addition
-/// to their pages were measured.
+/// Maximum memory for the pages of all sites, in bytes. Reading sitemaps needs more memory: for the
+/// known pages of a site that is read again, for a part of a sitemap, and for freed memory that the
+/// allocator keeps. All of this together must not exceed 64 MiB. In a measurement with ten sites,
+/// 27 MiB were used in addition to the pages.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;
 
 /// Maximum memory for the pages of one site, in bytes. During a new read, the known pages stay in
@@ -253,7 +253,7 @@ const MAX_BYTES_OF_SITE: usize = 8 << 20;
 
 /// Returns the maximum memory for the pages of one site, in bytes. `of_others` contains the memory
 /// that each other site uses. Half of the total is divided evenly among `sites` sites, so that some
-/// is left for sites that are read late. The other half goes to sites that need more, on a
+/// memory is left for sites that are read late. The other half goes to sites that need more, on a
 /// first-come, first-served basis.
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MAX_BYTES_OF_ALL / 2;

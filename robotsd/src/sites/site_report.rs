@@ -29,7 +29,7 @@ use crate::upstream::{FailureKind, Origins, ServerStatus};
 #[derive(Debug)]
 pub(crate) struct WithoutRobots {
     pub(crate) name: String,
-    /// Reason, on one line.
+    /// Reason why there is no robots.txt, on one line.
     pub(crate) why: String,
 }
 
@@ -129,7 +129,7 @@ impl WithoutRobots {
 impl ServedSite {
     /// Returns a problem if none of the recent requests was answered although a server is up. One
     /// or two unanswered requests are not a problem, because one slow page may be the cause.
-    /// Servers that are down are reported elsewhere.
+    /// Servers that are down are reported separately.
     fn unanswered(&self) -> Option<String> {
         let origins = self.backend.as_ref().and_then(BackendSource::origins)?;
         let (count, last) = origins.unanswered().filter(|(count, _)| *count >= 3)?;
@@ -237,8 +237,8 @@ fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
     history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
 }
 
-/// Describes the content of the source if it differs from the pending version, for example after a
-/// rollback, or if it is no longer a valid robots.txt.
+/// Describes what the source contains now, if this is not the pending version (for example after a
+/// rollback), or if it is no longer a valid robots.txt.
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
@@ -252,7 +252,7 @@ fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> O
     (hash != pending.hash()).then(held)
 }
 
-/// Returns when the current series of failed reloads began; `None` if the last reload did not fail.
+/// Returns the start of the current series of failed reloads; `None` if the last reload worked.
 fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     use ReloadOutcomeKind::{Kept, ModeChanged, SwitchedOff, SwitchedOn};
     let is_reload = |entry: &&HistoryEntry| !matches!(entry.outcome, SwitchedOn | SwitchedOff | ModeChanged);
@@ -261,7 +261,8 @@ fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
 }
 
 /// Returns the operator's decision that published the live version; `None` if the version was
-/// published without a decision. A version that is published again at a start is not considered.
+/// published without a decision. A version that was published again by a start or a new config does
+/// not count.
 pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Option<&HistoryEntry> {
     use ReloadOutcomeKind::{Absent, Published};
     let brought = |entry: &&HistoryEntry| matches!(entry.outcome, Published | Absent) && !entry.cause.is_opening();

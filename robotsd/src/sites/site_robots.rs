@@ -23,7 +23,7 @@ pub(super) struct SiteRobots {
     kind: RobotsKind,
     /// The parts that are appended to each robots.txt of the site.
     pub(super) parts: Option<AppendedParts>,
-    /// This lock is held while the files of the site are read because of a request.
+    /// Lock that is held while the site is reloaded, so that reloads of it run one after another.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum RobotsKind {
 #[derive(Debug, Default)]
 pub(super) struct HostCounts(Mutex<HashMap<String, ReloadCounts>>);
 
-/// The live robots.txt of a site. A site with a directory has one for each host.
+/// The live robots.txt of a site. A site with a directory has one `LiveSite` per host.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSite {
     /// `SITE` (the name of the site), or `SITE/HOST` if the site has a directory.
@@ -66,7 +66,7 @@ impl SiteRobots {
     }
 
     /// Returns the lock for reading the robots.txt again; `None` for a directory, because its files
-    /// may be read at the same time.
+    /// may be read concurrently.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
         self.only().map(|_| Arc::clone(&self.order))
     }
@@ -166,8 +166,8 @@ impl SiteRobots {
         }
     }
 
-    /// Applies new settings. If the registry or the options of the check have changed, blocks while
-    /// the live version is compiled or checked again.
+    /// Applies new settings. If the registry or the check options have changed, blocks while the
+    /// live version is compiled or checked again.
     pub(super) fn apply(&self, settings: &SiteSettings) {
         self.change(
             |held| held.clone_from(settings),
@@ -180,8 +180,8 @@ impl SiteRobots {
         );
     }
 
-    /// Applies a registry. The check depends on the registry, because the options of the check
-    /// contain the crawlers that the site refuses.
+    /// Applies a registry. The check depends on the registry, because its options contain the
+    /// crawlers that the site refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
         self.change(
             |held| {
@@ -199,8 +199,8 @@ impl SiteRobots {
         self.change(|held| held.gate.clone_from(gate), |live| live.set_gate(gate.clone()));
     }
 
-    /// Changes the settings. The settings for later files are changed first, so that no file is
-    /// missed. A file that is added meanwhile is changed twice.
+    /// Changes the settings. In a directory, the settings for files that are added later are
+    /// changed first, so that no file is missed. A file that is added meanwhile is changed twice.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),
@@ -225,8 +225,8 @@ pub(super) fn host_name(site: &str, host: &str) -> String {
     format!("{site}/{host}")
 }
 
-/// Numbers of reloads of a robots.txt since the process started, by outcome. Clones are cheap and
-/// share the counts.
+/// Number of reloads of a robots.txt since the process started, by cause and outcome. Clones are
+/// cheap and share the counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReloadCounts(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
 

@@ -25,8 +25,8 @@ use crate::report::is_of;
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
-    /// The switch for all sites, unless there is a state directory. In that case, the state
-    /// directory contains the switch.
+    /// The switch for all sites if there is no state directory. Otherwise, the state directory
+    /// contains this switch, and `all` is unused.
     all: KillSwitch,
     /// The fleet of this process, if there is one. Its off switches disable enforcement, too.
     pub(crate) fleet: Option<Arc<Fleet>>,
@@ -73,7 +73,7 @@ impl StateHandle {
         self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
-    /// Joins a robots.txt to the switch of its site. If the previous robots.txt still exists,
+    /// Connects a robots.txt to the switch of its site. If the previous robots.txt still exists,
     /// adopts its switches and the ages of its versions. Blocks.
     pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
@@ -90,8 +90,8 @@ impl StateHandle {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
 
-    /// Returns sites that have an off switch without effect in the state directory: the config does
-    /// not contain these sites, and no new site inherits from them. Reads the state directory.
+    /// Returns the sites whose off switch in the state directory has no effect, because the config
+    /// does not contain them and no new site inherits from them. Reads the state directory.
     pub(super) fn switches_of_others(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
         // `is_of` also matches the hosts of a site with a folder (`SITE/HOST`).
@@ -139,8 +139,8 @@ impl StateHandle {
 }
 
 /// Every robots.txt in memory that has joined the switch of one site name. The list is locked while
-/// another one joins, or while the switch changes.
+/// another robots.txt joins, or while the switch changes.
 ///
-/// If a new config changes the source of a site, there are two of them until the sites are swapped.
-/// A change of the switch affects both, so it is not lost during the swap.
+/// If a new config changes the source of a site, the list has two entries until the sites are
+/// swapped. A change of the switch affects both, so it is not lost during the swap.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;

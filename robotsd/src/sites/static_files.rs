@@ -60,8 +60,8 @@ impl ServedFolder {
     }
 }
 
-/// Reports whether a file may be served if its path contains this part. It may not if the part has
-/// a leading dot, as in `.git`, `.env` and `.htpasswd`.
+/// Reports whether a path with this component may be served. Components with a leading dot, such as
+/// `.git` and `.htpasswd`, are hidden, except a top-level `.well-known`.
 fn is_plain(part: Component<'_>, depth: usize) -> bool {
     let name = part.as_os_str();
     !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN

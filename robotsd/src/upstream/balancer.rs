@@ -26,7 +26,7 @@ use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// A waiting request checks at this interval for a free connection, even if it is not notified.
+/// Maximum time between a waiting request's checks for a free connection.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// One worker's view of a site's servers, with the worker's connections to them.
@@ -79,8 +79,8 @@ impl UpstreamState {
         lease.ok_or(first)
     }
 
-    /// Returns a new connection to repeat a request that the server `failed` did not answer. If the
-    /// site has several servers, the connection is to another one.
+    /// Returns a new connection for the second attempt of a request that the server `failed` did
+    /// not answer. If the site has several servers, connects to another server.
     pub(super) async fn another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));

@@ -1,9 +1,10 @@
 //! Limits the number of open connections to each server, and to all servers of a site together,
 //! over all workers. Also tracks the requests that wait for a connection.
 //!
-//! A connection has a [`Permit`] from before it is opened until its socket is closed, because each
-//! open socket costs the server. Idle connections and tunnels also keep their permits. So the
-//! counters change only when a connection opens or closes, and not with each request.
+//! A connection acquires a [`Permit`] before it is opened, and releases it when its socket is
+//! closed, because each open socket uses resources of the server. Idle connections and tunnels also
+//! hold permits. So the counters change only when a connection opens or closes, and not with each
+//! request.
 //!
 //! A request that gets no permit waits. Two kinds of connections must not keep it waiting:
 //! - Idle connections of other workers. Those workers are notified of waiting requests and close
@@ -28,7 +29,7 @@ use super::server::Server;
 use super::shares::{STALLED, ShareUse, Shares};
 use super::usage::{ClientKey, Usage, millis};
 
-/// The limits of a site's connections, and how many are open.
+/// The limits of a site's connections, and the number of open connections.
 #[derive(Debug)]
 pub(super) struct ConnectionLimit {
     pub(super) open: AtomicUsize,
@@ -36,20 +37,20 @@ pub(super) struct ConnectionLimit {
     per_server: usize,
     /// Number of requests that wait for a permit, on all workers.
     pub(super) waiting: ByShareUse<AtomicUsize>,
-    /// This is notified when a permit becomes free. One notification wakes one waiting request.
+    /// Notified when a permit becomes free. One notification wakes one waiting request.
     pub(super) freed: ByShareUse<Notify>,
-    /// This is notified when a request begins to wait, and periodically while it waits. Other
-    /// workers then close idle connections.
+    /// Notified when a request begins to wait, and periodically while it waits. Other workers then
+    /// close idle connections.
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// After a transfer was aborted, clients that have more than their share get no connections
-    /// until this time, in milliseconds since `start`. Zero if they may get connections now.
+    /// End of the time without new connections for clients beyond their share, in milliseconds
+    /// since `start`. It begins when a transfer is aborted. Zero if they may get connections now.
     short_until: AtomicU64,
-    /// After a search for stalled transfers has found none, the next search may begin at this time,
-    /// in milliseconds since `start`.
+    /// Earliest time of the next search for stalled transfers after a search without a result, in
+    /// milliseconds since `start`.
     fruitless_until: AtomicU64,
-    /// When requests may share HTTP/2 connections again, in milliseconds since `start`; zero if
+    /// End of the suspension of shared HTTP/2 connections, in milliseconds since `start`; zero if
     /// sharing was never suspended.
     pub(super) separate_until: AtomicU64,
 }
@@ -79,7 +80,7 @@ const FRUITLESS: u64 = 20;
 pub(super) const SEPARATE: u64 = 60_000;
 
 /// Maximum number of stalled transfers that one search tries to abort. An attempt fails if the
-/// transfer resumes after it was chosen. After this many attempts, the request waits.
+/// transfer resumes after it was chosen. If all attempts fail, the request waits.
 const CHOICES: usize = 8;
 
 impl ConnectionLimit {
@@ -137,9 +138,9 @@ impl ConnectionLimit {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
 
-    /// Aborts a stalled transfer, if requests of `client` take precedence over one. Returns how
-    /// long the transfer had stalled, and its server. The permit becomes free when the task of the
-    /// transfer has run.
+    /// Aborts a stalled transfer that requests of `client` take precedence over, if there is one.
+    /// Returns the length of the stall, and the server of the transfer. The permit becomes free
+    /// when the task of the transfer runs.
     pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
@@ -241,12 +242,11 @@ impl ByShareUse<AtomicUsize> {
 pub(super) struct Demand {
     pub(super) limit: Arc<ConnectionLimit>,
     waiting: ByShareUse<AtomicUsize>,
-    /// Number of the requests in `waiting` that are idle. The others are trying to connect.
+    /// Number of requests in `waiting` that wait for a notification. The others are connecting.
     parked: ByShareUse<AtomicUsize>,
-    /// This is notified when the pool of this worker has a free connection.
+    /// Notified when the pool of this worker has a free connection.
     pub(super) returned: ByShareUse<Notify>,
-    /// Number of connections that became free while both this and other workers had waiting
-    /// requests.
+    /// Number of connections that became free while requests waited on this worker and on others.
     turn: AtomicUsize,
 }
 

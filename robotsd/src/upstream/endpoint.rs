@@ -177,10 +177,10 @@ pub(crate) struct UpstreamLimits {
     /// Maximum time to connect, including the TLS handshake. All servers that are tried for a
     /// request share this time.
     pub(crate) connect: Duration,
-    /// Maximum time from the last byte of the request that the upstream accepts until the upstream
-    /// begins its response.
+    /// Maximum time until the head of the response arrives, counted from the moment when the
+    /// upstream last accepted a part of the request.
     pub(crate) response_header: Duration,
-    /// Maximum time that a response body may make no progress. The total time is not limited.
+    /// Maximum time without progress of a response body. The total time is not limited.
     pub(crate) body_idle: Duration,
     /// Size of the buffer for a response body, in bytes. This is also the limit for everything
     /// before the body: the head and any interim responses. If the head is complete after a single
@@ -199,7 +199,7 @@ pub(crate) struct UpstreamLimits {
     /// Maximum number of idle connections to keep per server. The workers have equal parts of this
     /// number, because a hash spreads clients about equally over them.
     pub(crate) idle_connections: usize,
-    /// How long an idle connection is kept.
+    /// Maximum time that an idle connection is kept.
     pub(crate) idle_timeout: Duration,
 }
 

@@ -54,7 +54,7 @@ impl FailureKind {
         }
     }
 
-    /// Returns the status that gRPC clients get instead of that response.
+    /// Returns the gRPC status, which gRPC clients get instead of an HTTP error.
     pub(super) const fn grpc_code(self) -> GrpcCode {
         match self {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,

@@ -37,14 +37,15 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // The yield comes before a connection is chosen. During a later yield, the chosen
-        // connection could close unnoticed. The request of an HTTP/2 stream needs no yield, because
-        // it has a new task, which ran only after the other ready tasks.
+        // The yield lets other tasks read before this task writes. It comes before a connection is
+        // chosen, because the chosen connection could close unnoticed during a later yield. The
+        // task of an HTTP/2 stream is new and has run after the other ready tasks, so it needs no
+        // yield.
         if !is_stream {
             yield_before_write().await;
         }
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
-        // A WebSocket needs a connection of its own, so HTTP/2 is not used.
+        // A WebSocket occupies a whole connection, so HTTP/2 is not used.
         let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };
         let requirement = Requirement { certainty, versions, client };
         let mut lease = match self.ready(requirement) {
@@ -111,8 +112,8 @@ impl UpstreamState {
         use ExchangeError::{Broken, Unanswered, Unsent};
         let (Unsent(_, error) | Unanswered(_, error) | Broken(error)) = failed else { return };
         if error.ends_connection() {
-            // Requests are separated before the second attempt, which may get the same invalid
-            // response.
+            // Sharing of connections is suspended before the second attempt, which may get the same
+            // invalid response.
             self.shared.connection_limit.separate_requests();
         }
         let is_new_and_broke = !state.is_reused && state.nothing_received && state.body_failure.is_none();
@@ -143,8 +144,8 @@ impl UpstreamState {
         Ok(Response::from_parts(head, body))
     }
 
-    /// Starts a task that closes idle connections that are too old, or whose permits are needed
-    /// elsewhere. The task ends with the upstream.
+    /// Starts a task that closes idle connections that are too old, or whose permits other workers
+    /// need. The task ends with the upstream.
     fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;

@@ -1,8 +1,8 @@
 //! HTTP/1.1 connections to upstreams, and the pool of idle connections.
 //!
-//! A connection has no task of its own: the task that waits for a response polls it. This saves a
-//! wake-up per request, and a connection closes when its response is dropped. An idle connection is
-//! not polled. Before the connection is used again, [`Http1Pool`] checks its state.
+//! No separate task drives a connection: the task that waits for a response polls the connection.
+//! This saves a wake-up per request, and a connection closes when its response is dropped. An idle
+//! connection is not polled. Before the connection is used again, [`Http1Pool`] checks its state.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -194,8 +194,8 @@ impl UpstreamConnection {
         }
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
-        // The time starts when the request has been sent. If the fast path has already waited for
-        // the response, that time counts as well.
+        // The time limit starts when the request has been sent. Time that the fast path has already
+        // waited for the response counts as well.
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
@@ -214,9 +214,9 @@ impl UpstreamConnection {
             if progress.upload.awaits_client.is_set() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
-            // The time for the response does not run during an upload. If the upload waits for the
-            // client, the deadline of the request body applies. If the upstream accepts bytes, it
-            // is not overdue.
+            // The time limit for the response does not apply during an upload. If the upload waits
+            // for the client, the deadline of the request body applies. If the upstream accepts
+            // bytes, it is not overdue.
             let upload = &progress.upload;
             let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
@@ -247,7 +247,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reads more of a body that has `left` bytes left, at most `most` bytes at once.
+    /// Reads up to `most` bytes of a body that has `left` bytes left.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
         match &mut self.driver {
             Driver::Fast(fast) => fast.poll_body(cx, left, most),
@@ -255,13 +255,13 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether the connection can be used for another request. It can if both messages are
-    /// complete and no more bytes have arrived.
+    /// Reports whether the connection can be used for another request: whether both messages are
+    /// complete, and no more bytes have arrived.
     pub(super) fn is_reusable(&mut self) -> bool {
         // No task waits for this connection any more, so no waker is needed.
         let mut silent = Context::from_waker(Waker::noop());
         match &mut self.driver {
-            // Bytes that arrive later are detected before the next exchange.
+            // `is_alive` detects bytes that arrive later.
             Driver::Fast(fast) => !fast.is_spoiled,
             Driver::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
             Driver::Closed => false,
@@ -284,8 +284,8 @@ impl UpstreamConnection {
         self.progress.usage.rest();
     }
 
-    /// Takes the connection apart after a 101 response. Returns its socket, and the bytes that were
-    /// read after the head.
+    /// Returns the socket of a connection after a 101 response, and the bytes that were read after
+    /// the head.
     pub(super) async fn into_socket(mut self: Box<Self>) -> Option<(TrackedIo, Bytes)> {
         poll_fn(|cx| self.poll(cx)).await;
         let Driver::Hyper(_, hyper) = self.driver else { return None };
@@ -342,8 +342,8 @@ pub(super) enum Certainty {
 /// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
 /// last.
 ///
-/// The newest connection is used first, because it is the most likely to be still open. The
-/// connections that are not needed then expire.
+/// The newest connection is used first, because it is the most likely to be still open. Connections
+/// that are not needed then expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,
@@ -369,8 +369,8 @@ impl Http1Pool {
         }
     }
 
-    /// Keeps a connection after its exchange. Closes it instead if it cannot be reused or another
-    /// worker needs its permit.
+    /// Returns a connection to the pool after its exchange. Closes the connection instead if it
+    /// cannot be reused, or if another worker needs its permit.
     pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
         if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {
             return;

@@ -1,5 +1,5 @@
-//! The fast path for simple exchanges. They consist of a GET or HEAD request, and a response that
-//! declares its length and whose head arrives in one read.
+//! The fast path for simple exchanges: a GET or HEAD request, and a response that declares its
+//! length and whose head arrives in one read.
 //!
 //! Nearly all exchanges are of this kind. They need no state machine, so they are written and read
 //! here, with the parser that hyper uses. A connection is handed over to hyper if a response is
@@ -54,14 +54,14 @@ pub(super) enum FastAnswer {
     Other(Bytes),
 }
 
-/// The body of a response, after the read that returned its head.
+/// The body of a response whose head has been read.
 #[derive(Debug)]
 pub(super) struct FastBody {
     /// The body bytes that arrived together with the head.
     pub(super) first: Bytes,
     /// Number of body bytes that have not arrived yet.
     pub(super) left: u64,
-    /// Whether that read returned more bytes than the response declares.
+    /// Whether more bytes arrived together with the head than the response declares.
     pub(super) is_surplus: bool,
 }
 
@@ -114,7 +114,7 @@ impl FastConnection {
         Poll::Ready(Ok(FastAnswer::Answer(answer)))
     }
 
-    /// Reads more of a body that has `left` bytes left, at most `most` bytes at once.
+    /// Reads up to `most` bytes of a body that has `left` bytes left.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
         // One extra byte is read, to detect a server that sends too much. It also saves a system
         // call: if the buffer is not full after a read, no more data has arrived.

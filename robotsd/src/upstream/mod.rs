@@ -1,11 +1,11 @@
-//! The side of the proxy that talks to a site's servers. For each server, it keeps a pool of
-//! HTTP/1.1 connections or a few HTTP/2 connections.
+//! Connects to a site's servers and forwards requests to them. Keeps a pool of HTTP/1.1
+//! connections, or a few HTTP/2 connections, for each server.
 //!
 //! [`Origins`] is the process-wide state of the servers behind a site. An [`Upstream`] is one
 //! worker's client for these servers, with its own connections. It sends requests that the edge has
-//! checked, without changing their targets. It always returns a response: the server's, or one that
-//! is made from an [`UpstreamFailure`](failure::UpstreamFailure). It neither selects the site nor
-//! decides whether a request is allowed.
+//! checked, without changing their targets. It always returns a response: the response of the
+//! server, or an error response for an [`UpstreamFailure`](failure::UpstreamFailure). It neither
+//! selects the site nor decides whether a request is allowed.
 //!
 //! Where to begin:
 //! - [`forward`] sends a request and returns its response.

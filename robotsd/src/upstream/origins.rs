@@ -56,11 +56,11 @@ pub(super) struct OriginsState {
     versions: HttpVersions,
     pub(super) connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
-    /// This is notified when a lookup has ended, whether or not it succeeded.
+    /// Notified when a lookup has ended, whether or not it succeeded.
     pub(super) answered: Notify,
     pub(super) reporter: UpstreamReporter,
-    /// Counters of answered requests, one per worker. A worker keeps its counter as long as this
-    /// value exists.
+    /// Counters of answered requests. Each worker adds a counter, and no counter is removed, so the
+    /// total never decreases.
     answered_requests: Mutex<Vec<Arc<Counter>>>,
     start: Instant,
     pub(super) authority: HeaderValue,

@@ -63,8 +63,7 @@ pub(super) fn prepare(
     authority: &HeaderValue,
 ) {
     *request.version_mut() = Version::HTTP_11;
-    // The extensions are for the code that has handled the request so far. hyper would interpret
-    // some extensions.
+    // Extensions are no longer needed, and hyper would interpret some of them.
     request.extensions_mut().clear();
     let is_empty = request.body().is_end_stream();
     let wants_length = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
@@ -103,7 +102,7 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
 }
 
 /// Maximum number of interim responses to forward to the client. Servers usually send one or two,
-/// or one at intervals while they work.
+/// or one from time to time while they work.
 const RESPONSES: usize = 32;
 
 /// Maximum number of interim responses to accept from the server.
@@ -122,7 +121,7 @@ impl InterimRelay {
     }
 
     /// Processes an interim response. Forwards it, unless the maximum has been forwarded. Returns
-    /// false if the server has sent too many.
+    /// false if the server has sent too many interim responses.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
         if before >= MAX_RESPONSES {

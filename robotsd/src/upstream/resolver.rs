@@ -105,7 +105,7 @@ impl LookupSchedule {
         self.due.load(Ordering::SeqCst) == UNDER_WAY
     }
 
-    /// Returns a permit, or `None` if no lookup is due.
+    /// Returns a permit, or `None` if no lookup is needed now.
     pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Option<LookupPermit> {
         let due = self.due.load(Ordering::Relaxed);
         if self.millis(now) < due {
@@ -121,7 +121,7 @@ impl LookupSchedule {
 }
 
 impl LookupPermit {
-    /// Records that the lookup succeeded. The next lookup is due after `fresh`.
+    /// Records that the lookup succeeded. The next lookup follows after `fresh`.
     pub(super) fn succeeded(&mut self, fresh: Duration) {
         self.next = fresh;
     }

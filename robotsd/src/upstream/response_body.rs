@@ -270,7 +270,7 @@ impl StreamState {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.reset();
-                // No end is read after the last byte of a body of known length.
+                // A body with a known length ends with its last byte, without another poll.
                 if self.incoming.is_end_stream() {
                     self.release();
                 }

@@ -81,16 +81,16 @@ impl Server {
     }
 }
 
-/// When a server is taken out of service, and for how long.
+/// Rules for taking a server out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthPolicy {
     /// Number of consecutive failures that take a server out of service. Zero means never.
     pub(crate) max_fails: u32,
     /// Maximum time from the first to the last of these failures.
     pub(crate) fail_window: Duration,
-    /// How long the server is out of service the first time, plus or minus up to 20 %.
+    /// Length of the first outage, plus or minus up to 20 %.
     pub(crate) eject: Duration,
-    /// Maximum time that a server is out of service.
+    /// Maximum length of an outage.
     pub(crate) eject_max: Duration,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Health {
     start: Instant,
     /// Time of the next trial, in milliseconds since `start`. Zero while the server is in service.
     until: AtomicU64,
-    /// How often the server has been taken out of service.
+    /// Number of times that the server has been taken out of service.
     ejections: AtomicU32,
     /// Whether `record` contains anything that a successful request must clear.
     is_marked: AtomicBool,
@@ -158,8 +158,8 @@ impl Health {
         self.until.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns how often the server has been taken out of service. If this number has changed since
-    /// a connection was opened, the connection is not used any more.
+    /// Returns the number of times that the server has been taken out of service. If this number
+    /// has changed since a connection was opened, the connection is not used any more.
     pub(super) fn ejections(&self) -> u32 {
         self.ejections.load(Ordering::Relaxed)
     }
@@ -169,14 +169,14 @@ impl Health {
         self.is_in_service().then(|| self.ticket(TicketKind::InService))
     }
 
-    /// Returns a ticket if a trial is due. Returns `None` if another request already has the ticket
-    /// for this trial.
+    /// Returns a ticket if it is time for a trial. Returns `None` if another request already has
+    /// the ticket for this trial.
     pub(super) fn admit_trial(&self, now: Instant) -> Option<Ticket> {
         let until = self.until.load(Ordering::Relaxed);
         if until == 0 || self.millis(now) < until {
             return None;
         }
-        // If the outcome of this trial is never reported, another trial is due at this time.
+        // If the outcome of this trial is never reported, another trial follows at this time.
         let next = self.millis(now + self.policy.eject);
         self.until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         Some(self.ticket(TicketKind::Trial))
@@ -187,8 +187,8 @@ impl Health {
         self.ticket(TicketKind::Anyway)
     }
 
-    /// Records that the server has answered. Returns whether this answer has returned the server to
-    /// service.
+    /// Records that the server has answered. Returns true if the server was out of service, and is
+    /// in service again now.
     pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> bool {
         // For nearly every request, this flag is all that is read; the clock is not needed.
         self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())
@@ -201,8 +201,8 @@ impl Health {
             return None;
         }
         let mut record = self.record.lock();
-        // When a server goes out of service, a hundred connections to it may break at once. So a
-        // failure does not count if its request was sent before the server went out of service.
+        // When a server goes out of service, many connections to it may break at once. So a failure
+        // does not count if its request was sent before the server went out of service.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -237,7 +237,7 @@ impl Health {
     /// Records the latest failure for the status, if the server is out of service.
     pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
         let mut record = self.record.lock();
-        // The state is checked under the lock that is also held when a server returns to service.
+        // This check needs the lock that is also held when a server returns to service.
         if self.is_in_service() {
             return;
         }
@@ -245,7 +245,7 @@ impl Health {
         record.outage = Some((since, check, why.to_string()));
     }
 
-    /// Returns why the server is out of service, or `None` if it is in service.
+    /// Returns the current outage of the server; `None` if the server is in service.
     pub(super) fn outage(&self, now: Instant) -> Option<Outage> {
         let record = self.record.lock();
         let (since, check, why) = record.outage.clone()?;
@@ -290,7 +290,7 @@ impl Health {
     }
 }
 
-/// Why and since when a server is out of service, or a name cannot be resolved.
+/// Reason and start of the outage of a server, or of the failure to resolve a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
@@ -309,7 +309,7 @@ pub(crate) struct ServerStatus {
     pub(crate) server: String,
     /// Number of open connections to the server, by use; empty for a name.
     pub(crate) connections: Vec<(ConnectionUse, usize)>,
-    /// Why the server is out of service; `None` if it is in service.
+    /// The current outage; `None` if the server is in service.
     pub(crate) outage: Option<Outage>,
 }
 

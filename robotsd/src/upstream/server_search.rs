@@ -1,8 +1,8 @@
 //! The search for a reachable server: tries each server of a site once, in turn.
 //!
-//! The servers take turns. If a server has its turn, but is out of service or cannot be reached,
-//! the next server gets the request. Servers that are out of service are tried last. So if all
-//! servers were out of service, the site works again as soon as one server answers.
+//! The servers take turns. If the server in turn is out of service or cannot be reached, the next
+//! server gets the request. Servers that are out of service are tried last. So if all servers were
+//! out of service, the site works again as soon as one server answers.
 //!
 //! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each
 //! kind has its own types and its own pool. The balancer, health, permits and the second attempt
@@ -41,7 +41,8 @@ pub(super) struct CandidateServer {
     pub(super) pool: Arc<Http1Pool>,
     /// The HTTP/2 connections; `None` if only HTTP/1.1 is used with the server.
     pub(super) http2: Option<Arc<Http2Pool>>,
-    /// The value of `Health::ejections` when the pooled connections were last usable.
+    /// Value of `Health::ejections` when a connection was last taken. If the number has changed
+    /// since then, the pooled connections are closed.
     ejections: AtomicU32,
 }
 
@@ -62,7 +63,7 @@ pub(super) enum LeasedConnection {
     Http2(Box<Http2Slot>),
 }
 
-/// The state of an exchange that failed before a response.
+/// The state of an exchange that failed before a response arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExchangeState {
     /// Whether the connection had served another exchange before this one.
@@ -74,7 +75,7 @@ pub(super) struct ExchangeState {
     pub(super) is_flooded: bool,
 }
 
-/// The connections that a request can use.
+/// Requirements of a request for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
     /// How thoroughly an idle connection must be checked before use.
@@ -95,7 +96,7 @@ impl CandidateServer {
     /// Returns the pool of HTTP/2 connections, if it can be used for a request with these
     /// `versions`.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
-        // A server that is configured for HTTP/2 only gets HTTP/2 in any case.
+        // If a server is configured for HTTP/2 only, every request to it uses HTTP/2.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }
@@ -206,7 +207,7 @@ pub(super) struct ServerSearch<'a> {
     pub(super) candidates: &'a Candidates,
     pub(super) pooled: Pooled,
     pub(super) requirement: Requirement,
-    /// When the time for connecting ends. All servers that are tried share this time.
+    /// Deadline for connecting, which all servers that are tried share.
     pub(super) deadline: Instant,
 }
 

@@ -34,16 +34,16 @@ use std::time::Duration;
 use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
-/// How long a client beyond its share may read no data before it counts as stalled. A client that
-/// reads 32 KB per second shows progress in time, because progress is visible every 64 KiB (see
+/// Time without reading until a client beyond its share counts as stalled. A client that reads 32
+/// KB per second shows progress in time, because progress is visible every 64 KiB (see
 /// `edge::connection::watched_socket`). By default, a waiting request fails after three seconds, so
 /// this time must be shorter.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// How long a client within its share may read no data before it counts as stalled.
+/// Time without reading until a client within its share counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
-/// Maximum age of the counts of connections before they are made again, in milliseconds.
+/// Time until connections are counted again, in milliseconds.
 const FRESH: u64 = 10;
 
 /// Whether the client of a request is within its share. Requests within it are served first.
@@ -62,7 +62,7 @@ pub(super) struct Shares {
     /// Time when the connections were last counted, in milliseconds.
     counted: u64,
     in_use: ClientCounts,
-    /// Number of requests per client that wait and are within their client's share.
+    /// Number of waiting requests per client, without requests beyond the client's share.
     waiting: ClientCounts,
 }
 

@@ -22,7 +22,7 @@ use super::usage::Usage;
 use crate::http_common::{Flag, RequestBodyError};
 use crate::socket::{Socket, poll_write_slices};
 
-/// A socket that records its progress in an [`ExchangeProgress`]. It has a permit until it is
+/// A socket that records its progress in an [`ExchangeProgress`]. It holds a permit until it is
 /// closed.
 #[derive(Debug)]
 pub(super) struct TrackedIo {
@@ -56,16 +56,16 @@ impl TrackedIo {
         }
     }
 
-    /// Makes the next request that is written to the socket have no effect, because it has already
-    /// been sent. The socket then returns `early` as its response.
+    /// Discards the next request that is written to the socket, because it has already been sent.
+    /// Then returns `early` as the response.
     pub(super) fn replay(&mut self, early: Bytes) {
         self.progress.replays.set(true);
         self.early = early;
         self.has_asked = false;
     }
 
-    /// Checks an idle connection. Returns `Pending` if nothing has arrived, as it should be, and
-    /// otherwise the reason why the connection cannot be used.
+    /// Checks an idle connection. Returns `Pending` if nothing has arrived, so that the connection
+    /// can be used. Returns `Ok` at the end of the stream, and an error if bytes have arrived.
     ///
     /// Asks the kernel, because the event loop notices that a connection was closed only when it
     /// next polls.
@@ -213,7 +213,7 @@ impl ExchangeProgress {
 #[derive(Debug)]
 pub(super) struct UploadProgress {
     opened: Instant,
-    /// When the upstream last accepted data, in milliseconds since `opened`.
+    /// Time when the upstream last accepted data, in milliseconds since `opened`.
     taken: AtomicU64,
     /// Whether the upstream waits for the client to continue its request body.
     pub(super) awaits_client: Flag,

@@ -1,8 +1,8 @@
 //! Records which client uses a connection, and whether this client has stalled.
 //!
 //! Every connection has a [`Usage`]. The task that uses the connection writes to it. These writes
-//! are cheap, because other tasks rarely read the value: only if no connection is free, to find out
-//! [which client has most connections](super::shares) and which clients have stalled.
+//! are cheap, because other tasks rarely read the value. They read it if no connection is free, to
+//! find out [which client has most connections](super::shares) and which clients have stalled.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl ClientKey {
 #[derive(Debug)]
 pub(super) struct Usage {
     pub(super) server: Arc<Server>,
-    /// The zero point of all times in milliseconds. It is the same for all connections of a site.
+    /// Reference point of all times in milliseconds. It is the same for all connections of a site.
     start: Instant,
     /// Index in [`ConnectionUse::ALL`] of the current use.
     what: AtomicU8,
@@ -139,14 +139,14 @@ impl Usage {
     /// stall.
     #[cold]
     fn end_stall(&self) {
-        // If the client makes progress at the last moment, its transfer is not aborted.
+        // This may overwrite `GIVEN_UP`, so a client that resumes late keeps its transfer.
         self.stalled.store(0, Ordering::Relaxed);
         // The waker is not needed any more, and an idle connection should not keep its task alive.
         drop(self.waker.take());
     }
 
-    /// Records that data has passed through a tunnel. The time of the next stall starts
-    /// immediately, because a tunnel always waits for more data.
+    /// Records that data has passed through a tunnel. The next stall starts immediately, because a
+    /// tunnel always waits for more data.
     pub(super) fn passed(&self) {
         self.stalled.store(millis(self.start), Ordering::Relaxed);
     }
@@ -167,13 +167,13 @@ impl Usage {
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
         // The waker is registered before the value is loaded. So if the transfer is aborted in
-        // between, this load sees that, or the waker is called.
+        // between, either this load sees it, or the waker is called.
         if self.stalled.load(Ordering::SeqCst) == GIVEN_UP { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-/// This is used for tunnels. `poll_stalled` records no stall, because every read and write of a
-/// tunnel records stalls (see `passed`).
+/// Used for tunnels. `poll_stalled` records no stall, because every read and write of a tunnel
+/// records stalls (see `passed`).
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)

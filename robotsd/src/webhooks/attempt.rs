@@ -163,7 +163,7 @@ fn secret(path: &Path) -> Result<HeaderValue, String> {
 /// Number of attempts per notice, and the delays between them.
 #[derive(Clone, Debug)]
 pub(crate) struct RetryPlan {
-    /// The delays. There is one delay less than there are attempts.
+    /// Delays between attempts. There is one delay fewer than there are attempts.
     pub(super) pauses: Vec<Duration>,
 }
 

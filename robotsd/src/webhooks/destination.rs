@@ -19,7 +19,7 @@ use http::uri::Authority;
 use tower_robots::internals::AddressClass;
 use tower_robots::policy::Network;
 
-/// Where the hooks of one config file may send requests.
+/// The destinations that the hooks of one config file may use.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct HookScope {
     /// The config file that defines the hooks. Paths in the file are relative to its folder. Each
@@ -127,8 +127,8 @@ impl HookScope {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns the reason why no request can ever be sent to a host. `None` if there is no such
-    /// reason, or if only a name lookup could find the reason.
+    /// Returns the reason why requests to a host are never allowed. Returns `None` if they may be
+    /// allowed, or if this depends on a name lookup.
     pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
         match self.destinations((host, port), &[], look_up_numbers) {
             Err(NoDestination::Refused(why)) => Some(why),
@@ -136,8 +136,8 @@ impl HookScope {
         }
     }
 
-    /// Returns the addresses of a host that are allowed. `own` contains the addresses of this
-    /// process's admin interface.
+    /// Returns the allowed addresses of a host. `own` contains the addresses of this process's
+    /// admin interface.
     pub(super) fn destinations(
         &self,
         (host, port): (&str, u16),

@@ -2,8 +2,8 @@
 //! circuit breakers for receivers that do not respond.
 //!
 //! There are limits per config file, per receiver, and per file and receiver, so that a hanging
-//! request delays only related requests. A request keeps its permits until its threads have ended,
-//! even if the request was abandoned.
+//! request delays only related requests. A request holds its permits until its threads have ended,
+//! even if nobody waits for the request any more.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,8 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::settings::HookSettings;
 
-/// Maximum number of concurrent requests of a lane, of one config file, and of one file to one
-/// receiver.
+/// Maximum number of concurrent requests of a lane, of one config file, and to one receiver.
 const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
@@ -44,7 +43,7 @@ pub(super) struct Lane {
     breakers: Mutex<HashMap<Share, Breaker>>,
 }
 
-/// What a limit applies to: the config file of a hook, its receiver, or both.
+/// Key of a limit: the config file of a hook, its receiver, or both.
 type Share = (Option<PathBuf>, Option<String>);
 
 pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
@@ -147,8 +146,8 @@ impl Lane {
 }
 
 /// Returns the key for requests of one config file to one receiver. It includes the file, because
-/// the URLs of another file may have a different path. All notices of events together count as one
-/// more file.
+/// the URLs of another file may have a different path. All hooks for events have the same empty
+/// file name in their keys.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))

@@ -27,14 +27,14 @@ use crate::report::PublishHookReport;
 /// Delay before a failed notification is sent again, if its event still lasts.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
-/// How long the end of the process waits for requests in progress.
+/// Maximum time that shutdown waits for requests in progress.
 const FINISH: Duration = Duration::from_secs(2);
 
 /// The hooks of all sites, and the notices that they send.
 pub(crate) struct PublishHooks {
     /// The name of this process.
     pub(crate) replica: String,
-    /// Hooks by site.
+    /// Hooks of each site, by the name of the site. The hooks of `[[notify]]` have an empty name.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,
@@ -47,7 +47,7 @@ pub(crate) struct PublishHooks {
     retry: RetryPlan,
     /// Whether the process is ending. If so, failed requests are not retried.
     pub(super) is_ending: AtomicBool,
-    /// This is notified when a job has nothing more to send.
+    /// Notified when a job has nothing more to send.
     rested: Notify,
     on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
     /// Decides which of several processes sends a notification; `None` if this process sends all of
@@ -70,12 +70,12 @@ pub(super) struct Job {
     /// The notice to send next.
     waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
-    /// This is notified when a newer notice waits, when the reported problem has ended, or when the
-    /// process ends.
+    /// Notified when a newer notice waits, when the reported event is over, or when the process
+    /// ends.
     woken: Arc<Notify>,
     /// The last announcement that was requested from this job, even if it was not sent.
     asked: Option<String>,
-    /// ID of the notification, as the processes that coordinate know it.
+    /// ID of the notification that all coordinating processes use.
     pub(super) turn_id: Option<String>,
     pub(super) status: HookStatus,
 }
@@ -93,10 +93,9 @@ pub(super) struct Delivery {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookStatus {
     pub(crate) report: PublishHookReport,
-    /// When the hook entered its current state.
+    /// Time when the hook entered its current state.
     since: Option<SystemTime>,
-    /// Since the start: the number of successful requests, and the number of notices that could not
-    /// be delivered.
+    /// Numbers of successful requests and of notices that were given up, since the start.
     pub(crate) counts: (u64, u64),
 }
 
@@ -468,8 +467,8 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether the hook failed long enough ago to send its event again, if the event still
-    /// lasts.
+    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. If its event still lasts,
+    /// the event is then sent again.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)

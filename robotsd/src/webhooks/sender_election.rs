@@ -8,11 +8,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::sender::{Delivery, PublishHooks};
 use super::turns::{Turn, TurnOf, turn_id};
 
-/// How long to wait for the coordinator's decision. Without one, this process sends the
+/// Maximum time to wait for the coordinator's decision. Without a decision, this process sends the
 /// notification, because a duplicate is better than no notification.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// How often to ask whether another process has sent the notification.
+/// Interval between questions to the coordinator while another process sends the notification.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl PublishHooks {

@@ -19,7 +19,7 @@ use crate::word_enum::word_enum;
 /// Default timeout of one attempt.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a hook sends, where, and when.
+/// Settings of a hook: its requests, their destination, and the events that trigger them.
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookSettings {
     pub(crate) target: HookTarget,
@@ -28,8 +28,8 @@ pub(crate) struct HookSettings {
     pub(crate) body: Option<BodyTemplate>,
     pub(crate) timeout: Duration,
     pub(crate) trust: Option<Authorities>,
-    /// Events that the hook reports to people. Empty for a site's hook: it reports every version
-    /// that goes live.
+    /// Events that a `[[notify]]` hook reports. Empty for a site's hook, which reports every
+    /// version that goes live.
     pub(crate) on: Vec<NotifyEvent>,
     /// File with the secret for signatures. It is read for each attempt.
     pub(crate) secret: Option<PathBuf>,
@@ -71,8 +71,8 @@ pub(crate) enum HookHeader {
 pub(crate) struct HookTarget(Uri);
 
 impl HookSettings {
-    /// Returns an ID of the hook within its site. The ID stays the same across restarts. Hooks with
-    /// the same fingerprint send the same request.
+    /// Returns a fingerprint that identifies the hook within its site and stays the same across
+    /// restarts. Hooks with the same fingerprint send the same request.
     pub(crate) fn fingerprint(&self) -> String {
         let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path());
         for (name, value) in &self.headers {
@@ -154,7 +154,7 @@ impl HookTarget {
     }
 }
 
-/// Content of a request: a version has gone live, or an event has occurred.
+/// The news that a hook sends: a version has gone live, or an event has occurred.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notice {
     /// The event; `None` if a version has gone live.
@@ -169,21 +169,22 @@ pub(crate) struct Notice {
     /// Hash of the version; `none` if the robots.txt was removed; empty if the event is not about a
     /// version.
     pub(crate) version: String,
-    /// Distinguishes the notice from the previous one of the same kind.
+    /// String that distinguishes the notice from the previous notice with the same subject.
     pub(crate) mark: String,
-    /// Distinguishes notices that differ only in their time or replica. Empty if only one of them
-    /// should be sent.
+    /// String that distinguishes notices from different times or replicas that otherwise have the
+    /// same ID. Empty if only one of these notices should be sent.
     pub(crate) occasion: String,
     /// Whether the notice concerns the whole fleet.
     pub(crate) is_of_fleet: bool,
-    /// Whether the notice must be sent even if there is no record of an earlier one of its kind.
+    /// Whether the notice must be sent even if there is no record of an earlier notice with the
+    /// same subject.
     pub(crate) is_news: bool,
     /// The event in one sentence. `next` is the command that the operator should run next.
     pub(crate) message: String,
     pub(crate) next: String,
     /// Name of the process that sends the notice.
     pub(crate) replica: String,
-    /// When the event was detected.
+    /// Time when the event was detected.
     pub(crate) time: String,
 }
 
@@ -218,7 +219,8 @@ impl Notice {
         matches!(self.event, Some(NotifyEvent::Enforcement | NotifyEvent::ReplicaMissing))
     }
 
-    /// Returns what the notice is about. A notice replaces an earlier one with the same subject.
+    /// Returns the subject of the notice. A notice replaces an earlier notice with the same
+    /// subject.
     pub(super) fn subject(&self) -> String {
         let of = if self.is_of_fleet { "\nfleet" } else { "" };
         self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}{of}", event.as_str(), self.name))
@@ -290,9 +292,9 @@ const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 
 impl BodyTemplate {
-    /// Parses a template. Without a format, a template that looks like JSON is treated as JSON, or
-    /// as a Slack message if it has one of Slack's keys. JSON is validated with sample values, so
-    /// that an error is found before a version goes live.
+    /// Parses a template. If `format` is `None`, a template that looks like JSON is treated as
+    /// JSON, or as a Slack message if it has one of Slack's keys. JSON is validated with sample
+    /// values, so that an error is found before a version goes live.
     pub(crate) fn parse(text: &str, format: Option<BodyFormat>) -> Result<Self, String> {
         if text.len() > MAX_TEMPLATE_BYTES {
             return Err(format!("the body is longer than {limit} KiB", limit = MAX_TEMPLATE_BYTES / 1024));
@@ -380,7 +382,7 @@ impl BodyTemplate {
     }
 }
 
-/// Replaces the placeholders in `text` by their values. `{{{{` becomes two braces.
+/// Replaces the placeholders in `text` by their values. `{{{{` is replaced by `{{`.
 fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<String, String> {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {

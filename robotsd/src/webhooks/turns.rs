@@ -9,8 +9,9 @@ use super::settings::Notice;
 
 /// Coordinates the processes: decides which one sends a notification.
 pub(crate) trait Turns: Send + Sync {
-    /// Reports to the coordinator. Does not block; the decision arrives on the returned channel. A
-    /// process that receives no decision sends the notification.
+    /// Sends a report about the notification `id` to the coordinator. Does not block; the
+    /// coordinator's decision arrives on the returned channel. A process that receives no decision
+    /// sends the notification.
     fn ask(&self, id: String, of: TurnOf) -> oneshot::Receiver<Turn>;
 }
 

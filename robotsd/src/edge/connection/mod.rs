@@ -1,8 +1,9 @@
 //! Serves one connection from its first byte to its end. A connection begins on the fast path. If
 //! the fast path cannot serve a request, the connection is handed over to hyper, HTTP/2 or SPOP.
 //!
-//! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. Both
-//! lack deadlines, a graceful shutdown, and a way to free a claimed slot. This module adds them.
+//! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. This
+//! module decides when to shut them down gracefully, and adds what both lack: deadlines, and a way
+//! to free a claimed slot.
 //!
 //! **The HTTP version of a connection is decided before hyper or `h2` sees it.** Its first bytes
 //! are compared with the HTTP/2 preface, up to the first difference.
@@ -71,7 +72,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
         // If TLS has negotiated HTTP/2, the server must send nothing before it has received the
         // HTTP/2 preface.
         Some(SettledProtocol::Http2) | None => {
-            // Boxed, so that the connection does not keep memory for it.
+            // Boxed, so that the connection does not reserve memory for it after the detection.
             let detection = Box::new(ProtocolDetection::new(socket));
             let cancel = |detection: Pin<&mut Box<ProtocolDetection<_>>>| detection.get_mut().socket = None;
             let detected = drive(detection, cancel, &state, &settings, stop.clone()).await?;
@@ -86,7 +87,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
             .await
             .map(|_| ());
     }
-    // Boxed, because the future of an HTTP/2 connection would otherwise have space for it.
+    // Boxed, because the future of an HTTP/2 connection would otherwise reserve space for it.
     let connection = Box::pin(settings.http1.serve_connection(TokioIo::new(socket), service).with_upgrades());
     drive(connection, |connection| connection.get_mut().as_mut().graceful_shutdown(), &state, &settings, stop).await?;
     let tunnel = state.tunnel.lock().take();
@@ -98,8 +99,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls a connection, or one step of a connection, until it completes. `None` if the connection
-/// was closed before.
+/// Polls a connection, or one step of a connection, until it completes. Returns `None` if the
+/// connection was closed before that.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -202,12 +203,12 @@ where
     served.map(Event::Served)
 }
 
-/// Computes the deadline of a connection. Also contains deadlines that [`ConnectionState`] does not
+/// Computes the deadline of a connection, including deadlines that [`ConnectionState`] does not
 /// know.
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// End of the time that a client has after it was sent a GOAWAY.
+    /// Deadline of a client that was sent a GOAWAY.
     patience: Instant,
     /// The turn number of the unsent HTTP/2 streams, and the time when this number was first seen.
     /// If the number does not change in time, the first stream is stalled, and the connection is

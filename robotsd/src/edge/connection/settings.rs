@@ -31,8 +31,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) on_access: Option<OnAccess>,
     /// hyper's settings, for connections handed over by the fast path.
     pub(crate) http1: http1::Builder,
-    /// This is set when another process accepts connections instead of this one. Responses then
-    /// make clients reconnect. All settings of this process share this flag.
+    /// Set when another process accepts connections instead of this one. Responses then make
+    /// clients reconnect. All settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -47,7 +47,7 @@ impl ConnectionSettings {
         Self { successor: Arc::clone(&self.successor), ..Self::new(limits, self.on_access.clone()) }
     }
 
-    /// Returns how long an idle connection is kept after its listener has stopped.
+    /// Returns the time that an idle connection is kept after its listener has stopped.
     ///
     /// A client that sends a request while its connection is being closed gets no response. So when
     /// another process has begun to accept connections, this process waits for one more request,
@@ -64,7 +64,7 @@ impl ConnectionSettings {
     }
 }
 
-/// Completes when the listener has stopped. The listener has also stopped if the sender is dropped.
+/// Completes when the listener has stopped, or when the sender has been dropped.
 pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
@@ -120,10 +120,9 @@ pub(crate) struct EdgeLimits {
     pub(crate) header_read: Duration,
     /// Maximum time that a connection may stay open between two requests.
     pub(crate) keep_alive: Duration,
-    /// Maximum time that a body may make no progress, in either direction. The total time is not
-    /// limited.
+    /// Maximum time without progress of a body, in either direction. The total time is not limited.
     pub(crate) body_idle: Duration,
-    /// Maximum time that a tunnel (WebSocket) may make no progress.
+    /// Maximum time without progress of a tunnel (WebSocket).
     pub(crate) tunnel_idle: Duration,
     /// Maximum size of a request head, in bytes. Also the size of the buffer for a body.
     pub(crate) head_bytes: usize,

@@ -58,7 +58,7 @@ pub(crate) struct WatchedSocket<T> {
     lingering: Option<LingeringClose>,
 }
 
-/// The protocol of a connection, as far as it is known.
+/// The protocol of a connection, if it is known, or the progress of its detection.
 #[derive(Debug)]
 enum Protocol {
     Http1,
@@ -163,8 +163,8 @@ impl<T> WatchedSocket<T> {
 }
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
-    /// Ends the connection of a client that sends something else although TLS has negotiated
-    /// HTTP/2. Nothing has been sent to it before.
+    /// Ends the connection of a client that did not send the HTTP/2 preface although TLS has
+    /// negotiated HTTP/2. Nothing has been sent to the client before.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
@@ -174,8 +174,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         )
     }
 
-    /// Closes an idle connection to free its slot. Returns false if the connection is not idle
-    /// after all.
+    /// Closes an idle connection to free its slot. Returns false if the connection is not idle.
     fn close_idle(&mut self, cx: &mut Context<'_>) -> bool {
         if self.unsent != Unsent::Nothing {
             return false;
@@ -305,8 +304,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             Ok(()) => {}
             Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
             Err(ProtocolViolation::Flood(kind)) => {
-                // The received bytes are discarded, and no more are read. But the reason for the
-                // end is still sent.
+                // The received bytes are discarded, and no more are read. The GOAWAY with the
+                // reason is still sent.
                 buffer.set_filled(before);
                 let _ = this.state.flood.set(kind);
                 cx.waker().wake_by_ref();

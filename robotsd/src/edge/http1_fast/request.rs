@@ -1,13 +1,13 @@
 //! Parses the head of a request on the fast path.
 //!
-//! nginx accepts some bytes in a target that `http::Uri`, and so hyper, rejects: non-UTF-8 bytes,
-//! `<`, `>`, backticks and quotes. Browsers and scripts send these bytes. So the bytes are
+//! nginx accepts some bytes in a target that `http::Uri` and therefore hyper reject: non-UTF-8
+//! bytes, `<`, `>`, backticks and quotes. Browsers and scripts send these bytes. So the bytes are
 //! percent-encoded before the fast path or hyper parses the request line. Percent-encoding does not
 //! change the meaning (RFC 3986, section 2.1). Harmful bytes are rejected: control characters,
 //! spaces, DEL and the backslash.
 //!
-//! So the fast path and hyper agree on every target, which a property test checks. The target to
-//! which the rules are applied is the target that is forwarded.
+//! So the fast path and hyper agree on every target, which a property test checks. The rules are
+//! applied to the same target that is forwarded.
 
 use std::mem::MaybeUninit;
 
@@ -25,9 +25,9 @@ const FIELDS: usize = 64;
 /// Number of header fields that the edge adds.
 const ADDED: usize = 4;
 
-/// Parses a request if the bytes are exactly one complete head that the fast path can handle. In
-/// all other and all doubtful cases, returns the bytes to be handed over. Their target is escaped
-/// if necessary, because hyper rejects the same bytes as this parser.
+/// Parses a request if the bytes are exactly one complete head that the fast path can handle.
+/// Otherwise, also in doubtful cases, returns the bytes for the handover. The target in these bytes
+/// is escaped if necessary, because hyper rejects the same bytes as this parser.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };

@@ -31,14 +31,14 @@ pub(crate) enum AfterResponse {
     Close,
     /// The client has disconnected.
     Gone,
-    /// The response is incomplete. The connection must not be closed gracefully, because the client
-    /// would then not notice that.
+    /// The response is incomplete. To show this to the client, the connection must not be closed
+    /// gracefully.
     Broken(BoxError),
 }
 
 /// Answers a request and writes the response.
 ///
-/// The service is called in this future, because moving its future costs more than this function.
+/// The service is called here, because moving its future costs more than this function.
 pub(crate) async fn answer<S: EdgeService>(
     mut client: Box<FastSocket>,
     service: Arc<RequestService<S>>,
@@ -77,7 +77,7 @@ pub(crate) async fn answer<S: EdgeService>(
 
 /// Appends the head of a response to `out`, which may already contain interim responses. Returns
 /// whether this response is the last one on the connection: because `is_last` is set, or because
-/// the response says that.
+/// the response contains `Connection: close`.
 fn write_head(
     out: &mut Vec<u8>,
     head: &response::Parts,
@@ -93,7 +93,7 @@ fn write_head(
     let mut has_date = false;
     for (name, value) in &head.headers {
         has_date |= name == DATE;
-        // Fields of the response that robotsd writes itself.
+        // robotsd writes these fields itself.
         match *name {
             CONNECTION => is_last |= value.as_bytes().eq_ignore_ascii_case(b"close"),
             _ if name == X_REQUEST_ID => {}

@@ -1,7 +1,6 @@
-//! The socket of a connection on the fast path, which reads into a buffer on the stack and writes
-//! with a deadline. This module also contains the clock for the `Date` field, and the wait for the
-//! next request, with everything that can end the wait: a deadline, a shutdown, or a claim of the
-//! slot.
+//! The socket of a connection on the fast path. It reads into a buffer on the stack and writes with
+//! a deadline. This module also contains the clock for the `Date` field, and the wait for the next
+//! request. A deadline, a shutdown or a claim of the slot can end the wait.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -120,8 +119,7 @@ impl FastSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes the interim responses that have arrived. The final response may take long, so it is
-    /// not awaited.
+    /// Writes the interim responses that have arrived. Does not wait for the final response.
     pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_sending = !self.out.is_empty() || self.timeout.is_waiting;
         if !is_sending && !self.connection.interim().is_waiting() {
@@ -352,7 +350,7 @@ pub(crate) struct StopSignal<'s> {
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// After the signal, the timer for one more request.
+    /// Timer for one more request, started after the signal.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 
@@ -362,7 +360,7 @@ impl<'s> StopSignal<'s> {
         Self { stop, signal, is_registered: false, settings, farewell: None }
     }
 
-    /// Completes when the connection, which is idle, should end.
+    /// Completes when the idle connection should be closed.
     fn poll(&mut self, cx: &mut Context<'_>, has_served: bool) -> Poll<()> {
         if self.farewell.is_none() {
             if self.is_registered && !self.stop.has_changed().unwrap_or(true) {

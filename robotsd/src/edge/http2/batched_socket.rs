@@ -37,7 +37,7 @@ struct Batch<T> {
     /// The gathered bytes. No memory is allocated until bytes are gathered, because most
     /// connections are idle.
     gathered: BytesMut,
-    /// Whether a read in this turn has found no more bytes. The next ones wake the connection.
+    /// Whether a read in this turn has found no more bytes. Later bytes wake the connection.
     is_drained: bool,
 }
 
@@ -59,7 +59,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> BatchedSocket<T> {
         self.0.lock().socket.requests()
     }
 
-    /// Sends the gathered bytes. This is called at the end of a turn.
+    /// Sends the gathered bytes. Called at the end of a turn.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let batch = &mut *self.0.lock();
         batch.is_drained = false;

@@ -8,8 +8,8 @@ use crate::http_common::frames::{self, Frames};
 
 /// Maximum size of the pieces of response bodies passed to `h2`, in bytes. A piece and the head of
 /// its frame fit into one TLS record, and into the default frame size (RFC 9113, section 4.2). A
-/// client is seen to read only when a whole piece has been sent. With
-/// larger pieces, slow clients would look stalled.
+/// client counts as reading only when a whole piece has been sent. With larger pieces, slow clients
+/// would look stalled.
 pub(crate) const PIECE: usize = 16 * 1024 - frames::HEAD;
 
 #[derive(Debug)]
@@ -17,16 +17,16 @@ pub(crate) struct FrameAccounting {
     received: Frames,
     sent: Frames,
     budget: FrameBudget,
-    /// The highest number of the streams that the client has opened.
+    /// Highest number of a stream that the client has opened.
     last: u32,
     /// Number of streams whose request has arrived.
     pub(crate) requests: usize,
     open: OpenStreams,
-    /// Whether a field section has begun whose last frame has not begun to arrive.
+    /// Whether a field section is incomplete, and its last frame has not begun to arrive.
     in_fields: bool,
     /// The stream whose field section is complete when the current frame is complete.
     coming: Option<u32>,
-    /// Number of frames and field sections that have begun. It identifies the current one.
+    /// Number of frames and field sections so far. It identifies the current frame or section.
     begun: u32,
 }
 
@@ -61,8 +61,8 @@ impl FrameAccounting {
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, requests, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
-        // A stream becomes a request as soon as its field section is complete. Frames before that
-        // must not keep a connection open.
+        // A stream becomes a request as soon as its field section is complete. Earlier frames must
+        // not keep a connection open.
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;

@@ -46,7 +46,7 @@ pub(crate) struct Http2ServerConnection<S> {
     /// Clock for the `Date` of responses. `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
-    /// Number of requests that have arrived and are not in the queue of `h2`.
+    /// Number of requests that have arrived and are no longer in the queue of `h2`.
     taken: usize,
     /// Timer that limits the time for sending GOAWAY to a flooding client.
     patience: Option<Pin<Box<Sleep>>>,
@@ -134,8 +134,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         Poll::Ready(Err("the client did not answer a PING in time".into()))
     }
 
-    /// Reads and answers as much as is possible now. Written bytes may remain in the socket's
-    /// buffer.
+    /// Reads and answers as much as possible now. Written bytes may remain in the socket's buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {

@@ -56,7 +56,8 @@ async fn answer<R>(
     let (mut sent, mut octets) = (0, 0);
     poll_fn(|cx| {
         let answered = answering.as_mut().poll(cx);
-        // If there is a response, sending it fails if the client has reset the stream.
+        // A reset is detected here only while there is no response. Later, sending the response
+        // fails if the client has reset the stream.
         if answered.is_pending() && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
@@ -68,8 +69,8 @@ async fn answer<R>(
                 // The HTTP library stores what the client does not accept. So the limit applies to
                 // all interim responses of the request together.
                 if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
-                    // An error here concerns the whole stream or connection. It occurs again when
-                    // the final response is sent.
+                    // An error here concerns the whole stream or connection, so it occurs again
+                    // when the final response is sent.
                     let _ = respond.send_informational(head);
                 }
             }
@@ -103,7 +104,8 @@ where
     loop {
         let step = poll_fn(|cx| {
             let frame = body.as_mut().poll_frame(cx);
-            // If there is a frame, sending it fails if the client has reset the stream.
+            // A reset is detected here only while there is no frame. Otherwise, sending the frame
+            // fails if the client has reset the stream.
             if frame.is_pending() && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(BodyStep::Reset);
             }
@@ -166,9 +168,9 @@ enum BodyStep {
     Reset,
 }
 
-/// Waits until the client accepts more bytes. This must be called only if there is something to
-/// send, because a window that is reserved for this stream cannot be used by others. The client
-/// counts as stalled during the wait, even if the body reports something else.
+/// Waits until the client accepts more bytes. Must be called only if there is something to send,
+/// because other streams cannot use a window that is reserved for this stream. The client counts as
+/// stalled during the wait, even if the body reports something else.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {

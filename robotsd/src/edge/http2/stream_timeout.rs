@@ -1,4 +1,4 @@
-//! Ends HTTP/2 streams whose client does not read their response.
+//! Ends HTTP/2 streams whose clients do not read the responses.
 //!
 //! A stream waits for its flow-control window inside the HTTP library. The socket cannot detect
 //! such a wait, because other streams may still progress. The body cannot detect it either, because
@@ -25,8 +25,8 @@ pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
-    /// A number that is odd from the time when the body returns a frame until it is polled for the
-    /// next one. It is different for each frame.
+    /// Counter that becomes odd when the body returns a frame, and even when the body is polled
+    /// again. It is different for each frame.
     turn: AtomicUsize,
     /// Number of bytes of the body that the stream has accepted.
     sent: AtomicU64,
@@ -91,12 +91,12 @@ pin_project! {
     }
 }
 
-/// How often a stalled stream checks whether its connection makes progress.
+/// Interval between checks whether the connection of a stalled stream makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Maximum time that a stream may wait while other streams of its connection progress. It is enough
-/// for a hundred pieces at 50 KB a second. There is a maximum, because a client may read one stream
-/// in small pieces and never read another.
+/// for a hundred pieces at 50 KB a second. Without a maximum, a client could read one stream in
+/// small pieces and keep another stream open forever.
 const TURN: Duration = Duration::from_secs(30);
 
 /// Decides whether a stream is stalled only because other streams of its connection are being sent.
@@ -106,10 +106,9 @@ const TURN: Duration = Duration::from_secs(30);
 /// for the socket may seem stalled although it is not. If writes do not have to wait for the
 /// socket, a stalled stream lacks flow-control window.
 struct StreamTurns {
-    /// When this stream last made progress.
+    /// Time when this stream last made progress.
     last: Instant,
-    /// The number of writes after a wait
-    /// ([`Delivery::taken`](crate::edge::connection_state::Delivery)) at the last check.
+    /// Value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.
     taken: usize,
     longest: Duration,
     look: IdleTimeout,

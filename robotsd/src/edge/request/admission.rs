@@ -2,7 +2,7 @@
 //! builds the edge's own responses to refused requests, which are short and never cached.
 //!
 //! hyper and `h2` do not check everything in a request head. The rest is checked here or in
-//! [`host`](super::host). Path and query are not changed here; bytes that no parser accepts have
+//! [`host`](super::host). Path and query are not changed here; bytes that `http::Uri` rejects have
 //! already been [escaped](crate::edge::http1_fast).
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};

@@ -184,8 +184,8 @@ impl<S: EdgeService> RequestService<S> {
             Some(stream) => Some(InterimResponses::to(Arc::clone(stream))),
             None => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
         };
-        // The value is not checked, because HTTP/2 allows only `trailers` (RFC 9113, section
-        // 8.2.2).
+        // The value of `TE` is not checked, because HTTP/2 allows only `trailers` (RFC 9113,
+        // section 8.2.2).
         let accepts_trailers = stream.is_some() && request.headers().contains_key(TE);
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
@@ -209,7 +209,7 @@ impl<S: EdgeService> RequestService<S> {
                 Ok((request, wants_websocket)) => {
                     let upgrade = upgrade.filter(|_| wants_websocket);
                     let response = service.answer(request).await;
-                    // On the fast path, interim responses are written by another part of the code.
+                    // The fast path writes interim responses itself.
                     if !is_fast {
                         interim_written(&mut exchange, response.extensions().get::<Transfer>().cloned()).await;
                     }
@@ -236,8 +236,8 @@ impl<S: EdgeService> RequestService<S> {
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // While the client does not read, the upstream connection may be needed for other requests.
-        // This check detects that.
+        // The client does not read, so other requests may need the upstream connection. `hold`
+        // registers the transfer, so that it can be aborted for them.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }

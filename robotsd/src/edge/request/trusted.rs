@@ -44,7 +44,7 @@ pub(crate) struct ForwardedInfo {
     pub(crate) host: Option<HeaderValue>,
     /// Request id set by a proxy.
     pub(crate) id: Option<RequestId>,
-    /// If the proxies send the client's `User-Agent` in a separate field, all lines of that field.
+    /// All lines of the client's `User-Agent`, if the proxies send it in a separate field.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
 }
 

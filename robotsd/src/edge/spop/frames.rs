@@ -215,7 +215,7 @@ impl VariableList {
     }
 }
 
-/// A value of typed data. Values of types that robotsd does not need are skipped.
+/// A typed value in a frame. Values of types that robotsd does not need are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpopValue<'a> {
     Null,

@@ -1,5 +1,5 @@
-//! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). Listeners for
-//! other proxies' questions support it.
+//! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). Decision
+//! listeners support it in addition to HTTP.
 //!
 //! A SPOP connection is recognised by its first byte. A frame begins with its length in four bytes,
 //! of which the first byte is 0. No HTTP request begins with 0. Each message in a NOTIFY frame is
@@ -118,11 +118,11 @@ struct Session<S> {
     client: FastSocket,
     /// Received bytes that are not processed yet.
     received: BytesMut,
-    /// Time when the current incomplete frame began. Before the handshake, the time also runs while
-    /// no frame has begun.
+    /// Time when the current incomplete frame began. Before the handshake, it is also set if no
+    /// frame has begun.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// Whether no more frames are read because of a shutdown. Otherwise, a connection with a
+    /// Whether reading frames has ended because of a shutdown. Otherwise, a connection with a
     /// constant flow of questions would never end.
     takes_no_more: bool,
     service: Arc<RequestService<S>>,
@@ -142,7 +142,7 @@ impl<S: EdgeService> Session<S> {
         let length = self.received.len();
         let after = self.answer_frames();
         if self.received.len() < length {
-            // If bytes remain, they belong to another frame, whose time begins now.
+            // If bytes remain, they belong to another frame, whose deadline starts now.
             self.partial_since = None;
         }
         if let Err(error) = after {

@@ -1,4 +1,4 @@
-//! HTTP/2 frames that carry no part of a message: few of them are accepted, and a flood is not.
+//! Tests of HTTP/2 frames without message content: a few are accepted, and a flood is not.
 
 use h2::Reason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -148,7 +148,8 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
     assert!(soon(gone).await.is_err());
 }
 
-/// The first client does not answer a PING, so its connection ends. That of the second stays open.
+/// The first client does not answer a PING, so its connection ends. The connection of the second
+/// client stays open.
 #[tokio::test]
 async fn a_client_that_does_not_answer_has_gone() {
     // The head is sent together with the preface; otherwise its deadline could pass.

@@ -26,7 +26,7 @@ enum Idling {
     /// An HTTP/2 connection that has served a request, and then received one byte of a frame.
     PartialFrame,
     PartialFields,
-    /// A field section of whose last frame only the header has arrived.
+    /// Only the header of a field section's last frame has arrived.
     PartialPayload,
 }
 

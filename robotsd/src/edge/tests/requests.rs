@@ -1,4 +1,4 @@
-//! Requests as the service behind the edge gets them, and responses as the client does.
+//! Tests of requests as the service receives them, and of responses as the client receives them.
 
 use super::*;
 
@@ -41,7 +41,8 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
         let mut seen = Vec::new();
         for more in ["", "TE: trailers\r\n"] {
             let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}{more}\r\n")).await;
-            // A connection of a trusted proxy has no number, because it carries requests of many.
+            // A connection of a trusted proxy has no number, because it carries requests of many
+            // clients.
             assert_eq!(answer.field("x-connection"), Some(connection));
             seen.push(answer.body);
         }

@@ -253,7 +253,7 @@ async fn explain(mut socket: TcpStream) {
 /// than a round trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The handshakes that have a permit, in the order of the time when they acquired it.
+/// The handshakes that have a permit, ordered by the time when they acquired it.
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 

@@ -151,8 +151,8 @@ struct CertificateState {
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
-    /// For each pair, why its current files cannot be used, in the order of `paths`. This is not
-    /// part of `reports`, because `reports` is locked while files are read.
+    /// For each pair, in the order of `paths`: the reason why its current files cannot be used.
+    /// This is not part of `reports`, because `reports` is locked while files are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Unusable {
     message: String,
 }
 
-/// The file of a pair, to show which of the two causes a problem.
+/// One of the two files of a pair, to show which of them causes a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PairFile {
     Chain,

@@ -142,7 +142,7 @@ fn get(host: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
 
-/// The answer depends on the request: its scheme, a body above all buffers, or an echo.
+/// Answers with the scheme of the request, with a body larger than all buffers, or with an echo.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     if let Some(response) = echo(&request, b"hello") {
         return Ok(response);

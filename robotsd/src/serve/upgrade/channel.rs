@@ -26,11 +26,11 @@ const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::CLOEXEC, RecvFlag
 #[cfg(not(target_os = "linux"))]
 const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::empty(), RecvFlags::empty());
 
-/// Maximum size of a packet, in bytes. A longer reason in a message is truncated.
+/// Maximum size of a packet, in bytes. A long reason in a message is truncated to fit.
 const MAX_PACKET_BYTES: usize = 16 * 1024;
 
-/// A message between the two processes. They may have different versions, so fields may be added,
-/// but must never change their meaning.
+/// A message between the two processes. The processes may have different versions. So fields may be
+/// added, but must never change their meaning.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {

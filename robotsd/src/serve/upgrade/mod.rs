@@ -15,10 +15,10 @@
 //! ```
 //!
 //! Until "serves", both processes have the same sockets, so one of them accepts every connection.
-//! If the new process fails before "serves", it ends, and the old process, which has served all the
-//! time, takes back the resources that it has released. If the old process ends before "serves",
-//! the new process continues. After "serves", the new process is like any other: if it ends, its
-//! supervisor restarts it.
+//! If the new process fails before "serves", it ends. The old process, which has served all the
+//! time, then takes back the resources that it has released. If the old process ends before
+//! "serves", the new process continues. After "serves", the new process is like any other: if it
+//! ends, its supervisor restarts it.
 //!
 //! The two processes communicate over a pair of sockets ([`channel`]). [`processes`] represents
 //! each process in the other one.

@@ -81,11 +81,11 @@ impl Predecessor {
     }
 }
 
-/// How long the new process may run after it has closed its end of the channel.
+/// Maximum time that the new process may run after it has failed or closed the channel.
 const END: Duration = Duration::from_millis(500);
 
-/// The new process, which will replace this one. It is killed when this is dropped, unless it
-/// serves.
+/// The new process, which will replace this one. Dropping this value kills the new process, unless
+/// it serves.
 #[derive(Debug)]
 pub(in crate::serve) struct Successor {
     child: Child,
@@ -94,7 +94,7 @@ pub(in crate::serve) struct Successor {
     /// Maximum time between two messages of the new process, and the deadline for the next message.
     patience: Duration,
     deadline: Instant,
-    /// Why the upgrade failed. This is set while the new process is being ended.
+    /// Reason why the upgrade failed; set while the new process is being ended.
     failure: Option<String>,
     serves: bool,
 }
@@ -132,7 +132,7 @@ impl Successor {
         drop(command);
         let (say, said) = mpsc::unbounded_channel();
         let thread = channel.try_clone().and_then(|channel| {
-            // The channel has its own thread: if the new program does not read its messages,
+            // A separate thread uses the channel: if the new program does not read its messages,
             // sending blocks, and must not block the control thread.
             let converse = move || converse(&channel, sockets, &say);
             std::thread::Builder::new().name("upgrade".into()).spawn(converse)
@@ -155,7 +155,7 @@ impl Successor {
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 
-    /// Makes the new process, which serves now, read everything again.
+    /// Makes the new process, which now serves, read everything again.
     pub(in crate::serve) fn reload(&self) {
         if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
             // The result is ignored: the signal cannot be sent only if the new process has ended.
@@ -170,8 +170,7 @@ impl Successor {
         let _ = self.child.wait();
     }
 
-    /// Waits for the next report of the new process. The future may be dropped, and created again
-    /// later.
+    /// Waits for the next report of the new process. This method is cancel safe.
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
             let why = match timeout_at(self.deadline, self.said.recv()).await {

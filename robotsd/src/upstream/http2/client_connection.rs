@@ -37,9 +37,9 @@ use crate::upstream::usage::{ClientKey, Usage};
 /// Maximum number of streams on one connection. The server may set a lower limit.
 pub(super) const STREAMS: usize = 128;
 
-/// Number of reset streams that are remembered for a second. Frames that the server had already
-/// sent for them are then not errors. Clients cannot cancel more requests than this in that time. A
-/// remembered stream uses a few hundred bytes.
+/// Maximum number of reset streams that are remembered for a second. Frames that arrive late for a
+/// remembered stream are not errors. This is more than clients can cancel in a second. A remembered
+/// stream uses a few hundred bytes.
 const REMEMBERED: usize = 4096;
 
 /// Maximum number of stream errors on one connection. At this number, h2 treats the server as
@@ -71,13 +71,13 @@ pub(in crate::upstream) struct Http2ClientConnection {
     pub(super) activity: Arc<ConnectionActivity>,
     /// Number of requests in progress on the connection.
     streams: AtomicUsize,
-    /// Whether a response has arrived.
+    /// Whether a response has arrived on the connection.
     pub(in crate::upstream) has_answered: Flag,
     /// Whether a failure of this connection has already been counted against the server. It is
     /// counted at most once.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
-    /// When the last request ended, in milliseconds since `opened`.
+    /// Time when the last request ended, in milliseconds since `opened`.
     idle_since: AtomicU64,
     /// Tells the connection's task that this value has been dropped, so that the task does not wait
     /// for the server indefinitely.
@@ -159,14 +159,14 @@ impl Http2ClientConnection {
             return Admission::Full;
         }
         if self.streams.fetch_add(1, Ordering::Relaxed) == 0 {
-            // Several clients share the connection. So no client's count includes the connection,
-            // and the connection is not closed for other requests.
+            // Several clients share the connection. So it is not counted for any client, and it is
+            // never closed for requests of other clients.
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
     }
 
-    /// Records that a request has ended. Returns whether no other request was on the connection.
+    /// Records that a request has ended. Returns true if it was the only request on the connection.
     pub(super) fn leave(&self) -> bool {
         if self.streams.fetch_sub(1, Ordering::Relaxed) > 1 {
             return false;
@@ -233,7 +233,7 @@ async fn drive(
     }
 }
 
-/// How long the server may be silent before a PING is sent.
+/// Time without bytes from the server until a PING is sent.
 const QUIET: Duration = Duration::from_secs(310);
 
 /// The suspicion that the server of a connection is unreachable. Requests raise the suspicion, and
@@ -279,8 +279,8 @@ impl Doubt {
     }
 }
 
-/// Sends PINGs when there is a reason. Completes when the server has not answered a PING within
-/// `patience`, or when the connection has ended.
+/// Sends a PING if a request raises the suspicion, or if the server has been silent for [`QUIET`].
+/// Completes if a PING is not answered within `patience`, or when the connection has ended.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
     // Time of the last PING, and the number of DATA and HEADERS frames received before that PING.
     let mut last: Option<(Instant, usize)> = None;
@@ -318,7 +318,7 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames that carry no part of a message, as for client connections.
+    /// Budget for frames without message content. Client connections have the same budget.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,

@@ -13,7 +13,7 @@ use crate::http_common::frames::Frame;
 #[derive(Debug)]
 pub(super) struct ConnectionActivity {
     opened: Instant,
-    /// When the server last sent something, in milliseconds since `opened`.
+    /// Time when the server last sent something, in milliseconds since `opened`.
     received_at: AtomicU64,
     /// Number of RST_STREAM frames sent to the server.
     resets: AtomicUsize,
@@ -21,8 +21,8 @@ pub(super) struct ConnectionActivity {
     content: AtomicUsize,
     /// Number of empty DATA frames from the server.
     empty: AtomicUsize,
-    /// This is set when the server's SETTINGS have been applied, so that its stream limit is known.
-    /// It is also set when the connection ends.
+    /// Set when the server's SETTINGS have been applied, so that its stream limit is known. Also
+    /// set when the connection ends.
     pub(super) settled: SetOnce<()>,
 }
 
@@ -32,7 +32,7 @@ impl ConnectionActivity {
         Self { opened, received_at, resets, content, empty, settled }
     }
 
-    /// Returns when the server last sent something.
+    /// Returns the time when the server last sent something.
     pub(super) fn received_at(&self) -> Instant {
         self.opened + Duration::from_millis(self.received_at.load(Ordering::Relaxed))
     }
@@ -48,8 +48,8 @@ impl ConnectionActivity {
         }
     }
 
-    /// Returns the number of RST_STREAM frames sent to the server. h2 sends another one if
-    /// something arrives on a stream after its reset.
+    /// Returns the number of RST_STREAM frames sent to the server. If frames arrive on a stream
+    /// after its reset, h2 sends another RST_STREAM frame.
     pub(super) fn resets(&self) -> usize {
         self.resets.load(Ordering::Relaxed)
     }

@@ -90,8 +90,8 @@ impl Http2Pool {
         slot
     }
 
-    /// Returns a slot like [`slot_since`](Self::slot_since). If no stream is free, and a server has
-    /// not announced its stream limit yet, waits for the limit and tries again.
+    /// Returns a slot like [`slot_since`](Self::slot_since). If no stream is free, but the stream
+    /// limit of a connection is not known yet, waits for the limit and tries again.
     pub(in crate::upstream) async fn settled_slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
         loop {
             if let Some(slot) = self.slot_since(since) {

@@ -36,8 +36,8 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// The result of a poll of the body that was made in advance, if any. It is processed after the
-    /// bytes in `waiting`. This result is never data.
+    /// Result of polling the body in advance, unless it was data. It is processed after the bytes
+    /// in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// The copies of all pieces received from the client so far. `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,
@@ -81,7 +81,7 @@ impl RequestUpload {
         Some(self.body.preceded_by(kept))
     }
 
-    /// Sends the bytes that have arrived, as far as the server accepts them.
+    /// Sends as many of the arrived bytes as the server accepts.
     pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
         loop {
             if !self.waiting.is_empty() {
@@ -153,7 +153,7 @@ impl RequestUpload {
         joined.freeze()
     }
 
-    /// Sends the waiting bytes as far as the server accepts them. Returns how the upload ended, if
+    /// Sends as many of the waiting bytes as the server accepts. Returns how the upload ended, if
     /// it has ended.
     fn poll_send_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<UploadEnd>> {
         self.stream.reserve_capacity(self.waiting.len());
@@ -198,7 +198,7 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// Returns when the server last accepted a part of the body, or `None` if the upload has ended.
+    /// Returns the time when the server last accepted bytes; `None` if the upload has ended.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
     }

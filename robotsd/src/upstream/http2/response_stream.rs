@@ -17,7 +17,7 @@ use super::request_upload::UploadTask;
 use crate::http_common::poll_due;
 use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 
-/// Time to wait for the end of a stream after all bytes of its declared length have arrived.
+/// Maximum time to wait for the end of a stream whose declared bytes have all arrived.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
 /// The rest of a response. Dropping this value before the end of the body resets the stream, so
@@ -30,14 +30,14 @@ pub(in crate::upstream) struct Http2Body {
     idle: Duration,
     /// Timer for deadlines. It is created at the first wait and not reset for each frame.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Time when data last arrived, or when the current wait began.
+    /// Time when the current wait for data began; `None` after data has arrived.
     moved: Option<Instant>,
     // The order of these fields is the order of dropping. The stream is reset when both the upload
     // and the stream are dropped. Only after that may another request use the slot.
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
-    /// Why the body ended early. `None` after the error has been returned.
+    /// Reason why the body ended early; `None` after the error has been returned.
     failed: Option<ResponseBodyError>,
 }
 

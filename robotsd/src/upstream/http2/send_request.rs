@@ -103,9 +103,9 @@ async fn head_of(
                 Poll::Pending => {}
             }
         }
-        // As on HTTP/1.1, the time for the response does not run during an upload. If the upload
-        // waits for the client, the deadline of the request body applies. If the server accepts
-        // bytes, it is not overdue.
+        // As on HTTP/1.1, the time limit for the response does not apply during an upload. If the
+        // upload waits for the client, the deadline of the request body applies. If the server
+        // accepts bytes, it is not overdue.
         let last_taken = |now| match &progress {
             Some(progress) if is_sending && progress.awaits_client.is_set() => now,
             Some(progress) => progress.last_taken(),
@@ -161,7 +161,7 @@ fn accept(
     Ok(Response::from_parts(head, Http2Body::new(stream, expected, upload, limits.body_idle)))
 }
 
-/// Classifies a failure. The result contains the request if it may be sent again. It may if the
+/// Classifies a failure. The returned error contains the request if it may be sent again: if the
 /// server has reported that it did not process the request, or if the connection broke and the
 /// rules of HTTP/1.1 allow another attempt.
 fn failed(

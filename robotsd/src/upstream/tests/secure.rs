@@ -43,7 +43,8 @@ struct Seen {
     server_names: parking_lot::Mutex<Vec<String>>,
 }
 
-/// Starts a server that answers every request with `answer`. `then` is the connection's fate.
+/// Starts a server that answers every request with `answer`. `then` determines how the connection
+/// ends.
 fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr, &'static Seen) {
     let seen = shared::<Seen>();
     let address = accepting(move |number, socket| {

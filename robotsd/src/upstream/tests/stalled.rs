@@ -1,4 +1,5 @@
-//! Clients that do not read their responses, and of the requests that then get a connection.
+//! Tests of clients that do not read their responses, and of the requests that then get a
+//! connection.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,7 +17,7 @@ const SMALL: usize = 40 * 1024;
 /// Size of a body that is larger than all buffers together, in bytes.
 const LARGE: usize = 16 * 1024 * 1024;
 
-/// An origin with `/small`, `/chunked` (of its size), `/large`, and few bytes elsewhere.
+/// An origin with `/small`, `/chunked` (same size), `/large`, and a short body for other paths.
 fn origin() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {

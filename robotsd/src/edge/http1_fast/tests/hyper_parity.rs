@@ -185,7 +185,8 @@ impl Reader {
     }
 }
 
-/// Sends `octets` at once, and one more request, to see whether it was kept. Returns the responses.
+/// Sends `octets` at once, and another request, to see whether the connection was kept. Returns the
+/// responses.
 async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
     let mut reader = Reader(Raw::connect(address).await);
     reader.0.send(octets).await;
