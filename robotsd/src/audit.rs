@@ -84,7 +84,7 @@ impl AuditRecord {
     }
 }
 
-/// Truncates a string from a client to [`MAX_TEXT_LENGTH`].
+/// Truncates a client's string to [`MAX_TEXT_LENGTH`].
 pub(crate) fn cut(text: &str) -> String {
     render::cut(text, MAX_TEXT_LENGTH)
 }

@@ -25,9 +25,9 @@ use crate::input::{Places, ReadInput};
 use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
-/// Maximum size of a file of expectations, in bytes. [`MAX_PAIRS`] is the maximum number of pairs
-/// of an agent and a path in the file. Both limit memory use: parsed TOML needs about a hundred
-/// times the memory of its text.
+/// Maximum size of a file of expectations, in bytes. [`MAX_PAIRS`] is the maximum number of (agent,
+/// path) pairs in the file. Both limit memory use: parsed TOML needs about a hundred times the
+/// memory of its text.
 const MAX_BYTES: usize = 1 << 20;
 const MAX_PAIRS: usize = 100_000;
 

@@ -32,7 +32,7 @@ pub(crate) struct StatusReport {
     /// The last upgrade of the running process, if it is in progress or has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
-    /// The registry of crawlers; `None` while robotsd starts.
+    /// The registry of crawlers; `None` before the sites are opened.
     pub(crate) registry: Option<RegistryReport>,
     /// Evidence for verifying the senders of requests; `None` if senders are not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub(crate) struct StatusReport {
     /// The fleet that this process belongs to, as last read from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
-    /// Traffic of the listeners; `None` while robotsd starts.
+    /// Traffic of the listeners; `None` before the sites are opened.
     pub(crate) traffic: Option<TrafficReport>,
     /// Maximum number of open connections.
     pub(crate) connections: Option<usize>,
@@ -229,7 +229,7 @@ pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
     /// Number of crawlers whose documentation has been read.
     pub(crate) checked: usize,
-    /// Last day on which the documentation of a crawler was read.
+    /// The last day when the documentation of a crawler was read.
     pub(crate) last_checked: Option<String>,
     /// The registry that is fetched from `registry_url`, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -432,7 +432,7 @@ pub(crate) struct FleetEntry {
     /// Name of a site; `*` for all sites.
     pub(crate) scope: String,
     pub(crate) what: String,
-    /// Revision of the document in which the entry was added; 0 until the store contains the entry.
+    /// Revision of the document that added this entry; 0 until the store contains the entry.
     pub(crate) rev: u64,
     pub(crate) by: String,
     pub(crate) at: String,

@@ -81,7 +81,7 @@ fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
-/// The shared rate store, with what identifies the buckets of this site.
+/// The shared rate store, and the data that identifies the buckets of this site.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,

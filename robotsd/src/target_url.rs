@@ -118,8 +118,8 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // A dot alone does not make a word a host: `index.html` may be a path. With a slash after it,
-    // such as in `example.com/index.html`, it is a host.
+    // A word is not a host merely because it contains a dot: `index.html` may be a path. If a slash
+    // follows, as in `example.com/index.html`, it is a host.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

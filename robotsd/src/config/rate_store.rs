@@ -1,5 +1,5 @@
-//! The settings of `[rate]`, the store in which several processes count the requests of crawlers
-//! together to enforce crawl delays.
+//! The settings of `[rate]`, the store that several processes use to count the requests of crawlers
+//! together, to enforce crawl delays.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

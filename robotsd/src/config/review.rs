@@ -159,8 +159,8 @@ fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
 }
 
 /// Finds unknown operators in refusal cases and fields. Also finds parts of refusal cases without
-/// effect: the result of a check that is not made, or a server to which no listener forwards
-/// requests.
+/// effect: results of checks that are not made, and servers that get no requests because no
+/// listener forwards any.
 fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     let registry = load_registry(&config.registry).ok();
@@ -270,7 +270,7 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
     all.flat_map(of_chain).collect()
 }
 
-/// Finds hosts of sites for which no listener has a certificate.
+/// Finds hosts of sites that are in no certificate of a listener.
 fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
     let fault = uncovered(&config.listeners, config.sites.iter().flat_map(|site| host_patterns(&site.hosts)))?;
     let mut of_clients = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
@@ -453,8 +453,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds decision listeners with which clients can evade all rules by sending an unknown `Host`,
-/// because no site serves every host.
+/// Finds decision listeners that clients can deceive: no site serves every host, so a request with
+/// an unknown `Host` evades all rules.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
         let hosts = &site.get_ref().hosts;

@@ -248,8 +248,8 @@ mod tests {
         format!("{top}{HEAD}{of_site}")
     }
 
-    /// A case has two configs with `+++` between them, and the changes. `...` stands for a listener
-    /// and a site.
+    /// A case has two configs with `+++` between them, and the changes. `...` stands for one
+    /// `[[listener]]` and one `[[site]]`.
     #[test]
     fn changes_are_named_with_what_they_take_effect_with() {
         check_cases("setting_changes.txt", |configs| {

@@ -21,8 +21,8 @@ use crate::report::RequestsReport;
 /// Only every 64th request is timed, because reading the clock takes ten times as long as counting.
 const TIMED: u64 = 64;
 
-/// Maximum number of crawlers per worker and site for which received pages are counted. A crawler
-/// with two different results of checking its claim counts as two.
+/// Maximum number of crawlers whose received pages are counted, per worker and site. A crawler with
+/// two different results of checking its claim counts as two.
 const MAX_READERS: usize = 1024;
 
 /// Counters of one site on one worker. They do not share cache lines with other data. Other threads
@@ -141,7 +141,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Counts a decision request about a client request without a `User-Agent`.
+    /// Counts a decision request whose original request lacks a `User-Agent`.
     pub(crate) fn without_agent(&self) {
         self.totals().without_agent += 1;
     }

@@ -144,9 +144,9 @@ impl QuestionErrors {
         });
     }
 
-    /// Counts a decision request about a request without a `User-Agent`, and logs the first one of
-    /// each preset. Without this field, crawlers cannot be recognised, and some proxies send it
-    /// only if they are configured to.
+    /// Counts a decision request if its original request has no `User-Agent`, and logs the first
+    /// one of each preset. Without this field, crawlers cannot be recognised, and some proxies send
+    /// it only if they are configured to.
     pub(super) fn no_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;

@@ -31,8 +31,8 @@ use tower_robots::layer::Record;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID, split_string};
 
-/// The functions with which the SPOP server converts messages to requests, and responses to
-/// variables.
+/// The functions that convert messages to requests, and responses to variables, for the SPOP
+/// server.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
 /// Maximum number of header fields to parse. Decision listeners accept fewer fields, so decision

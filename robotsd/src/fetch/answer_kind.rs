@@ -61,7 +61,7 @@ pub(crate) enum CrawlerAccess {
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// What a crawler may fetch that follows RFC 9309 and has no earlier copy of the file. As an
+    /// Access of a crawler that follows RFC 9309 and has no earlier copy of the file. As an
     /// exception, 429 counts like a 5xx status, because crawlers treat it so.
     pub(crate) crawlers: CrawlerAccess,
     /// The section of RFC 9309 that requires this behaviour.

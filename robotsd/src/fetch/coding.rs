@@ -39,8 +39,8 @@ pub(crate) enum CodingError {
     TooMany(usize),
 }
 
-/// Returns the codings of a body in lower case, without `identity`. The codings are in the order in
-/// which the server applied them.
+/// Returns the codings of a body in lower case, without `identity`. The first coding is the one
+/// that the server applied first.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();
     let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));

@@ -332,7 +332,8 @@ fn split(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Parses a host as in a URL. Returns `None` for an empty string, which stands for any host.
+/// Parses the host of a rule, in the syntax of URLs. Returns `None` for an empty string, which
+/// stands for any host.
 fn host(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

@@ -66,7 +66,7 @@ pub(crate) struct SentDecision {
     answer: WriteAnswers,
 }
 
-/// Maximum time during an upgrade in which a process and its successor both send heartbeats.
+/// Maximum overlap of the heartbeats of both processes during an upgrade.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// What this process knows about the store.
@@ -78,8 +78,8 @@ pub(super) struct StoreView {
     pub(super) read: Option<SystemTime>,
     /// Whether the last attempt to read the document succeeded.
     is_read: bool,
-    /// The first and the last time at which a heartbeat of another process with the name of this
-    /// replica was found. After a long gap, both times are set again.
+    /// When heartbeats of another process with the name of this replica were found: the first and
+    /// the last time. After a long gap, both times are set again.
     other: Option<(Instant, Instant)>,
     /// Reason why the store cannot be read, if any.
     read_problem: Option<String>,

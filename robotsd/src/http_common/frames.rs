@@ -10,7 +10,7 @@
 
 use tokio::time::Instant;
 
-/// Tracks the frame boundaries of one direction of a connection.
+/// Tracks the frame boundaries in the bytes of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],

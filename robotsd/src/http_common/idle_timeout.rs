@@ -1,4 +1,4 @@
-//! Limits the time in which a client reads nothing of its response, and reports such stalls to the
+//! Limits how long a client may leave its response unread, and reports stalled clients to the
 //! upstream side.
 //!
 //! All code that writes to clients uses this module: the fast path, the socket below the HTTP

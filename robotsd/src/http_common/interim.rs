@@ -58,7 +58,7 @@ impl InterimResponses {
         self.0.interim().push(head);
     }
 
-    /// Sends 100 (Continue) to the client, for connections on which the HTTP library does not send
+    /// Sends 100 (Continue) to the client, if the HTTP library does not send it.
     /// it.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());

@@ -103,7 +103,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Creates a peer without a connection number.
+    /// Creates a peer whose connection number is unknown.
     pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
         Self { address, connection: None, listener }
     }

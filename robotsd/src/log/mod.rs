@@ -70,7 +70,7 @@ impl Log {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Writes an event of a site, like [`say_at`](Self::say_at).
+    /// Writes an event of the given site, like [`say_at`](Self::say_at).
     pub(crate) fn say_of(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }

@@ -78,7 +78,7 @@ static METHODS: [Method; 9] = [
 /// choose the status, so the map could otherwise become large.
 const MAX_KEYS: usize = 512;
 
-/// The labels by which responses are counted: listener, method and status.
+/// The labels of a response: listener, method and status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ResponseKey {
     /// Index of the listener.

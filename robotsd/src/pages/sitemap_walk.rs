@@ -146,7 +146,7 @@ impl FromStr for SitemapSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A value with a scheme is never a file name, so that an unsupported scheme is reported.
+        // Values with a scheme are never file names, so that unsupported schemes are reported.
         if text.contains("://") {
             return text.parse().map(Self::Url).map_err(|error: tower_robots::rules::ValueError| error.to_string());
         }

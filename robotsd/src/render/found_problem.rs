@@ -1,6 +1,6 @@
-//! Problems that commands report: in a config, in a file that a site serves, or in a server's
-//! response. Writes them as snippets, lines, JSON and annotations. A problem that many sites share
-//! is written once.
+//! The problems that commands report, in configs, in files of sites and in responses of servers.
+//! Writes them as snippets, lines, JSON and annotations. A problem that many sites share is written
+//! once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,8 @@ use super::printable::{complain, printable, styled_stderr, write_json};
 use super::secrets::{without_passwords, without_secret};
 use super::text::{Colour, LineSnippet, help, level, renderer};
 
-/// Minimum number of sites with the same problem for which the problem is written only once.
+/// Minimum number of sites with the same problem. From this number on, the problem is written only
+/// once.
 const MANY: usize = 4;
 
 /// Maximum number of additional sites in a message for people.
@@ -35,8 +36,8 @@ pub(crate) struct AnswerLint {
     pub(crate) why: &'static str,
 }
 
-/// A problem in a config, in a file that a site serves, or in a server's response. For a problem in
-/// a file, `Display` writes one line for the log: `file:line:column: message; help`.
+/// A problem with the config, the files of a site, or the responses of servers. `Display` writes
+/// problems of files on one line, for the log: `file:line:column: message; help`.
 #[derive(Clone, Debug, Serialize, derive_more::Display)]
 #[display(
     "{}:{}:{}: {message}{}",
@@ -120,8 +121,8 @@ impl FoundProblem {
         }
     }
 
-    /// Creates a problem in a server's response, with the severity of the lint. The message may
-    /// contain text from the server.
+    /// Creates a problem for the response of a server, with the severity of the lint. The message
+    /// may contain text from the server.
     pub(crate) fn answer(lint: &'static AnswerLint, requested: &dyn fmt::Display, message: &str) -> Self {
         Self {
             file: Some(printable(requested.to_string())),
@@ -170,7 +171,7 @@ impl FoundProblem {
 
     /// Renders the problem like a finding: with its line of the file and a caret.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
-        // The message may contain text of the file, in which quotes are already escaped.
+        // The message may quote the file. Quotes in it are already escaped.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let ShownLine { line, span } = self.shown.clone().unwrap_or_default();
         let snippet = LineSnippet {

@@ -91,7 +91,7 @@ impl SarifLog {
         }
     }
 
-    /// Adds an error about a file that could not be read.
+    /// Adds an error message about an unreadable file.
     pub(crate) fn add_unread(&mut self, name: &str, reason: &str) {
         self.has_failed = true;
         self.notify("error", reason, &uri(name));

@@ -48,7 +48,7 @@ impl SharedBucket {
         Self { interval, burst: burst.clamp(1, Self::MAX_BURST) }
     }
 
-    /// Returns the arguments with which [`SCRIPT`] takes one request from the bucket.
+    /// Returns the arguments of [`SCRIPT`] for taking one request from the bucket.
     pub(super) fn arguments(self) -> [String; 2] {
         let interval = self.interval.as_micros();
         [interval, interval * u128::from(self.burst)].map(|micros| micros.to_string())

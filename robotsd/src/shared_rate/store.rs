@@ -1,4 +1,4 @@
-//! The handle with which requests ask the store. A separate thread communicates with the store.
+//! The handle that requests use to ask the store. A separate thread communicates with the store.
 //!
 //! A request sends its query through a bounded queue, and waits for the verdict until the deadline.
 //! If anything fails, the verdict is `Unknown`, and the bucket of the process decides.

@@ -179,8 +179,8 @@ pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iter
     engines.filter_map(move |engine| refused(engine, policy, now))
 }
 
-/// Returns the crawler, with the rules for which the policy refuses its requests. `None` if the
-/// policy refuses none of its requests.
+/// Returns the crawler, with the rules that the policy enforces by refusing its requests. `None` if
+/// there are no such rules.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;

@@ -99,7 +99,7 @@ pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt
 /// Reports whether none of the field's crawlers may fetch a page with its path. For a field without
 /// `crawlers`, this checks a crawler that no group names.
 fn may_not_read(field: &RawField, rules: &RuleSet, registry: &Registry) -> bool {
-    // `*` matches any string, so a letter in its place gives an example of a page.
+    // Replacing each `*` by `x` gives the path of one possible page.
     let page = field.path.get_ref().trim_end_matches('$').replace('*', "x");
     let page = if page.starts_with('/') { page } else { format!("/{page}") };
     let path = RequestPath::new(&page);
