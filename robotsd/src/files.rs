@@ -54,7 +54,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, u64::MAX).map(|(octets, _)| octets)
 }
 
-/// Maximum length of a secret's line, in bytes.
+/// Maximum length of a line that contains a secret, in bytes.
 const MAX_LINE: u64 = 8 * 1024;
 
 /// Reads a secret, which must be the only line of a regular file. Error messages contain the path

@@ -1,5 +1,5 @@
-//! Decides about requests to sites. The requests either go to a backend, or are described in
-//! decision requests of other proxies. First, evidence about the sender is collected. Then the
+//! Decides about requests to sites. A client's request either arrives here, or another proxy
+//! describes it in a decision request. First, evidence about the sender is collected. Then the
 //! layer evaluates the robots.txt, and the shared rate store is queried if the crawler is
 //! rate-limited. Finally, the decision is counted.
 //!

@@ -19,7 +19,7 @@ pub(super) struct Limits {
 }
 
 /// Declares `[limits]`. Each row contains a key, its type, the field that the key sets, and the
-/// range of its values. The default is that of the field.
+/// range of its values. The default of the field is the default of the key.
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $key:ident: $written:ident => $side:ident.$field:ident $(in $bound:expr)?,)*) => {
         tables! {

@@ -529,8 +529,8 @@ fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
     site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
-/// Returns the strictest action of a site for requests that exceed a crawl delay, over all
-/// crawlers.
+/// Returns the strictest action that a site takes for any crawler whose requests exceed its crawl
+/// delay.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
     let overrides =

@@ -197,7 +197,8 @@ impl Size {
         Some(format!("\"{number}{unit}\""))
     }
 
-    /// Returns the size in the largest binary unit that gives a whole number; `None` for bytes.
+    /// Returns the size as a whole number of the largest possible binary unit. `None` if only bytes
+    /// are possible.
     fn in_units(self) -> Option<(usize, &'static str)> {
         let whole = |(_, unit): &(&str, usize)| *unit > 1 && self.0 >= *unit && self.0.is_multiple_of(*unit);
         UNITS.into_iter().take(4).rev().find(whole).map(|(name, unit)| (self.0 / unit, name))

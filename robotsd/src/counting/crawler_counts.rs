@@ -43,8 +43,8 @@ const OTHER: &str = "other";
 /// Crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// What the requests of a crawler are counted by. Decisions are counted by the outcome and the
-/// identity of the sender, and requests for `/robots.txt` by the status code ([`OfRobotsTxt`]).
+/// The key of a crawler's counts. Decisions are counted by the outcome and the identity of the
+/// sender, and requests for `/robots.txt` by the status code ([`OfRobotsTxt`]).
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 

@@ -204,13 +204,13 @@ impl OutcomeCounts {
 }
 
 impl CountedRequest {
-    /// Records the service that referred the visitor. The visitor is counted later, if the response
-    /// is a page.
+    /// Records the service that referred the visitor. [`answered`](OutcomeCounts::answered) counts
+    /// the visitor if the response is a page.
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
 
-    /// Records the crawler that requests a page. The page is counted later, if the response is a
+    /// Records the crawler that requests a page. [`answered`](OutcomeCounts::answered) counts the
     /// page. Only registered crawlers are recorded, because the names of other crawlers are chosen
     /// by clients, and their operators are unknown.
     pub(crate) fn read_by(&mut self, record: &Record) {

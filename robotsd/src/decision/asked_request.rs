@@ -27,8 +27,8 @@ pub(super) struct AskedRequest<'a> {
     /// The host in the target, if the target is an absolute URL and the preset reads the host from
     /// another field.
     pub(super) host_in_target: Option<&'a [u8]>,
-    /// An error in the decision request that does not prevent a decision. Among the requests that
-    /// the decision request could be about, the one with the strictest decision is then assumed.
+    /// An error in the decision request that does not prevent a decision. All requests that it
+    /// could be about are then evaluated, and the strictest decision counts.
     pub(super) odd: Option<QuestionError>,
 }
 
@@ -176,7 +176,8 @@ mod tests {
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// Returns the error in a decision request with these fields that does not prevent a decision,
+    /// Reads a decision request with these fields. Returns the error that did not prevent the
+    /// reading, if any.
     /// if any.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)

@@ -216,7 +216,7 @@ impl Retriever {
     }
 }
 
-/// Formats the error as it is printed after a URL and a colon.
+/// Formats the error as text that can follow a URL and a colon.
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -32,7 +32,7 @@ pub(crate) enum CodingError {
     /// A coding that is not in [`ACCEPTED_CODINGS`].
     #[error("the body is encoded as {0:?}, which the request does not accept")]
     Unknown(String),
-    /// The content is not valid for its coding.
+    /// The body cannot be decoded with its declared coding.
     #[error("the body is declared as {0}, but cannot be decoded: {1}")]
     Damaged(String, io::Error),
     #[error("the body is encoded {0} times")]

@@ -91,7 +91,8 @@ pub(super) struct StoreView {
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
     /// Time of the last heartbeat by the clock of the store, as Unix time in seconds.
     pub(super) now: u64,
-    /// Since when heartbeats have been read without a gap. A gap makes all replicas look silent.
+    /// Time since which heartbeats have been read without a gap. A gap makes all replicas look
+    /// silent.
     hearing: Option<Instant>,
     /// Missing replicas, with the times of their last heartbeats.
     pub(super) missing: BTreeMap<String, u64>,

@@ -67,7 +67,7 @@ pub(crate) enum Colour {
     Styled,
 }
 
-/// A message about a part of one line.
+/// A message about a byte range of one line.
 #[derive(Debug)]
 pub(super) struct LineSnippet<'a> {
     pub(super) severity: Severity,

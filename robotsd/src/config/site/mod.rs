@@ -263,7 +263,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Returns the position of the key that sets the source of a site's robots.txt, or that implies it.
+/// Returns the position of the key that sets or implies the source of a site's robots.txt.
 fn robots_span(site: &RawSite) -> Range<usize> {
     let robots = &site.robots;
     let path = robots.path.as_ref().map(Spanned::span);

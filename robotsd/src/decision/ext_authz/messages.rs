@@ -239,8 +239,9 @@ fn header(name: &HeaderName, value: &[u8]) -> HeaderOption {
     HeaderOption { header: Some(HeaderEntry { key, value, raw_value: Bytes::new() }), append_action: OVERWRITE_OR_ADD }
 }
 
-/// Returns a field for the response to the client. A field whose value is a list is added to those
-/// of the upstream. Any other field is added only if the upstream does not set it.
+/// Returns a field for the response to the client. A field whose value is a list is added even if
+/// the upstream sends the same field. Any other field is added only if the upstream does not set
+/// it.
 fn response_header((name, value): &(HeaderName, HeaderValue)) -> HeaderOption {
     let is_list = matches!(name.as_str(), "link" | "vary" | "x-robots-tag");
     let append_action = if is_list { APPEND_OR_ADD } else { ADD_IF_ABSENT };

@@ -57,7 +57,8 @@ const TRAEFIK: Program = Program {
     check: "version",
 };
 
-/// Varnish's config does not contain the address for clients, which is an argument instead.
+/// The file does not contain the address for clients, so it is an argument. The path of the file is
+/// absolute, because Varnish searches relative paths in its system folders.
 const VARNISH: Program = Program {
     place: Place::Path("varnishd"),
     version: "-V",
