@@ -60,8 +60,7 @@ impl InputSource {
 /// Returns the error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is
 /// a FIFO. Opening a FIFO would wait for a writer, and there may never be one.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // The shell's pipe is `/dev/fd/63`. On Linux, it is a link to `pipe:[4711]`, which is not a
-    // path.
+    // The shell's pipe is `/dev/fd/63`. On Linux, it links to `pipe:[4711]`, which is not a path.
     let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
     if std::fs::metadata(path)?.file_type().is_fifo() && has_place() {
         let fault = "a FIFO may never get a writer: give a regular file, or send the text to standard input with \"-\"";
@@ -77,8 +76,7 @@ pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks that standard input is named at most once. A second read would find no data, as in an
-/// empty file.
+/// Checks that standard input is named at most once. A second read would find no data.
 ///
 /// # Errors
 ///

@@ -16,8 +16,7 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         return None;
     }
     let word = word.to_lowercase();
-    // Most names of crawlers have one of these endings, so the ending does not identify the
-    // crawler.
+    // Most names of crawlers have one of these endings, so it does not identify the crawler.
     let ending = ["bot", "spider", "crawler"].iter().find(|ending| word.ends_with(**ending)).map_or(0, |one| one.len());
     let distance = |known: &'k str| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known);
     // One third of the letters before the ending may differ, and always one letter.

@@ -150,8 +150,7 @@ pub(crate) struct RefusedFileReport {
     /// The first error (with path, line and column), the number of all other errors, and what is
     /// served instead of the file.
     pub(crate) why: String,
-    /// Whether the last good copy of the file is in force. If not, the sites of the file are not
-    /// served.
+    /// Whether the last good copy of the file is in force. If not, its sites are not served.
     pub(crate) is_kept: bool,
 }
 
@@ -493,9 +492,7 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether a replica determines this state itself, without a comparison with the
-    /// document.
-    /// document.
+    /// Reports whether a replica determines this state itself, without the document.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,

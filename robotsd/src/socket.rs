@@ -20,7 +20,6 @@ pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
     /// The stream is boxed, because a TLS session takes a kilobyte that other sockets do not need.
-    /// need.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -34,8 +33,7 @@ impl Socket {
         }
     }
 
-    /// Returns the number of received bytes, at most 1, without removing them from the kernel's
-    /// buffer.
+    /// Returns the number of received bytes, at most 1. They stay in the kernel's buffer.
     ///
     /// With TLS, this counts encrypted bytes, even those of a record without content.
     pub(crate) fn peek(&self) -> io::Result<usize> {
@@ -149,8 +147,8 @@ impl AsyncRead for Socket {
                 let is_client = matches!(**stream, TlsStream::Server(_));
                 Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
                     // Many clients close a connection without a close_notify. This is normal,
-                    // because truncated requests are detected by their length. For upstreams it
-                    // is an error, because the end of the connection may mark the end of a response.
+                    // because truncated requests are detected by their length. For upstreams it is
+                    // an error, because the end of the connection may mark the end of a response.
                     Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
                     read => read,
                 })

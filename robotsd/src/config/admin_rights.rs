@@ -129,8 +129,7 @@ impl AdminRights {
         self.local.as_ref().filter(|_| self.tokens.is_empty())
     }
 
-    /// Returns the reason why no changes can be made over a loopback address; `None` if they can be
-    /// made.
+    /// Returns the reason why no changes can be made over a loopback address; `None` if they can.
     pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
         Some(format!(

@@ -36,7 +36,6 @@ pub(crate) struct Fault {
 
 /// The problems that were found in a config. Resolving continues after a problem, so that all
 /// problems are reported at once.
-/// at once.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(super) Vec<Fault>);
 
@@ -129,9 +128,7 @@ impl Fault {
         Self { site: Some(site.to_owned()), ..self }
     }
 
-    /// Creates an error about a value that the library refused, at its position in the list
-    /// `values`.
-    /// refused.
+    /// Creates an error about a value that the library refused, at its position in `values`.
     pub(super) fn of_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Self {
         let value = values.iter().find(|value| value.get_ref() == refused);
         Self::new(value.map_or(0..0, Spanned::span), error.to_string())
@@ -165,8 +162,7 @@ pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> R
 }
 
 impl Faults {
-    /// Returns the value of `result`. An error is added to the problems, and the function returns
-    /// `None`.
+    /// Returns the value of `result`. Adds an error to the problems, and returns `None`.
     pub(super) fn keep<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.push(fault)).ok()
     }

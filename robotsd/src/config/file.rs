@@ -88,8 +88,7 @@ impl RawConfig {
 /// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The joined content of the config file and of its included files. The next config is compared
-    /// with it.
+    /// The joined content of the config file and of its included files, to compare configs.
     pub(crate) text: Arc<str>,
     /// The files whose content `text` contains.
     pub(crate) parts: Parts,

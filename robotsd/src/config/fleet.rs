@@ -103,8 +103,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     }
 }
 
-/// Parses the address of a replica. Unix sockets are refused, because other machines cannot reach
-/// them.
+/// Parses the address of a replica. Unix sockets are refused: other machines cannot reach them.
 fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
         AdminPlace::Socket(_) => Err(replica.fault(

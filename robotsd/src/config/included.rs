@@ -6,8 +6,8 @@
 //! 2. A file is used or refused as a whole. If it is refused, its last good copy is used instead,
 //!    so a broken file does not affect the sites of other files.
 //! 3. A site name or host that several files contain belongs to the file whose last good copy
-//! contains it, or else to the config. If it belongs to none of them (for example at the first
-//! start), both files are refused. A host belongs to a file on every port.
+//!    contains it, or else to the config. If it belongs to none of them (for example at the first
+//!    start), both files are refused. A host belongs to a file on every port.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
 //! settings is therefore a position in the joined text, and a comparison of two configs includes
@@ -126,7 +126,6 @@ impl IncludePattern {
 
     /// Reports whether a file with this name matches the pattern. Names that begin with a dot never
     /// match, because editors use such names for temporary files.
-    /// skipped, because editors use such names for temporary files.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }

@@ -85,8 +85,7 @@ impl Keys {
         if path.is_empty() { "the top of the file".to_owned() } else { self.header(path) }
     }
 
-    /// Returns the known key that was probably meant by an unknown key, and the advice for the
-    /// message.
+    /// Returns the known key that was probably meant, and the advice for the message.
     pub(super) fn meant(self, table: &str, keys: &[Key], key: &str) -> (Option<&'static str>, String) {
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();

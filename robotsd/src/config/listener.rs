@@ -39,8 +39,7 @@ words! {
     ListenerKind {
         #[default]
         Proxy = "proxy",
-        /// Answers decision requests of another proxy, which asks whether to allow its client's
-        /// request.
+        /// Answers decision requests of another proxy, which ask whether to allow a request.
         Decision = "decision",
     }
 

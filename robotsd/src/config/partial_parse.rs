@@ -1,6 +1,6 @@
 //! Reads only the parts of a config file that a command needs. Errors in the rest of the file are
-//! ignored: a robotsd may be running with an earlier version of the file, and commands must reach
-//! it.
+//! ignored: a robotsd may be running with an earlier version of the file, which commands must
+//! reach.
 
 use toml::de::DeTable;
 

@@ -1,5 +1,4 @@
-//! Settings of a document that is fetched from a URL, such as the certificate authorities for its
-//! server.
+//! Settings of a document that is fetched from a URL, such as its certificate authorities.
 
 use std::path::{Path, PathBuf};
 

@@ -204,8 +204,7 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // If the key is absent, its value is derived from the name, so the error is reported at the
-        // name.
+        // If the key is absent, its value is derived from the name, so the error is at the name.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }
@@ -223,8 +222,7 @@ impl RegistrySources {
     }
 }
 
-/// Returns the path of the file with additional crawlers. The file is not read here, but when sites
-/// are opened.
+/// Returns the path of the file with additional crawlers. The file is read when sites are opened.
 fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let Some(written) = &agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());

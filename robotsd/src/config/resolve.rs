@@ -45,8 +45,8 @@ impl ConfigFile {
         included::join_copies(&self.path, &self.text, &self.included)
     }
 
-    /// Returns the settings, or an error if the config is invalid. Paths in a file are relative to
-    /// its folder.
+    /// Returns the settings, or an error if the config is invalid. Paths are relative to the file's
+    /// folder.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         match self.examined() {
             (Some(config), None) => Ok(config),
@@ -332,7 +332,7 @@ fn leave_out_unknown(
     file.site.retain(|_| is_kept.next() == Some(true));
 }
 
-/// Returns the hosts that hooks may send requests to, for the config and then for each included
+/// Returns the hosts that hooks may send requests to, first for the config, then for each included
 /// file.
 fn hook_scopes(
     hosts: &[Spanned<String>],

@@ -39,8 +39,8 @@ impl Config {
     pub(crate) fn review(&self) -> Vec<FoundProblem> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        // The path `?` stands for an unknown key at the top of the file. It may be a misspelling of
-        // any key.
+        // The path `?` stands for an unknown key at the top of the file. It may be any misspelled
+        // key.
         let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
         let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
             if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
@@ -311,8 +311,8 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,
-        // A name that resembles a registered crawler's is reported, because it is probably a typing
-        // error.
+        // A name that resembles a registered crawler's is reported, because it is probably
+        // misspelled.
         Ok(None) => return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none(),
         Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
         Err(_) => RobotsTxt::parse(""),
@@ -492,8 +492,7 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Returns a note if the site enforces new rules or delays immediately, before crawlers have
-/// fetched them.
+/// Returns a note if the site enforces new rules or delays immediately, before crawlers fetch them.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
     let limits = strictest_limit(file, site) == RateMode::Refuse;
@@ -529,8 +528,7 @@ fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
     site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
-/// Returns the strictest action that a site takes for any crawler whose requests exceed its crawl
-/// delay.
+/// Returns the strictest action of a site for requests of any crawler that exceed a crawl delay.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
     let overrides =
@@ -556,8 +554,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
-/// Finds an action for impostors that is stricter than the mode of a site. The mode limits the
-/// action.
+/// Finds an action for impostors that is stricter than the mode of a site. The mode limits it.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {

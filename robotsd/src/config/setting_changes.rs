@@ -48,8 +48,7 @@ pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingCh
             (Some(then), Some(now)) => compare("", then, now),
             (then, now) => vec![change("site".to_owned(), then.map(|_| name.clone()), now.map(|_| name.clone()))],
         };
-        // A site without a mode uses the mode of the config, which is therefore shown as its old or
-        // new mode.
+        // A site without a mode uses the mode of the config, which is shown as its old or new mode.
         if let Some(at) = of_site.iter().position(|change| change.setting == "enforcement.mode") {
             let mode = &mut of_site[at];
             mode.before = mode.before.take().or_else(|| before.get("mode").map(shown));
@@ -131,8 +130,8 @@ fn settings(text: &str) -> Option<Settings> {
     let mut sites = BTreeMap::new();
     for mut site in mem::take(&mut raw.site).into_iter().map(Spanned::into_inner) {
         let (name, exceptions) = (site.name.get_ref().clone(), mem::take(&mut site.modes).0);
-        // The conversion fails only if a path is not UTF-8. The config is UTF-8, so its paths are
-        // also UTF-8.
+        // The conversion fails only if a path is not UTF-8. The config is UTF-8, so its paths are,
+        // too.
         let mut of_site = by_name(Table::try_from(site).ok()?);
         for exception in &exceptions {
             let modes = Table::try_from(exception.modes.get_ref()).ok()?;
@@ -214,8 +213,8 @@ fn hide_secrets(raw: &mut RawConfig) {
 /// Characters that begin the query or fragment of a URL, which may contain a key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL, and everything after the first of these characters that follows
-/// the host.
+/// Hides the credentials in a URL, and everything after the first of these characters behind the
+/// host.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);

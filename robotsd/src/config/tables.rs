@@ -99,8 +99,7 @@ macro_rules! words {
     )*};
 }
 
-/// Implements [`Value`] for enums that [`words`] declares. The expression before `=>` is the
-/// default.
+/// Implements [`Value`] for enums that [`words`] declares. The default precedes `=>`.
 macro_rules! word_values {
     ($($absent:expr => $($word:ident),+;)+) => {$($(
         impl $crate::config::Value for $word {
@@ -131,7 +130,6 @@ word_values! {
         Mode, WildcardScope, WildcardExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
     // All path forms are accepted here. `policy.rs` refuses path forms that cannot be disabled,
     // with a better message.
-    // because it has a better message.
     None => Category, PathForm;
 }
 

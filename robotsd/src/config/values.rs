@@ -146,8 +146,7 @@ pub(crate) struct StoreText(pub(crate) String);
 
 impl Serialize for StoreText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // If the string is not a valid URL, no part of it is printed, because any part may be a
-        // password.
+        // An invalid URL is not printed at all, because any part of it may be a password.
         let url = self.0.split_once("://").filter(|_| StoreUrl::new(&self.0).is_ok());
         let shown = url.map(|(scheme, rest)| without_password(scheme, rest));
         serializer.serialize_str(&shown.unwrap_or_default())
@@ -197,8 +196,7 @@ impl Size {
         Some(format!("\"{number}{unit}\""))
     }
 
-    /// Returns the size as a whole number of the largest possible binary unit. `None` if only bytes
-    /// are possible.
+    /// Returns the size as a whole number of the largest possible binary unit. `None` for bytes.
     fn in_units(self) -> Option<(usize, &'static str)> {
         let whole = |(_, unit): &(&str, usize)| *unit > 1 && self.0 >= *unit && self.0.is_multiple_of(*unit);
         UNITS.into_iter().take(4).rev().find(whole).map(|(name, unit)| (self.0 / unit, name))

@@ -105,8 +105,7 @@ impl CrawlerCounts {
     }
 }
 
-/// Counts a request under its crawler, or under [`OTHER`] if the combination is new and the limit
-/// is reached.
+/// Counts a request under its crawler, or under [`OTHER`] if it is new and the limit is reached.
 fn count<W: Copy + Ord>(
     counts: &mut ByCrawler<W>,
     combinations: &Combinations<W>,
@@ -151,8 +150,8 @@ fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
-/// Returns the label of the sender's identity. If claims are not checked, a registered crawler is
-/// `claimed`.
+/// Returns the label of the sender's identity. Registered crawlers are `claimed` if claims are not
+/// checked.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome())
@@ -165,8 +164,7 @@ word_enum! {
         /// No group applies to the agent, or enforcement is off.
         Untouched = "untouched",
         Allowed = "allowed",
-        /// Disallowed or from an impostor, but forwarded, because of the mode `observe` or the
-        /// grace period.
+        /// Disallowed or from an impostor, but forwarded, because of the mode or a grace period.
         Observed = "observed",
         Tagged = "tagged",
         Refused = "refused",

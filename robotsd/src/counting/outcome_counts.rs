@@ -168,8 +168,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds the numbers of referred visitors, and of pages that crawlers received, to the given
-    /// totals.
+    /// Adds the numbers of referred visitors, and of pages received by crawlers, to the totals.
     pub(crate) fn add_visitors_and_pages(&self, visitors: &mut VisitorTotals, pages: &mut PageTotals) {
         if let Some(totals) = &*self.totals.lock() {
             totals

@@ -1,5 +1,4 @@
-//! Extracts the original request from a proxy's decision request. See the parent module for both
-//! terms.
+//! Extracts the original request from a proxy's decision request (see the parent module).
 //!
 //! The preset is in the path of the decision request, never in its query, because Caddy appends the
 //! client's query to the query of the decision request.
@@ -176,9 +175,7 @@ mod tests {
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// Reads a decision request with these fields. Returns the error that did not prevent the
-    /// reading, if any.
-    /// if any.
+    /// Returns the error in a decision request with these fields. It must not prevent a decision.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }

@@ -270,8 +270,7 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // The clone shares the bytes of the target. It is needed because the request is changed
-        // below.
+        // The clone shares the bytes of the target. The request is changed below.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
@@ -369,8 +368,7 @@ impl DecisionState {
         };
         if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
-            // For a `Refusal`, the log line of the first decision request has already described the
-            // request.
+            // For a `Refusal`, the log already describes the request.
             if kind == QuestionKind::Decision {
                 fields.asks_about(asked.for_log(question));
             }

@@ -1,5 +1,4 @@
-//! The presets for the supported proxies. A preset determines which fields of a decision request
-//! are read.
+//! The presets for the supported proxies. A preset determines which fields are read.
 //!
 //! A preset uses only its own fields. For example, nginx forwards an `X-Forwarded-Uri` that a
 //! client sent, so the preset for nginx ignores that field.
@@ -51,8 +50,7 @@ impl Preset {
 /// The parts of a decision request that a preset reads.
 pub(super) struct PresetFields {
     pub(super) target: TargetField,
-    /// The field with the original method; `None` if it is the method of the decision request
-    /// itself.
+    /// The field with the original method; `None` if the decision request itself has it.
     pub(super) method: Option<HeaderName>,
     /// The field with the host. `None` if the host is part of the target, which is an absolute URL.
     pub(super) host: Option<HeaderName>,
@@ -103,8 +101,8 @@ impl PresetFields {
                 host: Some(X_FORWARDED_HOST),
                 address: AddressField::Last(X_FORWARDED_FOR),
             },
-            // `EnvoyGrpc` has no fields, because its decision requests are messages. This value is
-            // never used.
+            // `EnvoyGrpc` has no fields, because its decision requests are messages. The value is
+            // unused.
             Preset::Envoy | Preset::EnvoyGrpc => Self {
                 target: TargetField::Below,
                 method: None,

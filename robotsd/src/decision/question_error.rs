@@ -12,7 +12,7 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// An error in a decision request. It may prevent a decision. nevertheless.
+/// An error in a decision request. It may prevent a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
     /// The preset of the decision request; `None` if the decision request names an unknown preset

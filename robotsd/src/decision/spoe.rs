@@ -31,8 +31,7 @@ use tower_robots::layer::Record;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID, split_string};
 
-/// The functions that convert messages to requests, and responses to variables, for the SPOP
-/// server.
+/// The conversions for the SPOP server: messages to requests, and responses to variables.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
 /// Maximum number of header fields to parse. Decision listeners accept fewer fields, so decision
@@ -69,8 +68,7 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-/// Builds the target of a decision request. It contains the name of the site, if the message
-/// contains one.
+/// Builds the target of a decision request. It names the site if the message does.
 fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))

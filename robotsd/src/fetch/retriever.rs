@@ -27,8 +27,8 @@ const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+http
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
 const REDIRECTS: usize = 5;
 
-/// Maximum number of requests per run. It protects sites from too many requests if a file contains
-/// many URLs.
+/// Maximum number of requests per run. It protects sites from too many requests if a file has many
+/// URLs.
 const MAX_REQUESTS: usize = 500;
 
 /// Time limit of a whole run, as a multiple of the limit for one request. A file may contain many
@@ -232,7 +232,6 @@ pub(crate) struct RetrievalChain {
 
 impl Hop {
     /// Returns the address of the server; `None` if no connection was opened.
-    /// opened.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.answer.as_ref().map_or_else(|error| error.address, |answer| answer.address)
     }
@@ -292,8 +291,7 @@ pub(crate) struct ConnectTo {
 }
 
 impl ConnectTo {
-    /// Returns the host and port to connect to; `None` if the rule does not apply to `host` and
-    /// `port`.
+    /// Returns the host and port to connect to; `None` if the rule does not apply.
     pub(crate) fn place(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let (of_host, of_port) = &self.from;
         let is_meant = of_host.as_deref().is_none_or(|of| of == host) && of_port.is_none_or(|of| of == port);

@@ -129,8 +129,7 @@ impl Accept {
 }
 
 impl Document {
-    /// Parses the fields of the document. Returns `None` if there are no fields, that is, no
-    /// document.
+    /// Parses the fields of the document. Returns `None` if there are no fields.
     ///
     /// # Errors
     ///
@@ -172,8 +171,7 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// Returns a damaged document without entries. It stands for a key in the store that is not a
-    /// hash.
+    /// Returns a damaged document without entries. It stands for a key that is not a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
         let damage = Damage { value: None, why: format!("the key in the store must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
@@ -334,8 +332,8 @@ pub(crate) enum WriteAnswer {
     /// The script wrote nothing, because the document already contains the entry, or because the
     /// off switch was lifted before.
     Kept,
-    /// The script wrote nothing, because the entry in the document has this rev instead of the
-    /// expected one.
+    /// The script wrote nothing, because the current entry has this rev instead of the expected
+    /// one.
     Conflict(u64),
     /// The script wrote nothing, because the document has this epoch instead of the expected one.
     Foreign(String),

@@ -61,8 +61,8 @@ impl Fleet {
         )
     }
 
-    /// Returns the hashes of all versions of a site, or of its hosts, that the fleet has accepted
-    /// or serves.
+    /// Returns the hashes of all versions of a site and its hosts that the fleet has accepted or
+    /// serves.
     fn known_versions(&self, site: &str) -> BTreeSet<String> {
         let (member, store) = (self.member.lock(), self.store.lock());
         let accepted = member.accepts().iter().filter(|(name, _)| is_of(site, name)).map(|(_, accept)| &accept.hash);

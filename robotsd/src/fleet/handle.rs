@@ -107,8 +107,7 @@ impl StoreView {
     /// Returns the state of the replica. If another process has the same replica name, only this
     /// problem is reported, because the fleet cannot distinguish the two processes.
     pub(super) fn state(&self) -> StateAndReason {
-        // During an upgrade, two processes of this replica are seen for a short time, which is
-        // normal.
+        // During an upgrade, two processes of this replica are seen for a short time.
         let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
         if !self.other.is_some_and(is_other) {
             return self.standing.state();
@@ -164,8 +163,7 @@ impl Fleet {
         self.follow();
     }
 
-    /// Adds two kill switches to the builder of the site `name`: that of all sites, and that of the
-    /// site.
+    /// Adds the kill switches of all sites and of the site `name` to the builder of that site.
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
@@ -218,8 +216,7 @@ impl Fleet {
         let Some(file) = &self.file else { return };
         let _saving = self.saving.lock();
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
-        // If a new file cannot be created, for example on a full disk, the existing file is
-        // overwritten.
+        // If a new file cannot be created, for example on a full disk, the old one is overwritten.
         let written = files::replace(file, &files::with_room(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let problem = written.err().map(|error| format!("{}: {error}", file.display()));
@@ -316,8 +313,7 @@ impl Fleet {
             before.is_some() && store.is_read
         });
         if is_back {
-            // The store can be read again, so it can probably be written, too. A heartbeat tries
-            // this.
+            // The store can be read again, so it can probably be written. A heartbeat tries this.
             self.asks.ask_beat();
         }
     }

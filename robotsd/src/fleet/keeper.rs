@@ -113,8 +113,8 @@ impl Writer {
         }
     }
 
-    /// Writes the next lost entry back. An error drops all remaining entries: the next read finds
-    /// them again.
+    /// Writes the next lost entry back. An error drops all remaining entries, which the next read
+    /// finds again.
     async fn write_back(&mut self, rest: &mut VecDeque<WriteCall>) {
         let Some(call) = rest.pop_front() else { return };
         if self.write(&call).await.is_err() {

@@ -132,8 +132,7 @@ impl Member {
         digest(&self.marks, &self.accepts)
     }
 
-    /// Converts a write to the arguments of the script in the store; `None` if no document has been
-    /// read yet.
+    /// Converts a write to arguments of the store's script; `None` if no document was read yet.
     pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
         let epoch = self.epoch.clone()?;
         Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })

@@ -116,7 +116,7 @@ impl DocumentReader {
         let is_changed = self.seen != now;
         let (fleet, sites) = (Arc::clone(&self.fleet), self.sites.clone());
         let saw = spawn_blocking(move || {
-            // The kill switches are set before the file is written, so a hanging disk cannot delay
+            // The kill switches are set before the file is written, so a slow disk cannot delay
             // them.
             let lost = fleet.saw(read);
             let is_whole = lost.is_empty();

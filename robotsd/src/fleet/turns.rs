@@ -34,8 +34,7 @@ impl Turns for Fleet {
 }
 
 impl Fleet {
-    /// Returns the missing replicas, with the times of their last heartbeats (Unix time in
-    /// seconds).
+    /// Returns the missing replicas, with the Unix times of their last heartbeats.
     pub(crate) fn missing(&self) -> Vec<(String, u64)> {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }

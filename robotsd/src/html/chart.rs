@@ -30,8 +30,7 @@ pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
 /// Counts over time, in columns of equal duration.
 #[derive(Debug)]
 pub(crate) struct TimeChart {
-    /// Beginning of the first column, as Unix time. `step` is the duration of each column, in
-    /// seconds.
+    /// Beginning of the first column, as Unix time. `step` is the length of a column, in seconds.
     pub(crate) first: i64,
     pub(crate) step: i64,
     /// The segments of each column, from bottom to top, and the title of the column.
@@ -73,8 +72,7 @@ impl TimeChart {
         self.first + self.step * self.columns.len() as i64
     }
 
-    /// Draws the columns. Returns each column with its title. A count of `top` fills the whole
-    /// height.
+    /// Draws the columns, and returns each with its title. A count of `top` fills the height.
     pub(crate) fn columns(&self, top: u64) -> impl Iterator<Item = (Markup, &String)> {
         let width = 100.0 / self.columns.len().max(1) as f64;
         self.columns.iter().enumerate().map(move |(at, (parts, title))| {

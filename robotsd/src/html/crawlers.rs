@@ -40,8 +40,7 @@ pub(crate) struct CrawlerLine {
 }
 
 impl CrawlerGroup {
-    /// Returns the group for a category of the registry. The category of an unknown crawler is
-    /// empty.
+    /// Returns the group for a category of the registry. It is empty for unknown crawlers.
     pub(crate) fn of_category(category: &str) -> Self {
         match category {
             "search" => Self::SearchEngines,

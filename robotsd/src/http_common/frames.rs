@@ -66,8 +66,7 @@ impl Frame {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// Reports whether the frame is a DATA frame that is empty, without padding, and does not end
-    /// its stream.
+    /// Reports whether this is an empty DATA frame without padding that does not end its stream.
     pub(crate) fn is_empty_data(self) -> bool {
         self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }

@@ -22,8 +22,7 @@ use parking_lot::Mutex;
 
 use super::fields;
 
-/// Maximum number of queued heads per client. If the client does not read them, further heads are
-/// dropped.
+/// Maximum number of queued heads per client. Further heads are dropped.
 pub(crate) const WAITING: usize = 32;
 
 /// Maximum total size of the queued heads, in bytes.
@@ -59,7 +58,6 @@ impl InterimResponses {
     }
 
     /// Sends 100 (Continue) to the client, if the HTTP library does not send it.
-    /// it.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;

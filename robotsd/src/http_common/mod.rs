@@ -50,8 +50,7 @@ pub(crate) trait EdgeService: Clone + Send + Sync + 'static {
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// What the edge knows about a request. Behind the edge, the request's extensions contain only this
-/// value.
+/// What the edge knows about a request. Behind the edge, its extensions contain only this.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
     /// Address of the client; `None` if unknown. For a proxy's decision request, this is the client
@@ -69,8 +68,7 @@ pub(crate) struct ClientRequest {
     pub(crate) wants_websocket: bool,
     /// Whether an HTTP/2 client accepts trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
-    /// Forwarded fields for an upstream. `None` for a proxy's decision request, which is not
-    /// forwarded.
+    /// Forwarded fields for an upstream. `None` for decision requests, which are not forwarded.
     pub(crate) forwarded: Option<ForwardedValues>,
 }
 

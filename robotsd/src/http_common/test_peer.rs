@@ -1,5 +1,4 @@
-//! Test support: a peer that sends the given bytes unchanged, and returns the received bytes
-//! unchanged.
+//! Test support: a peer that sends exactly the given bytes, and returns exactly the received bytes.
 //!
 //! Every wait in this module has a deadline.
 
@@ -153,8 +152,7 @@ impl Raw {
         peers
     }
 
-    /// Opens `count` connections and sends the request on each. The responses must have the status
-    /// 200.
+    /// Opens `count` connections and sends the request on each. All must get 200.
     pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {

@@ -204,7 +204,6 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Status in the log if the client left before the response, as in nginx. It is never sent.
-/// sends this status.
 const CLIENT_LEFT: u16 = 499;
 
 fn status(record: &AccessRecord) -> u16 {

@@ -75,8 +75,7 @@ impl Log {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Returns the counts of lines that were lost because events arrived too fast or writing
-    /// failed.
+    /// Returns the counts of lines that were lost because there were too many or writing failed.
     pub(crate) fn lost(&self) -> &LostLines {
         &self.queue.0.lost
     }

@@ -2,12 +2,10 @@
 //!
 //! Samples are added site by site, but the text must be ordered by family. Therefore, each family
 //! has its own buffer until the text is complete. The number of series is limited. Beyond the
-//! limit, series of the last families are dropped and counted, so that the first families stay
-//! complete.
+//! limit, series of the last families are dropped and counted, so that the first ones are complete.
 //!
 //! The format and the content coding depend on the request (RFC 9110, section 12). A client that
-//! accepts none of the supported formats gets the text format, because it is more useful than a
-//! 406.
+//! accepts none of the supported formats gets the text format, not a 406.
 
 use std::fmt::{Display, Write as _};
 use std::time::SystemTime;
@@ -18,8 +16,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
 use super::family::{self, ALL, Family, FamilyKind};
 use super::histogram::Histogram;
 
-/// Maximum number of series in one scrape, about 30 MB of text. Prometheus itself has no limit by
-/// default.
+/// Maximum number of series in one scrape, about 30 MB of text. Prometheus has no limit by default.
 const MAX_SERIES: usize = 250_000;
 
 /// Names and values of labels.

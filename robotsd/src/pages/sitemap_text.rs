@@ -42,8 +42,8 @@ pub(super) struct SitemapText<'a> {
 }
 
 impl<'a> SitemapText<'a> {
-    /// Opens a document, and decompresses it if needed. Invalid UTF-8, which titles may contain, is
-    /// replaced.
+    /// Opens a document, and decompresses it if needed. Replaces invalid UTF-8, which titles may
+    /// contain.
     pub(super) fn of(octets: impl Read + 'a) -> Result<Self, SitemapFault> {
         let (head, octets) = beginning(AtMost::new(octets, MAX_BYTES), 2)?;
         let octets: Box<dyn Read + 'a> = match head[..] {
@@ -76,8 +76,7 @@ impl<'a> SitemapText<'a> {
         (self.part, self.of_part) = (self.place, 0);
     }
 
-    /// Skips white space, and returns the next byte without consuming it; `None` at the end of the
-    /// text.
+    /// Skips white space. Returns the next byte without consuming it; `None` at the end.
     pub(super) fn skip_blank(&mut self) -> Result<Option<u8>, SitemapFault> {
         loop {
             let text = self.fill_buf()?;

@@ -81,8 +81,7 @@ impl SiteRefusals {
         let Some((case, answer)) = found else { return self.page.respond(event) };
         let mut response = answer.page.respond(event);
         response.headers_mut().extend(answer.fields.clone());
-        // Another proxy's decision request cannot be forwarded, because it is not the request
-        // itself.
+        // A decision request of another proxy cannot be forwarded instead of the original request.
         let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
         if answer.server.is_some() && is_here && is_forwardable(event.request.method.as_str()) {
             response.extensions_mut().insert(Provisional);

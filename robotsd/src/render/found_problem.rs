@@ -16,8 +16,7 @@ use super::printable::{complain, printable, styled_stderr, write_json};
 use super::secrets::{without_passwords, without_secret};
 use super::text::{Colour, LineSnippet, help, level, renderer};
 
-/// Minimum number of sites with the same problem. From this number on, the problem is written only
-/// once.
+/// Problems that at least this many sites share are written only once.
 const MANY: usize = 4;
 
 /// Maximum number of additional sites in a message for people.
@@ -194,8 +193,7 @@ pub(crate) fn complain_at<'a>(problems: impl IntoIterator<Item = &'a FoundProble
     let mut out = styled_stderr();
     let colour = Colour::of(&io::stderr());
     for problem in problems {
-        // Errors are ignored: if standard error is closed, the exit status still reports the
-        // failure.
+        // Errors are ignored, because the exit status also reports the failure.
         let _ = writeln!(out, "{}\n", problem.snippet(colour));
     }
 }

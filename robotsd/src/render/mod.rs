@@ -44,8 +44,7 @@ pub(crate) enum FindingFormat {
     Sarif,
 }
 
-/// Writes every finding about a file. For SARIF, adds them to the document that is written at the
-/// end.
+/// Writes every finding about a file. For SARIF, adds them to the final document.
 pub(crate) fn findings(
     out: &mut impl Write,
     form: FindingFormat,

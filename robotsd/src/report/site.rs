@@ -1,5 +1,4 @@
 //! Reports about sites and their robots.txt, and about the traffic of sites and listeners.
-//! listeners.
 
 use serde::{Deserialize, Serialize};
 use tower_robots::check::Severity;
@@ -34,8 +33,7 @@ pub(crate) struct SiteReport {
     /// Summary of the errors and warnings on one line, as in the log.
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
-    /// Time since which the source has contained no usable version, so the last good version stays
-    /// live.
+    /// Time since which the source has no usable version, so the last good version stays live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_taken_since: Option<String>,
     /// Number of reloads by cause and result, since the process started.

@@ -71,8 +71,7 @@ impl StoreBreaker {
         }
     }
 
-    /// Records that the connection broke, or that the store reported an error that makes it
-    /// unusable.
+    /// Records that the connection broke, or that the store reported that it is unusable.
     pub(super) fn broken(&mut self, now: Instant) {
         if let BreakerState::Closed { since, .. } = self.state {
             if now.saturating_duration_since(since) >= RECOVERED {

@@ -41,8 +41,7 @@ impl SharedBucket {
     /// Maximum burst. [`new`](Self::new) reduces larger bursts to this value.
     pub const MAX_BURST: u32 = 10_000;
 
-    /// Creates a bucket for one request per interval on average, and up to `burst` requests at
-    /// once.
+    /// Creates a bucket for one request per interval on average, and up to `burst` at once.
     pub fn new(interval: Duration, burst: u32) -> Self {
         let interval = interval.clamp(Duration::from_micros(1), Self::MAX_INTERVAL);
         Self { interval, burst: burst.clamp(1, Self::MAX_BURST) }

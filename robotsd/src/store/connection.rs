@@ -31,8 +31,7 @@ use crate::render::cut;
 /// Minimum time limit for connecting, including TLS and login.
 const CONNECT: Duration = Duration::from_millis(250);
 
-/// Returns the time limit for connecting: the longer one of [`CONNECT`] and the time limit for a
-/// reply.
+/// Returns the time limit for connecting: [`CONNECT`] or the limit for a reply, if longer.
 fn connect_time(settings: &StoreSettings) -> Duration {
     CONNECT.max(settings.deadline)
 }
@@ -58,8 +57,7 @@ impl StoreConnection {
         let (host, port) = host(info.addr());
         let is_address = host.parse::<IpAddr>().is_ok();
         let found = addresses.find(host, port).await?;
-        // If a server has replied before, the URL has the right scheme, so the message does not
-        // suggest TLS.
+        // If a server has replied before, the scheme is right, so the message does not suggest TLS.
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
         let hint = if is_new { ": if the server requires TLS, write the URL with \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {

@@ -23,8 +23,7 @@ enum Needs {
     Process(u8),
 }
 
-/// All requests: method, path, query, and the rights that they need with and without a site in the
-/// query.
+/// All requests: method, path, query, and the rights needed with and without a site.
 const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("GET", "/", "", Needs::Nothing, Needs::Nothing),
     ("GET", "/livez", "", Needs::Nothing, Needs::Nothing),

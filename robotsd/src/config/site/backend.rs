@@ -150,8 +150,7 @@ pub(super) fn faulty(
     faults: &mut Faults,
 ) {
     for url in upstreams {
-        // The function that resolves a site stops at the first error. Therefore, all upstreams are
-        // checked here.
+        // All upstreams are checked here, because resolving a site stops at the first error.
         let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
         let Some(endpoint) = faults.keep(endpoint) else { continue };
         let is_listener = |address: &SocketAddr| endpoint.is_listener(*address);

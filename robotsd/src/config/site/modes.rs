@@ -58,8 +58,8 @@ impl Value for RawModes {
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
         let DeValue::Table(written) = value.get_ref() else { return reader.wrong::<Self>(place, value) };
         let (table, mut exceptions) = (place.path(), Vec::new());
-        // The parsed table may be in another order than the file, but the order of exceptions
-        // matters.
+        // The order of exceptions matters, and the parsed table may have another order than the
+        // file.
         let mut entries: Vec<_> = written.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {

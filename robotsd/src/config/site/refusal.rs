@@ -118,8 +118,8 @@ pub(in crate::config) fn resolve(
     Ok((!is_default).then(|| Arc::new(SiteRefusals { page, cases })))
 }
 
-/// The keys that determine the page of a response. A case inherits keys that it does not set from
-/// the site.
+/// The keys that determine the page of a response. For unset keys, a case inherits those of the
+/// site.
 #[derive(Clone, Copy)]
 struct PageKeys<'r> {
     status: Option<&'r Spanned<u16>>,

@@ -155,9 +155,7 @@ pub(crate) fn allowed(
     fields: &[(HeaderName, HeaderValue)],
     metadata: Option<Metadata>,
 ) -> CheckResponse {
-    // Envoy removes headers last, so a header that is set must not be in the list of removed
-    // headers.
-    // headers last.
+    // Envoy removes headers last, so a header that is set must not be in that list.
     let mut removed = vec!["robots_verdict".to_owned()];
     let headers = match tag {
         Some(tag) => vec![header(&Record::FIELD, tag.as_bytes())],

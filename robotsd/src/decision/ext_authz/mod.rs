@@ -1,8 +1,7 @@
 //! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). The decision
 //! request and the response are one message each.
 //!
-//! This module only parses the decision request and builds the response. The parent module makes
-//! the decision.
+//! This module only parses the decision request and builds the response. The parent module decides.
 
 mod messages;
 #[cfg(any(test, fuzzing))]

@@ -1,5 +1,4 @@
-//! Three processes with one store, each behind a real nginx, allow together the rate of one
-//! process.
+//! Three processes with one store, each behind a real nginx, allow the rate of one process.
 
 use super::super::shared_rate::counted;
 use super::super::shared_rate::server::{StoreServer, any_store};

@@ -182,8 +182,7 @@ fn two_agents(stage: &mut Stage, agents: [&str; 2]) -> String {
     with_agents(&stage.ask("GET", b"/drafts/x", &fields, ""))
 }
 
-/// The outcome of a forwarded request, and whether the request that the site received names the
-/// crawler.
+/// The outcome of a forwarded request, and whether the site received the crawler's name.
 fn with_agents(answer: &Answer) -> String {
     match of(answer) {
         goes_on if goes_on == "goes on" && !answer.body.contains("GPTBot") => {

@@ -10,8 +10,7 @@ use crate::harness::*;
 /// How long the store takes to respond.
 const ANSWER: Duration = Duration::from_millis(200);
 
-/// Time limit of the test. A busy machine may need seconds. If notices delay the reader, it needs
-/// minutes.
+/// Time limit of the test. A busy machine needs seconds, a delayed reader minutes.
 const GENEROUS: Duration = Duration::from_secs(60);
 
 fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Origin) -> Replica {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Maximum time to wait for anything. It is long for busy machines; passing tests do not wait so
-/// long.
+/// Maximum time to wait for anything. It is long for busy machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An HTTP/1.1 response that was read to its end.

@@ -15,8 +15,7 @@ pub(crate) struct Asking<'s> {
 }
 
 impl Asking<'_> {
-    /// Waits for this many more rounds. Panics if a client has failed, because the wait would never
-    /// end.
+    /// Waits for this many more rounds. Panics if a client has failed.
     pub(crate) fn wait_for_more(&self, turns: usize) {
         let before = self.turns.load(Ordering::Relaxed);
         wait_until("what clients ask", || {
