@@ -89,7 +89,7 @@ pub(crate) fn cut(text: &str) -> String {
     render::cut(text, MAX_TEXT_LENGTH)
 }
 
-/// Returns the host name of this machine. The default name of the replica.
+/// Returns the host name of this machine, which is the default name of the replica.
 pub(crate) fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -160,7 +160,7 @@ fn is_forged(name: &str) -> bool {
     }
 }
 
-/// Reports whether a field is removed unless a trusted proxy sends it.
+/// Reports whether a field is removed from requests that do not come from a trusted proxy.
 pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
