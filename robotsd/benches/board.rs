@@ -1,8 +1,8 @@
 //! The memory of the board: `cargo bench -p robotsd --bench board`.
 //!
-//! Starts `robotsd` with 10,000 sites, once with and once without the board. Each time, 200
+//! Starts `robotsd` with 10,000 sites, once with and once without the board. In both runs, 200
 //! crawlers send an allowed and a disallowed request to every site. The difference between the two
-//! peaks of memory is the board's memory. Requires Linux, because it reads `/proc`.
+//! peaks of memory is the memory of the board. Requires Linux, because it reads `/proc`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -23,7 +23,7 @@ const CRAWLERS: usize = 200;
 /// Maximum memory of the board, in MiB.
 const BAR: f64 = 200.0;
 
-/// Number of requests that are sent before reading their answers.
+/// Number of requests that are sent before their responses are read.
 const PIPELINED: usize = 20;
 
 type Measured<T> = Result<T, Box<dyn Error>>;
@@ -75,10 +75,10 @@ fn run(folder: &Path, sites: usize) -> Measured<f64> {
             break address.trim_end_matches('/').parse()?;
         }
     };
-    // Reads the rest of the log, because robotsd would be blocked if the pipe were full.
+    // The rest of the log must be read, because robotsd would block if the pipe were full.
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
     crawl(address, sites)?;
-    // Waits until the last counts are written, which happens within a minute.
+    // The last counts are written within a minute.
     std::thread::sleep(Duration::from_secs(if sites == SITES { 70 } else { 1 }));
     peak(serving.0.id())
 }
@@ -99,7 +99,7 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
                 write!(requests, "HEAD /{path} HTTP/1.1\r\n{fields}\r\n")?;
             }
             stream.write_all(requests.as_bytes())?;
-            // Counts the ends of heads, because answers to HEAD have no content.
+            // The ends of heads are counted, because responses to HEAD have no content.
             let (mut answers, mut tail) = (0, Vec::new());
             while answers < 2 * agents.len() {
                 let read = stream.read(&mut octets)?;
@@ -108,7 +108,7 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
                 }
                 tail.extend_from_slice(&octets[..read]);
                 answers += tail.windows(4).filter(|four| four == b"\r\n\r\n").count();
-                // If the end of a head has arrived only in part, it is counted after the next read.
+                // If the end of a head has arrived only partly, it is counted after the next read.
                 let keep = tail.windows(4).rposition(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4);
                 tail.drain(..keep);
             }

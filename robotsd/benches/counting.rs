@@ -1,14 +1,13 @@
 //! The cost that counting adds to a request: `cargo bench -p robotsd --bench counting`.
 //!
-//! The same requests go through the layer of a site in three variants: without counters, with the
-//! counters that the layer calls, and with all of `/metrics`. The variants run in short rounds by
-//! turns, so that other work on the machine affects all of them. The result of each is its fastest
-//! round.
+//! The same requests go through the layer of a site in three variants: without counters (`quiet`),
+//! with the counters that the layer calls (`observed`), and with all counters of `/metrics`
+//! (`counted`). The variants run alternately in short rounds, so that other work on the machine
+//! affects all of them. The result of a variant is its fastest round.
 //!
 //! An argument such as `refused` selects the requests to measure. Without `--bench`, there are only
-//! few rounds, so that instructions can be counted: `valgrind --tool=callgrind
-//! --toggle-collect='robotsd::benching::CountingBench::counted'`. The other variants are `quiet`
-//! and `observed`.
+//! a few rounds, so that instructions can be counted: `valgrind --tool=callgrind
+//! --toggle-collect='robotsd::benching::CountingBench::counted'`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 

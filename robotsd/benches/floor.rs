@@ -1,11 +1,12 @@
 //! The cost of HTTP/2 over TLS without robotsd:
 //! `cargo bench -p robotsd --bench floor -- LISTEN CHAIN KEY [ORIGIN]`.
 //!
-//! A bare server on `h2`, `tokio` and `rustls`, with one thread and the settings of robotsd's edge.
-//! It has no checks, deadlines or limits, so a comparison with it shows the cost of robotsd's own
-//! work. Without an origin, it answers every request with 1 KiB and the ten fields that nginx sends
-//! for a file. With an origin, it forwards requests unchanged with hyper, over one kept HTTP/1.1
-//! connection per active stream. `proxy/instructions.py --floors` counts its instructions.
+//! This is a minimal server on `h2`, `tokio` and `rustls`, with one thread and the settings of
+//! robotsd's edge. It has no checks, deadlines or limits, so a comparison with it shows the cost of
+//! robotsd's own work. Without an origin, it responds to every request with 1 KiB and the ten
+//! fields that nginx sends for a file. With an origin, it forwards requests unchanged with hyper,
+//! over one kept HTTP/1.1 connection per active stream. `proxy/instructions.py --floors` counts its
+//! instructions.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -88,7 +89,7 @@ async fn serve(socket: TcpStream, tls: TlsAcceptor, origin: Option<Origin>) -> R
     Ok(())
 }
 
-/// Answers with a file of 1 KiB, and with the fields that nginx sends for it.
+/// Responds with a file of 1 KiB, and with the fields that nginx sends for it.
 fn answer(mut respond: SendResponse<Bytes>) -> Result<(), Failure> {
     static CONTENT: [u8; 1024] = [b'x'; 1024];
     let fields = [

@@ -1,11 +1,11 @@
-//! Sends requests at a constant rate, independent of earlier answers:
-//! `cargo bench -p robotsd --bench open_loop -- ADDRESS TARGET RATE SECONDS [FIELD: VALUE…]`.
+//! Sends requests at a constant rate, without waiting for earlier responses: `cargo bench -p
+//! robotsd --bench open_loop -- ADDRESS TARGET RATE SECONDS [FIELD: VALUE…]`.
 //!
-//! The duration of a request counts from the time when it is due. So if slow requests delay others,
-//! the durations include the delay. (A client that sends its next request only after an answer
-//! would not measure it.) There are as many connections as requests in progress. Prints one line of
-//! JSON: requests, answers other than 200, and the durations in µs. `proxy/latency.py` uses this
-//! program.
+//! The duration of a request begins at its scheduled time. If slow requests delay others, the
+//! durations therefore include the delay, which a client that waits for each response would not
+//! measure. There are as many connections as requests in progress. Prints one line of JSON: the
+//! number of requests, the number of responses other than 200, and the durations in µs.
+//! `proxy/latency.py` uses this program.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -19,14 +19,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-/// Maximum number of connections. If it is reached, further requests wait. The wait is part of
-/// their duration.
+/// Maximum number of connections. If it is reached, further requests wait, and their durations
+/// include the wait.
 const CONNECTIONS: usize = 12_000;
 
 enum Event {
-    /// A request is due at this time.
+    /// A request is scheduled for this time.
     Due(Instant),
-    /// A connection has received an answer.
+    /// A connection has received a response.
     Answered { connection: usize, took: Duration, status: u16 },
 }
 
@@ -58,11 +58,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Generates the load. Returns the duration of every request in microseconds, and the number of
-/// answers other than 200.
+/// responses other than 200.
 async fn play(address: SocketAddr, request: Vec<u8>, rate: f64, seconds: f64) -> (Vec<u64>, usize) {
     let (events, mut happened) = mpsc::unbounded_channel();
     let count = (rate * seconds) as usize;
-    // Requests are timed by a separate thread, because the timers of the runtime have a resolution
+    // A separate thread schedules the requests, because the timers of the runtime have a resolution
     // of a millisecond.
     let due = events.clone();
     std::thread::spawn(move || {
@@ -148,7 +148,7 @@ async fn exchange(socket: &mut Option<TcpStream>, address: SocketAddr, request: 
         .ok_or(io::ErrorKind::InvalidData.into())
 }
 
-/// Returns the length of an answer in bytes. Returns `None` if its head is not complete.
+/// Returns the length of a response in bytes; `None` if its head is incomplete.
 fn length(answer: &[u8]) -> Option<usize> {
     let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&answer[..end]).ok()?.to_ascii_lowercase();

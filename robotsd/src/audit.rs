@@ -25,40 +25,41 @@ pub(crate) const AUDIT_FILE: &str = "audit.jsonl";
 /// Maximum length of strings from clients in a record, in characters.
 const MAX_TEXT_LENGTH: usize = 300;
 
-/// A record of the audit: who requested an action, and its outcome.
+/// A record of the audit file: the requested action, the client that requested it, and the outcome.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AuditRecord {
     pub(crate) event: String,
-    /// A random ID, which is the same in both records of an action.
+    /// Random ID. It is the same in both records of an action.
     pub(crate) id: String,
     pub(crate) ts: String,
-    /// Name of a token or of a proxy's user, or a user ID such as `uid 1000`; `None` if unknown.
+    /// Name of a token or of a user that a proxy authenticated, or a user ID such as `uid 1000`;
+    /// `None` if unknown.
     pub(crate) who: Option<String>,
-    /// How the client was identified: `socket`, `token`, `certificate`, `proxy`, or `address` (not
-    /// identified). For actions without a client: `command` (a command while no robotsd was
-    /// running) or `file` (a change of the config).
+    /// How the client was identified: `socket`, `token`, `certificate`, `proxy`, or `address` (only
+    /// the address is known). For actions without a client: `command` (a command while no robotsd
+    /// was running) or `file` (a change of the config).
     pub(crate) how: String,
-    /// Address of the client.
+    /// Address of the client; `None` if unknown.
     pub(crate) from: Option<String>,
-    /// Name of the replica, or of the machine.
+    /// Name of this replica, or the host name of this machine.
     pub(crate) replica: String,
-    /// The requested path without its slash: `enforce`, `accept`, `rollback`, `reload`, `upgrade`,
-    /// or the path of a refused GET request. `mode` if the config changed a mode.
+    /// Path of the request without its leading slash: `enforce`, `accept`, `rollback`, `reload`,
+    /// `upgrade`, or the path of a refused GET request. `mode` if the config changed a mode.
     pub(crate) action: String,
-    /// `*` for all sites; `None` if the action concerns the process.
+    /// Name of the site; `*` for all sites; `None` if the action concerns the whole process.
     pub(crate) site: Option<String>,
-    /// The state before the action: position of the switch, hash of the live version, or mode.
-    /// `after` is the state after the action.
+    /// State before the action: position of the kill switch, hash of the live version, or mode.
+    /// `after` contains the state after the action.
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
-    /// The reason that the client gave.
+    /// Reason for the action, as given by the client.
     pub(crate) reason: Option<String>,
     /// `started`, `done`, `failed` or `refused`.
     pub(crate) result: String,
     /// Why the action was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// Number of earlier refusals that were not recorded because there were too many.
+    /// Number of earlier refusals that were left out of the file because there were too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left_out: Option<usize>,
 }
@@ -77,24 +78,23 @@ impl AuditRecord {
         }
     }
 
-    /// Returns a copy of the record with `result` and the current time.
+    /// Returns a copy of the record with this `result` and the current time.
     pub(crate) fn with(&self, result: &str) -> Self {
         Self { ts: rfc3339_millis(SystemTime::now()), result: result.to_owned(), ..self.clone() }
     }
 }
 
-/// Truncates strings of clients to [`MAX_TEXT_LENGTH`].
+/// Truncates a client's string to [`MAX_TEXT_LENGTH`].
 pub(crate) fn cut(text: &str) -> String {
     render::cut(text, MAX_TEXT_LENGTH)
 }
 
-/// Returns the host name of this machine. It is the name of the replica, unless `[fleet]` sets
-/// another name.
+/// Returns the host name of this machine, which is the default name of the replica.
 pub(crate) fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Appends a record, and syncs it to the disk before returning. Blocks.
+/// Appends a record, and syncs the file to the disk. Blocks.
 pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
     let written = || {
         let mut line = serde_json::to_vec(record)?;
@@ -122,7 +122,7 @@ fn open(path: &Path) -> io::Result<File> {
             fs::create_dir_all(folder)?;
             let file = options.create(true).open(path)?;
             // If root creates the file, but robotsd runs as another user, that user must be able to
-            // write to it. Therefore, the file gets the owner of its folder.
+            // write to it. The file therefore gets the same owner as its folder.
             if let Ok(of) = fs::metadata(folder) {
                 use std::os::unix::fs::{MetadataExt, fchown};
                 let _ = fchown(&file, Some(of.uid()), Some(of.gid()));
@@ -133,8 +133,8 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads the records of a file. If several records have the same ID, returns only the last one.
-/// Also returns the number of invalid lines.
+/// Reads the records of a file. Returns only the last record of each ID, and the number of invalid
+/// lines.
 pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     let (file, _) = files::open(path)?;
     let (mut records, mut broken) = (Vec::<AuditRecord>::new(), 0);
@@ -156,7 +156,8 @@ pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     Ok((records, broken))
 }
 
-/// Returns the path of the audit file: the configured one, or the one in the state directory.
+/// Returns the path of the audit file: the configured path, or [`AUDIT_FILE`] in the state
+/// directory. `None` if the config sets neither.
 pub(crate) fn place(of_config: Option<PathBuf>, state_dir: Option<&Path>) -> Option<PathBuf> {
     of_config.or_else(|| state_dir.map(|folder| folder.join(AUDIT_FILE)))
 }

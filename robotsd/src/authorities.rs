@@ -1,5 +1,5 @@
-//! Certificate authorities from a file that is given in a config or to a command. They are used for
-//! upstreams, other servers, and clients of the admin interface.
+//! Certificate authorities that an operator has chosen for upstreams, other servers, or clients of
+//! the admin interface. They are read from a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::files;
 /// Certificate authorities that are trusted instead of the system's authorities.
 #[derive(Clone, derive_more::Debug)]
 pub(crate) struct Authorities {
-    /// Contents of the file.
+    /// The PEM file, unparsed.
     #[debug(skip)]
     pub(crate) pem: Arc<[u8]>,
     pub(crate) roots: Arc<RootCertStore>,
 }
 
 impl Authorities {
-    /// Reads the certificates of a PEM file. Returns an error message for operators if this fails.
+    /// Reads the certificates of a PEM file. The error is a message for the operator.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let pem = files::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;

@@ -39,7 +39,7 @@ impl CountingBench {
         send(&self.counting, request, |_| {});
     }
 
-    /// Sends a request, and counts it in the same way as `robotsd serve`.
+    /// Sends a request and counts it as `robotsd serve` does.
     #[inline(never)]
     pub fn counted(&mut self, request: Request<()>) {
         let mut counted = self.counts.request(request.uri().path().as_bytes(), request.method().into(), 0);

@@ -1,6 +1,5 @@
-//! Formats and parses times. A clock may be set to a time before 1970 or after 9999. The crates
-//! that this module uses panic for such times. These times are therefore replaced by the nearest
-//! supported time.
+//! Formats and parses times. The crates that this module uses panic for times before 1970 or after
+//! 9999, which a wrong clock may return. Such times are replaced by the nearest supported time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -20,12 +20,12 @@ use crate::config::{self, Config, ConfigError};
 use crate::names::UnknownName;
 use crate::refusal::{ExpectedRefusal, SiteRefusals};
 
-/// Maximum processor time for comparing two files or correcting one file. After that, the command
-/// reports the results so far, and that they are incomplete. Real files take milliseconds. Parsing
-/// and checking are not included; for a file of 8 MiB, they take two seconds.
+/// Maximum processor time for comparing two files or correcting one file. When the time is used up,
+/// the command reports partial results and states that they are incomplete. Real files take
+/// milliseconds. Parsing and checking are not included; for a file of 8 MiB, they take two seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Measures how much of [`MAX_TIME`] this thread has left. Processor time is measured, so that
+/// Measures how much of [`MAX_TIME`] is left for this thread. Processor time is measured, so that
 /// results do not depend on the load of the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
@@ -48,10 +48,10 @@ fn processor_time() -> Duration {
     Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default())
 }
 
-/// Codes of lints about files with fewer rules for crawlers than a person would expect.
+/// Codes of lints that explain why crawlers find fewer rules in a file than a person would expect.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
-/// Codes of the lints in [`OF_FILES`] whose findings show that a file is not a robots.txt.
+/// Codes of the lints in [`OF_FILES`] that find files other than robots.txt files.
 pub(crate) const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
 
 /// Codes of lints about lines that crawlers ignore or read differently than a person would, or that
@@ -70,7 +70,7 @@ const OF_LINES: [&str; 11] = [
     "unknown-crawler",
 ];
 
-/// What is known about the sender of a request: the result of the verification, and the address.
+/// What is known about the sender of a request: the result of verifying it, and its address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownSender {
     pub(crate) identity: Identity,
@@ -84,11 +84,11 @@ pub(crate) struct Evaluator {
     recognizer: Recognizer,
     pub(crate) reading: Reading,
     pub(crate) settings: EvaluatorSettings,
-    /// The grace period of the rules, if it has not ended.
+    /// The grace period, during which new rules are only observed; `None` if it has ended.
     pub(crate) grace: Option<Arc<Grace>>,
     /// Whether enforcement is switched off.
     pub(crate) is_off: bool,
-    /// The findings of the check, which are computed on first use.
+    /// Findings of the lints, computed on first use.
     report: OnceLock<Report>,
 }
 
@@ -114,8 +114,8 @@ impl Evaluator {
         self.rules.document()
     }
 
-    /// Returns the path of a URL in the path forms that the policy checks. The reference parser
-    /// supports only one form.
+    /// Returns the path of a URL in all path forms that the policy checks. If `self.reading` is the
+    /// reading of the reference parser, the path has only one form.
     pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
         self.settings.policy.path_read_as(self.reading, url)
     }
@@ -132,16 +132,16 @@ impl Evaluator {
         self.recognizer.resolve(name)
     }
 
-    /// Returns an error if the name is neither in the registry, nor in this robots.txt, nor in that
-    /// of `other`.
+    /// Returns an error if the name is neither in the registry, nor in this robots.txt, nor in the
+    /// robots.txt of `other`.
     pub(crate) fn unknown_name<'n>(&self, name: &'n str, other: Option<&Self>) -> Option<UnknownName<'n>> {
         let files: Vec<_> = [Some(self), other].into_iter().flatten().map(Self::robots).collect();
         UnknownName::of(name, &self.recognizer, &files)
     }
 
     /// Reports whether a word would be treated as the `User-Agent` of a client that is not a
-    /// crawler, although it does not look like a complete header. Such a word in an expectation is
-    /// probably a mistake, because the result does not depend on the robots.txt.
+    /// crawler, although it does not look like a complete header. Such a word is probably a mistake
+    /// in an expectation, because rules do not apply to such clients.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
@@ -149,7 +149,7 @@ impl Evaluator {
         named_as == NamedAs::Header && !is_crawler && !is_header
     }
 
-    /// Reports whether the group of `*` applies to an agent that has no other group.
+    /// Reports whether the group `*` applies to an agent that no other group names.
     pub(crate) fn holds_to_star(&self, agent: &Agent) -> bool {
         self.settings.policy.holds_to_star(agent)
     }
@@ -177,7 +177,7 @@ impl Evaluator {
         decision
     }
 
-    /// Returns the answer that a request of this agent would get if it were refused.
+    /// Returns the response to a refused request of this agent.
     pub(crate) fn refusal(
         &self,
         agent: &Agent,
@@ -205,15 +205,15 @@ impl Evaluator {
         if is_suspect { self.findings(&OF_FILES).collect() } else { Vec::new() }
     }
 
-    /// Reports whether the content shows that the file is not a robots.txt: it is binary data or an
-    /// HTML page, or has no known field.
+    /// Reports whether the file is obviously not a robots.txt, because it is binary data or an HTML
+    /// page, or has no known field.
     pub(crate) fn is_other_file(&self) -> bool {
         FileKind::unreadable(self.robots()).is_some() || self.findings(&OF_OTHER_FILES).next().is_some()
     }
 
     /// Returns the findings about new lines (lines that the file `old` does not contain) that
-    /// crawlers ignore, or read differently than a person would. A comparison of the effects does
-    /// not show such lines.
+    /// crawlers ignore, or read differently than a person would. Such lines are invisible in a
+    /// comparison of the effects.
     pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
         let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
         let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();
@@ -226,8 +226,8 @@ impl Evaluator {
         self.check().findings.iter().filter(|finding| codes.contains(&finding.code))
     }
 
-    /// Returns the findings and their fixes. Unlike [`check`](Self::check), this computes the
-    /// fixes, which takes time.
+    /// Returns the findings together with their fixes. Slower than [`check`](Self::check), which
+    /// computes no fixes.
     pub(crate) fn check_with_fixes(&self) -> Report {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
     }
@@ -240,15 +240,15 @@ impl Evaluator {
         Diff::of_while(self.robots(), new.robots(), &options, &|| time.is_left())
     }
 
-    /// Returns the pages in `pages` that search engines may no longer fetch if the file of `new`
-    /// replaces this one.
+    /// Returns the pages in `pages` that search engines could no longer fetch if the file of `new`
+    /// replaced this one.
     pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
         PageLoss::between(self.robots(), new.robots(), pages, &self.settings.registry)
     }
 }
 
-/// The registry, the policy and the checks of a site. `Default` returns the settings of a site
-/// whose config sets nothing.
+/// The registry, the policy and the checks of a site. The `Default` settings are those of a site
+/// with an empty config.
 #[derive(Clone, Debug)]
 pub(crate) struct EvaluatorSettings {
     pub(crate) registry: Arc<Registry>,
@@ -256,7 +256,7 @@ pub(crate) struct EvaluatorSettings {
     pub(crate) checks: check::Options,
     /// Responses to refused requests; `None` for the default response.
     pub(crate) refusals: Option<Arc<SiteRefusals>>,
-    /// Whether a server with these settings checks who sends requests.
+    /// Whether a server with these settings verifies the senders of requests.
     pub(crate) checks_senders: bool,
 }
 
@@ -270,7 +270,7 @@ impl EvaluatorSettings {
         Ok(Self { registry, policy, checks, refusals, checks_senders: config.identity.is_some() })
     }
 
-    /// Returns the same settings for a file of this host. The host is used in help messages.
+    /// Returns the same settings for a file of this host. Help messages contain the host.
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }
     }

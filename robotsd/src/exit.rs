@@ -20,13 +20,13 @@ pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// Returns 0 if the result is positive, otherwise [`NEGATIVE`].
+/// Returns 0 if `is_positive`, otherwise [`NEGATIVE`].
 pub(crate) fn answer(is_positive: bool) -> ExitCode {
     ExitCode::from(if is_positive { 0 } else { NEGATIVE })
 }
 
 /// Returns the exit code of a command that has written to standard output. A closed pipe is not an
-/// error, because its reader did not need more output.
+/// error, because the reader, such as `head`, needed no more output.
 pub(crate) fn written(result: io::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,

@@ -25,9 +25,9 @@ use crate::input::{Places, ReadInput};
 use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
-/// Maximum size of a file of expectations, in bytes, and maximum number of pairs of agents and
-/// paths in all its tables. Both limit memory use, because the parsed TOML needs about a hundred
-/// times the memory of its text.
+/// Maximum size of a file of expectations, in bytes. [`MAX_PAIRS`] is the maximum number of (agent,
+/// path) pairs in the file. Both limit memory use: parsed TOML needs about a hundred times the
+/// memory of its text.
 const MAX_BYTES: usize = 1 << 20;
 const MAX_PAIRS: usize = 100_000;
 
@@ -60,15 +60,15 @@ pub(crate) struct ExpectationsFile {
     /// Path of the robots.txt as written, relative to the file of expectations.
     pub(crate) robots: Option<PathBuf>,
     pub(crate) expectations: Expectations,
-    /// Every agent as written.
+    /// Names of all agents, as written.
     pub(crate) agents: Vec<WrittenWord>,
-    /// Every path as written, in the order of the file.
+    /// All paths as written, in the order of the file.
     pub(crate) paths: Vec<WrittenWord>,
     /// Index in `paths` of the first path of each expectation.
     first_paths: Vec<usize>,
 }
 
-/// Name of an agent, or a path, with its position in the file.
+/// The name of an agent, or a path, with its position in the file.
 #[derive(Debug)]
 pub(crate) struct WrittenWord {
     pub(crate) text: String,
@@ -82,15 +82,15 @@ impl ExpectationsFile {
         schema_of::<Written>("robots.test.toml")
     }
 
-    /// Returns the line and column of a path in an expectation. `expectation` is the index of the
-    /// expectation, from 0.
+    /// Returns the line and column of a path in one expectation of the file. `expectation` is the
+    /// index of the expectation, from 0.
     pub(crate) fn place(&self, expectation: usize, path: &str) -> (usize, usize) {
         let of = self.first_paths.get(expectation).map_or(&[][..], |first| &self.paths[*first..]);
         of.iter().find(|written| written.text == path).map_or((1, 1), |written| written.place)
     }
 
-    /// Reads a file of expectations. Errors contain its path, and the line and column of every
-    /// problem.
+    /// Reads a file of expectations. The error contains the file's path, and the line and column of
+    /// every problem.
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let octets = read(path).map_err(ConfigError::without_place)?;
         if octets.len() > MAX_BYTES {
@@ -104,7 +104,7 @@ impl ExpectationsFile {
         Self::parse(path, &as_utf8(path, octets)?, registry)
     }
 
-    /// Parses the text of a file. Errors contain `name`.
+    /// Parses the text of a file. `name` is the path of the file in error messages.
     fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let at = |faults| ConfigError { command: "test", ..ConfigError::at(name, text, faults) };
         let written: Written = read_document(text).map_err(at)?;

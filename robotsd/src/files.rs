@@ -1,5 +1,5 @@
 //! Reads and writes files. The paths come from configs and requests, and may lead to something
-//! other than a regular file, such as a FIFO. Files in the state directory are replaced as a whole,
+//! other than a regular file, such as a FIFO. Files in the state directory are replaced atomically,
 //! and only their owner can read them.
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -9,14 +9,14 @@ use std::path::Path;
 
 use tower_robots::internals;
 
-/// Returns the folder of a file, which need not exist.
+/// Returns the folder that contains a file. The file need not exist.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a regular file, and returns it with its metadata. Never waits, even if the path belongs to
-/// a device, or to a FIFO without a writer. Opens the file before checking its type, so that the
-/// file cannot be replaced between the two steps.
+/// Opens a regular file, and returns it with its metadata. Never blocks on devices or on FIFOs
+/// without a writer. The type is checked after opening, so that the file cannot be replaced between
+/// the check and the opening.
 ///
 /// # Errors
 ///
@@ -54,7 +54,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, u64::MAX).map(|(octets, _)| octets)
 }
 
-/// Maximum length of a line with a secret, in bytes.
+/// Maximum length of a line that contains a secret, in bytes.
 const MAX_LINE: u64 = 8 * 1024;
 
 /// Reads a secret, which must be the only line of a regular file. Error messages contain the path
@@ -81,13 +81,13 @@ fn is_unopenable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EOPNOTSUPP))
 }
 
-/// Replaces a file as a whole, and creates its parent folders. Only the owner can read the file.
+/// Replaces a file atomically. Creates missing parent folders. Only the owner can read the file.
 /// Blocks.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Replaces a file like [`replace`], with the contents that the function `write` writes.
+/// Replaces a file like [`replace`]. The function `write` writes the new contents.
 pub(crate) fn replace_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
@@ -100,8 +100,8 @@ pub(crate) fn replace_by(
     written.map(drop)
 }
 
-/// Appends `room` spaces to JSON. With them, [`overwrite`] can later write longer JSON to the file,
-/// even on a full disk.
+/// Appends `room` spaces to JSON. The spaces reserve disk space: [`overwrite`] can later write
+/// longer JSON to the file, even on a full disk.
 pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     let mut octets = json.to_vec();
     octets.resize(json.len() + room, b' ');

@@ -1,5 +1,5 @@
-//! The functions that the fuzz targets call. Each function calls a parser of untrusted bytes, and
-//! checks the properties that the parser must have.
+//! The functions that the fuzz targets call. Each function passes untrusted bytes to a parser and
+//! checks properties of the result.
 
 pub use crate::board::test_octets::board_day;
 pub use crate::commands::replay::test_octets::log_line;
@@ -18,7 +18,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks a property with every input in the corpus of a target.
+    /// Checks a property with every input in the stored corpus of a fuzz target.
     fn replay(target: &str, holds: impl Fn(&[u8])) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
         let inputs = fs::read_dir(&folder).expect("a stored corpus").map(|input| input.expect("an entry").path());

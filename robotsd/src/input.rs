@@ -1,5 +1,5 @@
-//! Reads inputs such as the files on the command line, up to a maximum size. Also converts byte
-//! positions to lines and columns.
+//! Reads inputs, such as the files on the command line, up to a maximum size. Also converts byte
+//! offsets to lines and columns.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use crate::render::printable_path;
 pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
-    /// A file found in a folder. It is read only if it is a regular file.
+    /// A file that was found by listing a folder. It is read only if it is a regular file.
     Found(PathBuf),
 }
 
@@ -26,7 +26,8 @@ impl InputSource {
         if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
     }
 
-    /// Returns the name for messages. The name may contain any character, so it must be escaped.
+    /// Returns the name of the source for messages. The caller must escape it, because it may
+    /// contain any character.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
@@ -59,7 +60,7 @@ impl InputSource {
 /// Returns the error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is
 /// a FIFO. Opening a FIFO would wait for a writer, and there may never be one.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // The shell's pipe is `/dev/fd/63`. On Linux this links to `pipe:[4711]`, which is not a path.
+    // The shell's pipe is `/dev/fd/63`. On Linux, it links to `pipe:[4711]`, which is not a path.
     let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
     if std::fs::metadata(path)?.file_type().is_fifo() && has_place() {
         let fault = "a FIFO may never get a writer: give a regular file, or send the text to standard input with \"-\"";
@@ -68,15 +69,14 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Reads a whole file given on the command line. Opens it with [`open`], which rejects FIFOs.
+/// Reads a whole file given on the command line. FIFOs are rejected, as by [`open`].
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Checks that standard input is named at most once. A second read would return nothing, as if the
-/// file were empty.
+/// Checks that standard input is named at most once. A second read would find no data.
 ///
 /// # Errors
 ///
@@ -112,12 +112,12 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     source.read().map_err(|error| named(Path::new(&source.name()), &error))
 }
 
-/// Function that reads a file: [`read`] for a path on the command line, [`read_configured`] for a
-/// path in the config.
+/// A function that reads a file: [`read`] for paths on the command line, [`read_configured`] for
+/// paths in a config.
 pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
 
-/// Reads a file whose path is in a config. Rejects every FIFO, because a path in a config is never
-/// a shell's `<(…)`, and there may be no writer. Errors contain the path of the file.
+/// Reads a file whose path is in a config. Rejects every FIFO, because it may have no writer. (A
+/// shell's `<(…)` cannot occur in a config.) Errors contain the path of the file.
 pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }
@@ -128,9 +128,9 @@ pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     octets.map_err(|error| named(path, &error))
 }
 
-/// Reader that returns at most a given number of bytes. If the input is longer, reading fails with
-/// an error that contains [`TooManyOctets`]. Otherwise, the limit would look like the end of the
-/// input.
+/// A reader that returns at most a given number of bytes. If the input is longer, reading fails
+/// with an error that contains [`TooManyOctets`], so that truncated input is not mistaken for
+/// complete input.
 #[derive(Debug)]
 pub(crate) struct AtMost<R> {
     octets: R,
@@ -158,13 +158,13 @@ impl<R: Read> Read for AtMost<R> {
 }
 
 impl TooManyOctets {
-    /// Reports whether a read failed because of the limit.
+    /// Reports whether reading failed because the input is larger than the limit.
     pub(crate) fn is_in(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|cause| cause.is::<Self>())
     }
 }
 
-/// Wrapper of a decoder. It converts the decoder's own errors (invalid or incomplete data) with
+/// A wrapper around a decoder. It converts the decoder's errors (invalid or incomplete data) with
 /// `named`, and returns the errors of the underlying reader unchanged.
 #[derive(Debug)]
 pub(crate) struct Unpacked<R, F> {

@@ -1,5 +1,5 @@
-//! Names in messages: lists of names, suggestions for misspelled words, and errors about names that
-//! belong to no crawler.
+//! Names in messages: lists of names, suggestions for misspelled words, and errors about unknown
+//! names of crawlers.
 
 use std::fmt;
 
@@ -9,16 +9,17 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 
 /// Returns the known word that is most similar, ignoring case; `None` if no word is similar enough.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // The time to compare two words is the product of their lengths, and nobody types longer words.
+    // The time to compare two words grows with the product of their lengths. Nobody types longer
+    // words.
     const MAX_WORD_LENGTH: usize = 128;
     if word.is_empty() || word.len() > MAX_WORD_LENGTH {
         return None;
     }
     let word = word.to_lowercase();
-    // Most names of crawlers have one of these endings, so it does not show which crawler is meant.
+    // Most names of crawlers have one of these endings, so it does not identify the crawler.
     let ending = ["bot", "spider", "crawler"].iter().find(|ending| word.ends_with(**ending)).map_or(0, |one| one.len());
     let distance = |known: &'k str| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known);
-    // A third of the letters before the ending may be wrong, but at least one letter.
+    // One third of the letters before the ending may differ, and always one letter.
     let allowed = |known: &str| (known.len().min(word.len()).saturating_sub(ending) / 3).max(1);
     let is_near = |(distance, known): &(usize, &str)| *distance <= allowed(known);
     known
@@ -38,14 +39,14 @@ pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k s
 /// Maximum number of names that a message lists.
 const LISTED: usize = 8;
 
-/// Lists names in a message, shortened because there may be thousands: `"a", "b" and 3 more`.
+/// Lists names for a message, shortened if there are many: `"a", "b" and 3 more`.
 pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
     let names: Vec<N> = names.into_iter().collect();
     first_few(names.iter().map(|name| format!("{:?}", name.as_ref())), LISTED)
 }
 
 /// A name that is neither in the registry nor in a robots.txt, with a suggestion. Most unknown
-/// names are typing errors, so commands must not answer as if the name belonged to a crawler.
+/// names are misspelled, so commands report them instead of treating them as crawlers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,
@@ -74,7 +75,7 @@ impl<'n> UnknownName<'n> {
         Some(Self { name: name.trim(), hint })
     }
 
-    /// Returns the suggestion: the crawler that probably was meant, or how to find it.
+    /// Returns the suggestion: the crawler that was probably meant, or a command that finds it.
     pub(crate) fn hint(&self) -> Option<String> {
         self.hint.clone()
     }
@@ -88,12 +89,12 @@ impl<'n> UnknownName<'n> {
     }
 }
 
-/// Minimum length of an unknown name, in bytes, if it is compared with the beginnings of crawlers'
+/// Minimum length of an unknown name, in bytes, for a comparison with the beginnings of crawlers'
 /// names.
 const MIN_WORD_LENGTH: usize = 4;
 
-/// Returns a suggestion for an unknown name: the crawler or group that probably was meant, or how
-/// to list an operator's crawlers. If [`Registry::meant`] has a suggestion, that one is returned.
+/// Returns a suggestion for an unknown name: the crawler or group that was probably meant, or the
+/// command that lists an operator's crawlers. A suggestion of [`Registry::meant`] is preferred.
 pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
     if let Some(meant) = registry.meant(name, &RobotsTxt::parse(&b""[..])) {
         return Some(format!("did you mean {meant}?"));

@@ -20,9 +20,9 @@ pub(crate) use self::cases::{AnsweringCase, CaseAnswer, CaseServer, ExpectedRefu
 
 use crate::word_enum::word_enum;
 
-/// The statuses that the response to a refused request may have. Other statuses are unsuitable: 2xx
-/// and 3xx do not refuse, and crawlers treat 5xx as a problem of the site. 401 requires a challenge,
-/// so only a case can have it.
+/// Allowed statuses of the response to a refused request. Other statuses are unsuitable: 2xx and
+/// 3xx do not refuse, and crawlers treat 5xx as a problem of the site. 401 requires a challenge, so
+/// only a refusal case can use it.
 pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
     StatusCode::FORBIDDEN,
     StatusCode::PAYMENT_REQUIRED,
@@ -37,10 +37,10 @@ pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalPage {
     pub(crate) status: StatusCode,
-    /// The file of the template, which is watched like the config.
+    /// Path of the template. The file is watched for changes like the config.
     pub(crate) file: Option<PathBuf>,
     pub(crate) template: Option<Template>,
-    /// `Content-Language` of the template.
+    /// `Content-Language` of responses from the template.
     pub(crate) language: Option<HeaderValue>,
     pub(crate) contact: Option<String>,
 }
@@ -50,7 +50,7 @@ impl RefusalPage {
     /// only JSON get problem details, and gRPC calls get a gRPC status.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
         // The template shows the rule that disallows the request, so it is used only if there is
-        // one. Requests of impostors can be refused without a rule.
+        // one. Requests of impostors may be refused without a rule.
         let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
@@ -72,11 +72,11 @@ impl RefusalPage {
 /// Maximum size of a template file, in bytes.
 pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 
-/// Maximum number of placeholders in a template. It limits the size of a response, because clients
-/// determine the lengths of the values.
+/// Maximum number of placeholders in a template. The limit bounds the size of a response, because
+/// clients control the lengths of the values.
 const MAX_PLACEHOLDERS: usize = 32;
 
-/// The format of a template, which determines how values are escaped.
+/// The format of a template. It determines how values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateFormat {
     Html,
@@ -96,14 +96,15 @@ enum TemplatePart {
     Value(Placeholder),
 }
 
-/// An error in a template, with its position.
+/// An error in a template, with its byte range.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateError {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
 }
 
-/// Whether the site's config sets `contact`, which the template can show.
+/// Whether the config of the site sets `contact`. If it does, the template can contain the
+/// placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     Given,
@@ -143,7 +144,7 @@ impl TemplateFormat {
 }
 
 impl Template {
-    /// Parses a template. `{{{{` produces two braces.
+    /// Parses a template. `{{{{` stands for two literal braces.
     pub(crate) fn parse(text: &str, format: TemplateFormat, contact: Contact) -> Result<Self, TemplateError> {
         if text.trim().is_empty() {
             return Err(TemplateError::new(0..0, "the template is empty: write the page for refused clients"));
@@ -207,7 +208,7 @@ impl TemplateError {
     }
 }
 
-/// Parses the placeholder that begins at byte `start`, and returns its end.
+/// Parses the placeholder that begins at byte `start`. Also returns the byte offset of its end.
 fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
     let line = text[start..].split('\n').next().unwrap_or_default();
     let Some(length) = line.find("}}") else {
@@ -226,7 +227,7 @@ fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), Temp
     }
 }
 
-/// Returns an error if a placeholder is at a position where escaping its value is not sufficient.
+/// Returns an error if a placeholder is at a position where escaping does not make its value safe.
 fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) -> Result<(), String> {
     match context {
         HtmlContext::Text => Ok(()),
@@ -246,12 +247,12 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
     }
 }
 
-/// Maximum length of a value in a refusal page, in characters. Clients can send long strings, which
-/// are truncated.
+/// Maximum length of a value in a refusal page, in characters. Longer values, which clients can
+/// send, are truncated.
 const SHOWN: usize = 512;
 
 word_enum! {
-    /// A placeholder, with its name in templates.
+    /// A placeholder, with its name in the template.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Placeholder {
         Agent = "agent",
@@ -268,8 +269,8 @@ word_enum! {
 }
 
 impl Placeholder {
-    /// Reports whether the value never comes from a request or from a robots.txt, which may be
-    /// fetched from another server. Only a value of this kind is safe in every attribute.
+    /// Reports whether the value comes neither from a request nor from a robots.txt, which may be
+    /// fetched from another server. Only such values are safe in every attribute.
     const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }
@@ -296,7 +297,7 @@ impl Placeholder {
     }
 }
 
-/// The context of a position in an HTML document.
+/// The HTML context of a position in a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum HtmlContext {
     /// The position is between tags, or in an element that contains only text, such as `title`.
@@ -323,7 +324,7 @@ enum HtmlContext {
 const RAW: [&str; 7] = ["script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"];
 
 impl HtmlContext {
-    /// Returns the context at the end of `text`, if `text` begins in this context.
+    /// Returns the context after `text`, which begins in this context.
     fn after(mut self, text: &[u8]) -> Self {
         let mut rest = text;
         while let Some((&byte, after)) = rest.split_first() {

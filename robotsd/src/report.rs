@@ -1,8 +1,8 @@
 //! Reports about a running robotsd: the responses of the admin interface, which the commands read.
 //!
-//! This module contains only types: `sites` and `admin` fill them in, and `commands` prints them. A
-//! command and the process that it queries may be different versions of robotsd. New versions may
-//! add fields, but never remove any, and readers use defaults for missing fields.
+//! This module contains only types. `sites` and `admin` create their values, and `commands` prints
+//! them. A command and the process that it queries may be different versions of robotsd. New
+//! versions may add fields, but never remove any, and readers use defaults for missing fields.
 
 mod served_versions;
 mod site;
@@ -27,50 +27,50 @@ pub(crate) struct StatusReport {
     pub(crate) state: String,
     pub(crate) started: String,
     pub(crate) uptime_seconds: u64,
-    /// The config file, and whether it is in force.
+    /// The config file, and whether its current content is in force.
     pub(crate) config: ConfigReport,
     /// The last upgrade of the running process, if it is in progress or has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
-    /// The registry of crawlers; `None` during start-up.
+    /// The registry of crawlers; `None` before the sites are opened.
     pub(crate) registry: Option<RegistryReport>,
-    /// Evidence for checking the senders of requests; `None` if senders are not checked.
+    /// Evidence for verifying the senders of requests; `None` if senders are not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
     /// Store that several processes use to count the requests of crawlers together; `None` if each
     /// process counts separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
-    /// Hooks of `[[notify]]`, each with the event that it sent last.
+    /// Hooks of `[[notify]]`, each with its last event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
-    /// The fleet that this process belongs to, as this process last read it from the store.
+    /// The fleet that this process belongs to, as last read from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
-    /// Traffic of the listeners; `None` during start-up.
+    /// Traffic of the listeners; `None` before the sites are opened.
     pub(crate) traffic: Option<TrafficReport>,
     /// Maximum number of open connections.
     pub(crate) connections: Option<usize>,
-    /// `off` if nothing is enforced for any site, otherwise `on`; empty during start-up.
+    /// `off` if nothing is enforced for any site, otherwise `on`; empty while robotsd starts.
     pub(crate) enforcement: String,
-    /// Position of the switch for all sites, or of the fleet's switch. Single sites may be switched
-    /// off, too.
+    /// Position of the kill switch for all sites, including the switch of the fleet. Single sites
+    /// may be off even if it is `on`.
     pub(crate) switch: String,
-    /// Next steps that concern all sites.
+    /// Next steps for the operator that concern all sites.
     pub(crate) next: Vec<NextStep>,
-    /// Reason why the switch of all sites counts as `off` although nobody turned it off.
+    /// Reason why the kill switch for all sites counts as `off` although nobody has turned it off.
     pub(crate) switch_problem: Option<String>,
-    /// Whether the state directory is writable, including the parts of all sites and of the board;
-    /// `None` if no state directory is configured.
+    /// Whether the state directory is writable, including the folders of all sites and of the
+    /// board; `None` if no state directory is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_writable: Option<bool>,
-    /// Threads that have stopped making progress.
+    /// Names of the threads that have stopped making progress.
     pub(crate) stalled: Vec<String>,
     /// Problems that concern all sites, such as problems with the state directory or with
     /// certificates.
     pub(crate) problems: Vec<String>,
-    /// Whether sites exist but the client may see none of them. `robotsd status` treats this as a
-    /// problem.
+    /// Whether the client lacks the permission to see any of the existing sites. `robotsd status`
+    /// reports this as a problem.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_blind: bool,
     pub(crate) listeners: Vec<ListenerReport>,
@@ -78,9 +78,9 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Describes how crawlers may get the pending version although the gate holds it. A proxy that
-    /// asks robotsd for decisions serves its own file while robotsd does not answer. `None` if no
-    /// version is pending, or if no proxy asks robotsd.
+    /// Describes how crawlers may see the pending version although the gate holds it back: a proxy
+    /// that asks robotsd for decisions serves its own copy while robotsd does not respond. `None`
+    /// if no version is pending, or if no listener answers such proxies.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -92,11 +92,11 @@ impl StatusReport {
     }
 }
 
-/// A step that the operator should take, with a command that does it, if there is one.
+/// A step for the operator. It may have a command that performs it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
     pub(crate) what: String,
-    /// Program and arguments, unquoted.
+    /// Program and arguments, unquoted; empty if no command performs the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) command: Vec<String>,
 }
@@ -106,14 +106,14 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command is for the running robotsd. The other commands, `check` and
-    /// `config`, read a file and contain its path.
+    /// Reports whether the command acts on the running robotsd. Only `check` and `config` do not:
+    /// they read a file, whose path is in the command.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
     }
 
-    /// Returns the step that creates the document of a named fleet.
+    /// Returns the step for a fleet whose document does not exist yet.
     pub(crate) fn make_document() -> Self {
         let what =
             "the fleet has no document yet, so nothing is enforced; to create the document, once for all replicas";
@@ -125,12 +125,12 @@ impl NextStep {
     }
 }
 
-/// The config file, and which part of it is in force.
+/// The config file, and whether its current content is in force.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
-    /// `accepted`: the file is in force; `rejected`: it cannot be used, and the previous config
-    /// stays in force.
+    /// `accepted` if the file is in force; `rejected` if the file cannot be used, so the previous
+    /// config stays in force.
     pub(crate) state: String,
     /// Time when the config in force was accepted.
     pub(crate) accepted: String,
@@ -142,7 +142,7 @@ pub(crate) struct ConfigReport {
     pub(crate) refused: Vec<RefusedFileReport>,
 }
 
-/// An included file (with sites) that cannot be used.
+/// An included file, which contains sites, that cannot be used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
@@ -150,38 +150,36 @@ pub(crate) struct RefusedFileReport {
     /// The first error (with path, line and column), the number of all other errors, and what is
     /// served instead of the file.
     pub(crate) why: String,
-    /// Whether the last good copy of the file is in force; otherwise its sites are not served.
+    /// Whether the last good copy of the file is in force. If not, its sites are not served.
     pub(crate) is_kept: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
-    /// Time since which the file has been unusable. `tried` is the time of the last attempt to read
-    /// it.
+    /// Time since which the file has been unusable. `tried` is when it was last read.
     pub(crate) since: String,
     pub(crate) tried: String,
     /// The first error (with path, line and column), and the number of all other errors.
     pub(crate) why: String,
-    /// Settings whose value in the file differs from the value in force; `None` if too little of
-    /// the file can be parsed to compare them.
+    /// Settings in the file that differ from the config in force; `None` if too little of the file
+    /// can be parsed.
     pub(crate) held_back: Option<Vec<SettingChange>>,
-    /// Next steps.
+    /// Next steps for the operator.
     pub(crate) next: Vec<NextStep>,
 }
 
-/// A setting that differs between two configs, such as the file and the running process.
+/// A setting that differs between two configs, such as the config in force and the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingChange {
-    /// Site of the setting; `None` if it does not belong to a site.
+    /// Name of the site; `None` if the setting does not belong to a site.
     pub(crate) site: Option<String>,
-    /// Key with its table: `limits.drain`, `modes[agent:GPTBot].mode`.
+    /// Path of the key: `limits.drain`, `modes[agent:GPTBot].mode`.
     pub(crate) setting: String,
-    /// Value in the first of the compared configs, such as the one in force. `None` if it is not
-    /// set and has no default.
+    /// Value in the first config, such as the config in force. `None` if it is not set and has no
+    /// default.
     #[serde(rename = "running")]
     pub(crate) before: Option<String>,
-    /// Value in the second of the compared configs, such as the file. `None` if it is not set and
-    /// has no default.
+    /// Value in the second config, such as the file. `None` if it is not set and has no default.
     #[serde(rename = "file")]
     pub(crate) after: Option<String>,
 }
@@ -190,11 +188,11 @@ pub(crate) struct SettingChange {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RateStoreReport {
-    /// URL of the store, without user and password.
+    /// URL of the store, without user name and password.
     pub(crate) place: String,
-    /// `used`, or `out` while the store is unavailable and each process counts separately.
+    /// `used`, or `out` if the store is unavailable. Then each process counts separately.
     pub(crate) state: String,
-    /// Reason why no request can use the store; `None` if requests use it.
+    /// Reason why the config never uses the store; `None` if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
     /// Message of the last failure of the store.
@@ -217,22 +215,22 @@ pub(crate) struct RateStoreReport {
 pub(crate) struct UpgradeReport {
     /// `under-way`, `done` (the new process serves) or `failed` (the old process continues).
     pub(crate) state: String,
-    /// Time when this state was reached.
+    /// Time when the upgrade reached this state.
     pub(crate) at: String,
-    /// Process id of the new process; `None` if none was started.
+    /// Process ID of the new process; `None` if none was started.
     pub(crate) process: Option<u32>,
     pub(crate) message: String,
 }
 
-/// The registry of crawlers, including the rows of a published registry and of an extra file.
+/// The registry of crawlers, including the rows of `registry_url` and `registry_extra`.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
-    /// Number of crawlers whose operator's documentation was read.
+    /// Number of crawlers whose documentation has been read.
     pub(crate) checked: usize,
-    /// Last day when an operator's documentation was read.
+    /// The last day when the documentation of a crawler was read.
     pub(crate) last_checked: Option<String>,
-    /// The registry that is fetched from a URL, if any.
+    /// The registry that is fetched from `registry_url`, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<PublishedRegistryReport>,
 }
@@ -241,14 +239,14 @@ pub(crate) struct RegistryReport {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PublishedRegistryReport {
     pub(crate) url: String,
-    /// `fetched` or `saved`; `None` if no registry has been fetched yet.
+    /// `fetched` or `saved` (read from the state directory); `None` if there is no registry yet.
     pub(crate) origin: Option<String>,
     pub(crate) hash: Option<String>,
-    /// Time of the last response that confirmed this registry.
+    /// Time of the last response that confirmed that this registry is current.
     pub(crate) confirmed: Option<String>,
-    /// The pending version.
+    /// The version that must be accepted before it is used.
     pub(crate) waiting: Option<WaitingRegistryReport>,
-    /// Why the last fetch failed.
+    /// Why the last fetch failed; `None` if it succeeded.
     pub(crate) problem: Option<String>,
 }
 
@@ -258,26 +256,27 @@ pub(crate) struct WaitingRegistryReport {
     pub(crate) why: String,
 }
 
-/// Evidence about the senders of requests.
+/// Evidence about the senders of requests, such as address lists and keys.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
-    /// Number of addresses whose reverse DNS names are known. `names_waiting` is the number of
-    /// addresses whose names must still be looked up.
+    /// Number of client addresses whose reverse DNS names are known. `names_waiting` is the number
+    /// of client addresses whose names are still to be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths with unreliable client addresses, so that failed checks there refute nothing.
+    /// Network paths that report unreliable client addresses. Failed checks on them refute no
+    /// claim.
     pub(crate) suspects: Vec<SuspectReport>,
-    /// Messages about missing evidence, one line per cause, as in the log.
+    /// Messages about missing evidence, one per cause, as in the log.
     pub(crate) problems: Vec<String>,
-    /// Reason why the data about network paths will be lost when the process ends.
+    /// Reason why the data about network paths will be lost when the process ends, if any.
     pub(crate) paths_problem: Option<String>,
 }
 
 impl IdentityReport {
-    /// Returns the number of lists that were confirmed within the last day. Only these lists can
+    /// Returns the number of lists that were confirmed within the last day. Older lists cannot
     /// refute a claim.
     pub(crate) fn confirmed_lists(&self) -> usize {
         self.lists.iter().filter(|list| list.age_seconds.is_some_and(|age| age <= 24 * 3600)).count()
@@ -288,24 +287,24 @@ impl IdentityReport {
     }
 }
 
-/// A published list of addresses.
+/// A published list of the addresses that a crawler uses.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ListReport {
     pub(crate) url: String,
     /// `fetched`, `saved`, `file` or `embedded`; `None` if there is no copy of the list.
     pub(crate) origin: Option<String>,
     pub(crate) prefixes: usize,
-    /// Creation time, as given in the list.
+    /// Creation time according to the list itself.
     pub(crate) created: Option<String>,
-    /// Time of the last response that confirmed the list; `age_seconds` is the time since that
-    /// response.
+    /// Time of the last response that confirmed the list. `age_seconds` is the time since then.
     pub(crate) confirmed: Option<String>,
     pub(crate) age_seconds: Option<u64>,
-    /// Why the last fetch failed.
+    /// Why the last fetch failed; `None` if it succeeded.
     pub(crate) problem: Option<String>,
 }
 
-/// A directory of keys. Until a request needs it, `keys` and `problem` are both `None`.
+/// A directory of public keys for request signatures. `keys` and `problem` are both `None` until a
+/// request needs the directory.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DirectoryReport {
     pub(crate) url: String,
@@ -315,29 +314,28 @@ pub(crate) struct DirectoryReport {
 }
 
 /// A network path that may hide the addresses of clients, for example because of a proxy. Failed
-/// checks on it refute nothing.
+/// checks on this path refute no claim.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
     pub(crate) listener: String,
     /// Name of the crawler; empty for signatures that do not name a registered crawler.
     pub(crate) crawler: String,
-    /// Kind of evidence that fails: `range`, `rdns` or `signature`.
+    /// Kind of evidence with failed checks: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// Networks that contain most addresses seen on the path. They may be missing from
-    /// `trusted_proxies`.
+    /// Networks of most addresses on this path. `trusted_proxies` may lack them.
     pub(crate) networks: Vec<String>,
-    /// Time of the last verified request of the crawler on this path.
+    /// Time of the last verified request of this crawler on this path.
     pub(crate) last_verified: Option<String>,
 }
 
 /// Response to `POST /reload`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadReport {
-    /// Result for the config, if it was read again.
+    /// Result of reading the config again; `None` if it was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<ReloadOutcome>,
-    /// Result for the extra registry, if there is one.
+    /// Result of reading the extra registry again; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<ReloadOutcome>,
     pub(crate) sites: Vec<SiteReload>,
@@ -348,7 +346,7 @@ pub(crate) struct ReloadReport {
 pub(crate) struct ReloadOutcome {
     /// `published` or `kept`; for a config also `unchanged` or `partly`.
     pub(crate) outcome: String,
-    /// One line about the result, and one for each refused included file.
+    /// One line about the result, and one line per refused included file.
     pub(crate) message: String,
 }
 
@@ -360,14 +358,14 @@ pub(crate) struct SiteReload {
     /// Number of rules that are only observed until `grace_end`.
     #[serde(default)]
     pub(crate) grace_rules: usize,
-    /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (it is held until
-    /// accepted).
+    /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (the new file is
+    /// held until an operator accepts it).
     pub(crate) outcome: String,
-    /// The version that is live now.
+    /// Hash of the version that is live now.
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
-    /// The appended parts, after they were read again. If the site has a folder of files, only the
-    /// result of the first file contains them.
+    /// State of the appended lists after they were read again. If the site has a folder of files,
+    /// only the result of the first file contains them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
@@ -377,40 +375,40 @@ pub(crate) struct SiteReload {
 pub(crate) struct ChangeReport {
     /// The changed site; `None` if the change was for all sites.
     pub(crate) site: Option<String>,
-    /// The change in one sentence.
+    /// Describes the change in one sentence.
     pub(crate) message: String,
-    /// The version that is live now.
+    /// Hash of the version that is live now.
     pub(crate) hash: Option<String>,
-    /// The version that was live before.
+    /// Hash of the version that was live before the change.
     pub(crate) before: Option<String>,
-    /// The pending version after the change.
+    /// Hash of the version that is pending after the change.
     pub(crate) waiting: Option<String>,
-    /// New position of the switch: `on` or `off`.
+    /// New position of the kill switch: `on` or `off`.
     pub(crate) enforcement: Option<String>,
-    /// Previous position of the switch.
+    /// Previous position of the kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enforcement_before: Option<String>,
     /// Whether a running robotsd made the change; otherwise it takes effect at the next start.
     pub(crate) running: bool,
     /// Whether the change survives a restart.
     pub(crate) kept: bool,
-    /// Reason why the change unexpectedly does not survive a restart, or list of the replicas that
-    /// have not received it.
+    /// Reason why the change does not survive a restart although it should, or the replicas that
+    /// have not received the change.
     pub(crate) problem: Option<String>,
-    /// The steps that remain to be taken.
+    /// Next steps for the operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
 }
 
-/// Response to `GET /fleet`: the document of a fleet and the state of its replicas, as one replica
-/// last read them.
+/// Response to `GET /fleet`: the fleet's document and the state of its replicas, as last read by
+/// the replica that responds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReport {
     pub(crate) name: String,
-    /// Name of the reporting replica.
+    /// Name of the replica that responds.
     pub(crate) replica: String,
     pub(crate) store: String,
-    /// State of the reporting replica, as determined by that replica.
+    /// State of the replica that responds, as determined by that replica itself.
     pub(crate) state: ReplicaState,
     pub(crate) epoch: Option<String>,
     /// Revision of the document in the store; `None` if the store has no document.
@@ -430,10 +428,10 @@ pub(crate) struct FleetReport {
 /// A fleet-wide off switch (`what` is its id), or an accepted version (`what` is its hash).
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetEntry {
-    /// `*`, or the name of a site.
+    /// Name of a site; `*` for all sites.
     pub(crate) scope: String,
     pub(crate) what: String,
-    /// Revision of the document that added the entry; 0 until the entry is in the store.
+    /// Revision of the document that added this entry; 0 until the store contains the entry.
     pub(crate) rev: u64,
     pub(crate) by: String,
     pub(crate) at: String,
@@ -450,41 +448,43 @@ pub(crate) struct FleetReplica {
     pub(crate) why: Option<String>,
     pub(crate) version: String,
     pub(crate) silent_seconds: u64,
-    /// The version that the replica serves for each site.
+    /// Versions that the replica serves, by site.
     #[serde(default)]
     pub(crate) sites: ServedVersions,
 }
 
 word_enum! {
-    /// State of a replica: whether it has everything that is in the document of its fleet.
+    /// State of a replica, compared with the document of its fleet.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum ReplicaState {
-        /// The replica has everything that is in the document.
+        /// The replica has applied the whole document.
         Synced = "synced",
         /// The off switches or accepted versions of the replica differ from those in the store.
         Behind = "behind",
-        /// A version was accepted for the fleet, but the replica's own source does not contain it
-        /// yet.
+        /// A version was accepted for the fleet, but the replica's own source of robots.txt does
+        /// not contain it yet.
         Lacks = "lacks",
         Missing = "missing",
-        /// The replica cannot reach the store at the moment, or has not read it since it started.
+        /// The replica cannot reach the store, or has not read the document since it started.
         Stale = "stale",
-        /// The store lacks entries that the replica knows, or has older versions of these entries.
+        /// The document is older than before: it lacks entries that the replica knows, or contains
+        /// older versions of them.
         WentBack = "went-back",
-        /// The document belongs to another fleet.
+        /// The document in the store belongs to another fleet.
         Foreign = "foreign",
-        /// The document has a newer format.
+        /// The document has a newer format than this robotsd supports.
         Rejected = "rejected",
         /// The replica cannot read some fields of the document.
         Damaged = "damaged",
-        /// Another process uses the same replica name.
+        /// Another process uses the name of this replica.
         Doubled = "doubled",
-        /// The replica reports no problem. Only the replica itself reports this state. After a
-        /// comparison with the document, it becomes `Synced`, `Behind` or `Lacks`.
+        /// The replica reports no problem. Only the replica itself reports this state. Other
+        /// processes then compare the replica with the document, and replace the state by `Synced`,
+        /// `Behind` or `Lacks`.
         Current = "current",
-        /// The replica has not read a document yet, or its version of robotsd has a state that this
-        /// version does not know.
+        /// The replica has not read a document yet, or runs a version of robotsd whose state is
+        /// unknown to this version.
         #[default]
         #[serde(other)]
         Unknown = "unknown",
@@ -492,8 +492,7 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether the replica itself determines this state, without a comparison with the
-    /// document.
+    /// Reports whether a replica determines this state itself, without the document.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,
@@ -514,13 +513,13 @@ impl FleetReport {
         self.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
     }
 
-    /// Reports whether every replica has everything that is in the document.
+    /// Reports whether there are no problems and every replica has applied the whole document.
     pub(crate) fn is_synced(&self) -> bool {
         self.problems.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
     }
 }
 
-/// The response of a replica to a command, or the reason why there is no response.
+/// The response of a replica to a command, or the reason why there is none.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReplicaAnswer<T> {
     pub(crate) replica: String,
@@ -540,9 +539,9 @@ pub(crate) struct HistoryReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RecordedReload {
     pub(crate) when: String,
-    /// As in [`LastReload`], or `accept`, `rollback`, `switch`.
+    /// Cause as in [`LastReload`], or `accept`, `rollback`, `switch`.
     pub(crate) cause: String,
-    /// As in [`LastReload`], or `absent`, `switched-on`, `switched-off`.
+    /// Outcome as in [`LastReload`], or `absent`, `switched-on`, `switched-off`.
     pub(crate) outcome: String,
     pub(crate) origin: String,
     pub(crate) hash: Option<String>,
@@ -550,7 +549,8 @@ pub(crate) struct RecordedReload {
     /// Effect of the version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
-    /// Who made the decision, if known. `reason` is the reason that this person gave.
+    /// Name of the person who made the decision, if known. `reason` is the reason that this person
+    /// gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -558,8 +558,8 @@ pub(crate) struct RecordedReload {
 }
 
 impl RecordedReload {
-    /// Formats who made the decision, and why: ` by alice: "the sale"`. Leaves out the person or
-    /// the reason if it is unknown.
+    /// Formats who made the decision, and why: ` by alice: "the sale"`. An unknown person or reason
+    /// is left out.
     pub(crate) fn attribution(&self) -> String {
         let who = self.who.iter().map(|who| format!(" by {who}"));
         who.chain(self.reason.iter().map(|reason| format!(": {reason:?}"))).collect()
@@ -571,8 +571,8 @@ impl ChangeReport {
         Self { message, ..Self::default() }
     }
 
-    /// Returns a sentence about what limits the change: it will be lost when the process ends, or
-    /// some replicas have not received it. `None` if neither applies.
+    /// Returns a sentence that warns about a limit of the change: it will be lost when the process
+    /// ends, or some replicas have not received it. `None` if the change has no limit.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
             (Some(problem), true) => {

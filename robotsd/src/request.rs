@@ -1,10 +1,10 @@
-//! Decides about requests to sites, both for requests to a backend and for questions of other
-//! proxies. First, evidence about the sender of a request is collected. Then the layer judges the
-//! request, and, if the crawler is rate-limited, the shared rate store is queried. Finally, the
-//! decision is counted.
+//! Decides about requests to sites. A client's request either arrives here, or another proxy
+//! describes it in a decision request. First, evidence about the sender is collected. Then the
+//! layer evaluates the robots.txt, and the shared rate store is queried if the crawler is
+//! rate-limited. Finally, the decision is counted.
 //!
-//! If the rate store does not answer, the process counts the request itself. A request whose rate
-//! limit is only observed does not wait for the store.
+//! If the rate store does not answer, the process counts the request itself. Requests whose rate
+//! limit is only observed do not wait for the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use tower_robots::policy::{RateLimit, RateMode};
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
-/// Decides, on one worker, about the requests to a site.
+/// Decides about the requests to one site. Each worker has its own value.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteJudge {
     /// Name of the site in the access log.
     pub(crate) name: Arc<str>,
     /// Counters of this worker.
     pub(crate) counts: Arc<OutcomeCounts>,
-    /// Layer that identifies crawlers, judges requests and writes to the log.
+    /// Layer that identifies crawlers, evaluates robots.txt and writes to the log.
     pub(crate) layer: RobotsLayer,
     pub(crate) evidence: VerifyLayer,
     /// The shared rate store; `None` if this process counts separately.
@@ -63,7 +63,8 @@ impl SiteJudge {
             _ => None,
         };
         let answer = judgement.respond(wait);
-        // The site's own pages are counted, and not a refusal or the robots.txt.
+        // Only requests for the site's own content are counted here, not refused requests or
+        // robots.txt.
         if let (Some(services), Outcome::Pass | Outcome::Tag) = (&self.services, &answer.outcome) {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {
@@ -75,12 +76,12 @@ impl SiteJudge {
     }
 }
 
-/// Reports whether the client requested a page, and not an asset such as an image.
+/// Reports whether the client requested a page, rather than an asset such as an image.
 fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
-/// The shared rate store, with the data that identifies the buckets of this site.
+/// The shared rate store, and the data that identifies the buckets of this site.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,
@@ -90,11 +91,10 @@ pub(crate) struct PaceStore {
 }
 
 impl PaceStore {
-    /// Asks the store how long a request would have to wait, and returns that time. Zero means that
-    /// the request is allowed. `None` if the store does not answer.
+    /// Asks the store how long a request would have to wait. Zero means that the request is
+    /// allowed. `None` if the store does not respond.
     async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
-        // Only the file name is part of the key, because the path of the folder may differ between
-        // processes.
+        // The key contains only the name of the file, because processes may have different folders.
         let file = Path::new(&rate_limited.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
         let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), rate_limited.key.as_bytes()]);
         let bucket = SharedBucket::new(rate_limited.interval, rate_limited.burst.get());

@@ -43,8 +43,8 @@ impl FromStr for Selector {
 const FORMS: &str = "write a name, \"category:WORD\", \"operator:NAME\" or \"index\"";
 
 impl Selector {
-    /// Returns the names of the crawlers that a word selects. A word that is not a selection of
-    /// several crawlers, such as a name or a whole header, selects itself.
+    /// Returns the names of the crawlers that a word selects. Any word that is not `index`, a
+    /// category or an operator, such as a name or a whole header, is returned unchanged.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl Selector {
         Ok(crawlers.into_iter().map(|crawler| &*crawler.name).collect())
     }
 
-    /// Returns the selected crawlers as the policy compares them with agents.
+    /// Converts the selection to the type that the policy compares with agents.
     pub(crate) fn crawlers(&self) -> Result<Crawlers, ValueError> {
         Ok(match self {
             Self::Agent(name) => Crawlers::agent(name)?,
@@ -78,8 +78,8 @@ impl Selector {
         }
     }
 
-    /// Returns the selected crawlers of a registry. An operator without crawlers in the registry is
-    /// an error.
+    /// Returns the selected crawlers of a registry. Returns an error if the operator has no crawler
+    /// in the registry.
     pub(crate) fn of<'r>(&self, registry: &'r Registry) -> Result<Vec<&'r Crawler>, String> {
         let crawlers: Vec<_> = registry.crawlers().filter(|crawler| self.has(crawler)).collect();
         match self {

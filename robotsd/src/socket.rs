@@ -1,5 +1,5 @@
 //! A connected socket from a client or to an upstream: TCP, a Unix socket, or TLS over TCP. This
-//! module also closes sockets whose peer may still be sending.
+//! module also closes sockets while the peer may still be sending.
 
 use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
 use std::io::{self, Write as _};
@@ -19,8 +19,7 @@ use tokio_rustls::{TlsStream, server};
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// The stream is boxed, because a TLS session takes a kilobyte, which other connections do not
-    /// need.
+    /// The stream is boxed, because a TLS session takes a kilobyte that other sockets do not need.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -34,9 +33,9 @@ impl Socket {
         }
     }
 
-    /// Reports whether the kernel has received bytes, without removing them from its buffer.
+    /// Returns the number of received bytes, at most 1. They stay in the kernel's buffer.
     ///
-    /// With TLS, the bytes may belong to a record without content. They count as data nevertheless.
+    /// With TLS, this counts encrypted bytes, even those of a record without content.
     pub(crate) fn peek(&self) -> io::Result<usize> {
         let mut byte = [MaybeUninit::uninit()];
         match self {
@@ -47,8 +46,8 @@ impl Socket {
     }
 }
 
-/// Closes a socket so that the peer does not lose the response. After the last byte was sent, reads
-/// and discards bytes of the peer until the peer closes the socket or a limit is reached.
+/// Closes a socket so that the peer does not lose the response. After the last byte is sent,
+/// received bytes are discarded until the peer closes the socket or a limit is reached.
 ///
 /// If a socket is closed while bytes are unread or still arriving, the connection is reset (RFC
 /// 9112, section 9.6), and the peer may lose the response. Such bytes are often the frames and
@@ -60,13 +59,13 @@ pub(crate) struct LingeringClose {
     octets: usize,
 }
 
-/// Maximum time to wait for the next bytes from the peer. [`MAX_TIME`] is the maximum duration of
-/// the whole close.
+/// Maximum time without bytes from the peer. [`MAX_TIME`] is the maximum time of the whole
+/// lingering close.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of discarded bytes, so that endless uploads are ended. [`ROOM`] is the size of
-/// the read buffer, in bytes. [`READS`] is the maximum number of reads before the task yields.
+/// Maximum number of discarded bytes, which ends endless uploads. [`ROOM`] is the size of the read
+/// buffer, in bytes. [`READS`] is the maximum number of reads before the task yields.
 const DISCARDED: usize = 64 << 20;
 const ROOM: usize = 4 * 1024;
 const READS: usize = 16;
@@ -99,7 +98,8 @@ impl LingeringClose {
     }
 }
 
-/// Writes slices of bytes. A single slice is written without a vectored write, which is slower.
+/// Writes slices of bytes. A single slice is written with a plain write, which is faster than a
+/// vectored write.
 pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     socket: &mut W,
     cx: &mut Context<'_>,
@@ -111,9 +111,8 @@ pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Encrypts bytes for a client. They are sent when the buffer of the TLS session is full, or with
-/// the next flush. So one system call sends several records. Everything that writes slices flushes
-/// afterwards.
+/// Encrypts bytes for a client. The TLS session sends them when its buffer is full, or at the next
+/// flush, so that one system call sends several records. Callers must flush after the last slice.
 fn poll_encrypt(
     stream: &mut server::TlsStream<TcpStream>,
     cx: &mut Context<'_>,
@@ -128,7 +127,7 @@ fn poll_encrypt(
     }
 }
 
-/// Evaluates an expression with the stream of a socket, whatever its variant.
+/// Evaluates an expression with the stream of any variant of `Socket`.
 macro_rules! of_any {
     ($kind:expr, $socket:ident => $answer:expr) => {
         match $kind {
@@ -147,10 +146,9 @@ impl AsyncRead for Socket {
             Self::Tls(stream) => {
                 let is_client = matches!(**stream, TlsStream::Server(_));
                 Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
-                    // Many clients close a connection without a close_notify. This is a normal end,
-                    // because requests have a length, so that truncated ones are detected anyway.
-                    // For upstreams it is an error, because a response may extend to the end of the
-                    // connection.
+                    // Many clients close a connection without a close_notify. This is normal,
+                    // because truncated requests are detected by their length. For upstreams it is
+                    // an error, because the end of the connection may mark the end of a response.
                     Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
                     read => read,
                 })
@@ -191,8 +189,8 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-            // Only the close_notify was still to be sent, and a peer that has closed the connection
-            // does not need it.
+            // Only the close_notify was left to send. A peer that has closed the connection does
+            // not need it.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
                 shut => shut,

@@ -19,7 +19,7 @@ impl<'a> TargetUrl<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error message if `text` is neither a path nor a URL. The message contains a
+    /// Returns an error message if `text` is neither a path nor a URL. The message suggests a
     /// correction.
     pub(crate) fn parse(text: &'a [u8]) -> Result<Self, String> {
         if text.starts_with(b"/") {
@@ -49,8 +49,8 @@ impl<'a> TargetUrl<'a> {
         let behind = &rest[b"://".len()..];
         let end = behind.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(behind.len());
         let authority = Authority::split(&behind[..end]);
-        // A backslash is ambiguous: for browsers, it ends the host. For other clients, everything
-        // before an "@" is user information.
+        // A backslash is ambiguous: in browsers, it ends the host; in other clients, it may be part
+        // of the user information before an `@`.
         if behind[..end].contains(&b'\\') {
             let url = word.replace('\\', "/");
             return Err(format!("{word:?} has a backslash before its path: write {url:?}"));
@@ -95,9 +95,8 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
-/// Returns the path or URL on a line of a list. A comment is removed; it begins with `#` at the
-/// start of the line or after a blank, because paths and URLs contain no blanks. `None` if nothing
-/// is left.
+/// Returns the path or URL on a line of a list. A comment is removed. It begins with a `#` at the
+/// start of the line or after whitespace. `None` if nothing else is on the line.
 pub(crate) fn listed(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let is_comment = |at: &usize| *at == 0 || line[*at - 1].is_ascii_whitespace();
@@ -119,8 +118,8 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // A word without a slash, such as `index.html`, is not a host only because it contains a dot.
-    // The first segment of `example.com/index.html` is one.
+    // A word is not a host merely because it contains a dot: `index.html` may be a path. If a slash
+    // follows, as in `example.com/index.html`, it is a host.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

@@ -1,5 +1,5 @@
-//! The settings of the admin interface, and the default paths of its socket and its local token,
-//! which commands need as well.
+//! The settings of the admin interface, and the default paths of its socket and its local token.
+//! Commands use the same default paths.
 //!
 //! If a config has no `[admin]` table, the socket of the admin interface is in the runtime folder:
 //! `$RUNTIME_DIRECTORY` (set by systemd), else `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. The
@@ -94,20 +94,20 @@ impl RawAdmin {
 /// Default port of the admin interface.
 pub(super) const PORT: u16 = 9145;
 
-/// The resolved settings of the admin interface.
+/// The resolved settings of the admin interface, from `[admin]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AdminSettings {
     pub(crate) address: Option<SocketAddr>,
     pub(crate) socket: Option<PathBuf>,
     /// Values accepted in `Host` in addition to `localhost` and addresses, in lower case.
     pub(crate) hosts: Vec<String>,
-    /// Whether this is the default socket, because the config sets neither an address nor a socket.
-    /// If the default socket cannot be opened, robotsd serves without a socket.
+    /// Whether `socket` is the default socket, because the config sets neither an address nor a
+    /// socket. robotsd also serves without a default socket, if it cannot be opened.
     pub(crate) is_usual: bool,
     /// The listeners of `[[admin.listener]]`.
     pub(crate) listeners: Vec<AdminListenerConfig>,
     pub(crate) rights: Arc<AdminRights>,
-    /// Path of the audit log, if the config sets it.
+    /// Path of the audit log; `None` if the config does not set it.
     pub(crate) audit: Option<PathBuf>,
 }
 
@@ -115,16 +115,16 @@ pub(crate) struct AdminSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
-    /// `None` if the config does not set the access. The access then depends on whether the config
-    /// has tokens: see [`AdminListenerConfig::access`].
+    /// `None` if the config does not set the access. It then depends on the tokens of the config:
+    /// see [`AdminListenerConfig::access`].
     pub(crate) access: Option<AdminAccess>,
     /// Certificates for TLS; `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
-    /// The proxy that may connect; `None` if the listener is not for a proxy.
+    /// The authenticating proxy; `None` if `access` is not `proxy`.
     pub(crate) proxy: Option<AdminProxy>,
 }
 
-/// The proxy of a listener, which authenticates users and sends their names.
+/// The proxy in front of an admin listener, which authenticates users and sends their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdminProxy {
     pub(crate) from: Vec<Network>,
@@ -133,7 +133,7 @@ pub(crate) struct AdminProxy {
 
 impl AdminListenerConfig {
     /// Returns the access of this listener. If the config does not set `access`, the result depends
-    /// on whether the config has tokens, and a reload may add or remove tokens.
+    /// on whether the config has tokens, which a reload may change.
     pub(crate) fn access(&self, rights: &AdminRights) -> AdminAccess {
         match self.access {
             Some(access) => access,
@@ -145,7 +145,7 @@ impl AdminListenerConfig {
         }
     }
 
-    /// Reports whether this listener would accept a connection from this process as one from its
+    /// Reports whether this listener would mistake a connection from this process for one from its
     /// proxy.
     pub(super) fn trusts_itself(&self) -> bool {
         let asks_clients = self.certificates.as_ref().is_some_and(LiveCertificates::ask_clients);
@@ -154,13 +154,13 @@ impl AdminListenerConfig {
         !asks_clients && networks.any(|network| own.iter().any(|own| network.contains(*own)))
     }
 
-    /// Reports whether changes over this listener require the local token if the config has no
-    /// tokens.
+    /// Reports whether changes over this listener require the local token. This assumes that the
+    /// config has no tokens.
     fn takes_local_token(&self) -> bool {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
 
-    /// Describes how clients can make changes over this listener.
+    /// Describes how clients can make changes through this listener.
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
@@ -178,13 +178,14 @@ impl AdminListenerConfig {
 }
 
 impl AdminSettings {
-    /// Returns the settings for a config without `[admin]`; `None` if there is no runtime folder.
+    /// Returns the settings for a config without `[admin]`; `None` if there is no runtime folder
+    /// for the socket.
     pub(crate) fn usual(path: &Path) -> Option<Self> {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// Adds the default socket to settings with neither an address nor a socket, because commands
-    /// must be able to connect. If there is no runtime folder, adds the default address.
+    /// If the settings have neither an address nor a socket, adds the default socket, so that
+    /// commands can connect. If there is no runtime folder, adds the default address.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
@@ -203,7 +204,7 @@ impl AdminSettings {
         Self { socket: Some(socket), is_usual: true, ..Self::default() }
     }
 
-    /// Returns the address of `[admin]`, which commands connect to, as a listener. `None` if
+    /// Returns a listener for the address of `[admin]`, which commands connect to. `None` if
     /// `[admin]` has only a socket.
     pub(crate) fn command_listener(&self) -> Option<AdminListenerConfig> {
         self.address.map(|address| AdminListenerConfig { address, access: None, certificates: None, proxy: None })
@@ -219,22 +220,22 @@ impl AdminSettings {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 
-    /// Returns the local token if a listener accepts one. The token is not read from its file yet.
-    /// The file is the first of `files`.
+    /// Returns the local token if a listener accepts one. Its file is the first of `files`, and is
+    /// not read here.
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
         Some(LocalToken::missing(file.clone(), "robotsd is starting"))
     }
 
-    /// Describes how changes can be made, one line per address or socket.
+    /// Describes all ways to make changes, one line per address or socket.
     pub(crate) fn ways_to_change(&self, token_files: &[PathBuf]) -> Vec<String> {
         let rights = self.rights.with_local(self.local_token(token_files));
         let socket = self.socket.as_ref().map(|socket| format!("over the socket {}", socket.display()));
         socket.into_iter().chain(self.all_listeners().map(|listener| listener.way(&rights))).collect()
     }
 
-    /// Returns the default address of the interface.
+    /// Returns the default address of the admin interface.
     pub(crate) fn usual_address() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, PORT).into()
     }
@@ -331,8 +332,8 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
 
 const FOR_PROXIES: &str = "\"from\" and \"user_header\" require access = \"proxy\"";
 
-/// Resolves `[admin]` for a server, with the certificates of the listeners. Only the server needs
-/// these certificates, and other processes may lack the permission to read them.
+/// Resolves `[admin]` for a server, with the certificates of the listeners. Other processes do not
+/// need these certificates and may lack the permission to read them.
 pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
     for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {
@@ -351,26 +352,26 @@ fn usual_socket(path: &Path) -> Option<PathBuf> {
     runtime_folders().into_iter().next().map(|folder| folder.join(format!("{}.sock", instance_name(path))))
 }
 
-/// Returns the files that may contain the local token: one in the state directory, which is
-/// preferred, and one in the runtime folder.
+/// Returns the paths where the local token may be saved: in the state directory, which is
+/// preferred, and in the runtime folder.
 pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBuf> {
     let of_state = state.map(|folder| folder.join("admin.token"));
     let of_runtime = runtime_folders().into_iter().next();
     let of_runtime = of_runtime.map(|folder| folder.join(format!("{}.token", instance_name(path))));
-    // The paths must be absolute, because commands may run in another folder.
+    // The paths are absolute, because commands may run in another folder.
     let from_root = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     of_state.into_iter().chain(of_runtime).map(from_root).collect()
 }
 
 /// Returns the temporary path of a new socket, in a separate folder next to its final place. The
-/// name of this folder has the same length in every process, so a path that is too long is too long
-/// in every process.
+/// path has the same length in every process, so if it is too long for a socket, it is too long in
+/// every process.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
 }
 
 /// Connects to a socket without waiting, to find out whether a process listens on it. A blocking
-/// connection would hang if the accept queue of a stopped process is full.
+/// call would hang if the process is stopped and its accept queue is full.
 pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     stream.set_nonblocking(true)?;
@@ -380,14 +381,13 @@ pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Returns the folders that may be the runtime folder of a server. The server itself uses the first
-/// one.
+/// Returns the folders that may be the runtime folder of a server. Servers use the first one.
 pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| value.starts_with('/'));
     // systemd separates several folders by colons.
     let systemd = variable("RUNTIME_DIRECTORY").and_then(|folders| folders.split(':').next().map(PathBuf::from));
-    // `su` keeps `XDG_RUNTIME_DIR`, so the folder may belong to another user, who could put files
-    // into it that root's commands would read.
+    // `su` keeps `XDG_RUNTIME_DIR`, so the folder may belong to another user. Files of that user
+    // must not be read by commands of root.
     let is_own = |folder: &String| {
         std::fs::metadata(folder).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
     };
@@ -397,8 +397,8 @@ pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the name, without extension, of a server's files in the runtime folder. The name depends
-/// only on the path of the server's config.
+/// Returns the name, without extension, of a server's files in the runtime folder. It is derived
+/// from the path of the server's config.
 pub(crate) fn instance_name(path: &Path) -> String {
     let path = absolute(path);
     if path == Path::new(USUAL_CONFIG) {
@@ -408,8 +408,8 @@ pub(crate) fn instance_name(path: &Path) -> String {
     format!("admin-{}", HEXLOWER.encode(&hash[..4]))
 }
 
-/// Returns the absolute path, with symbolic links in its folder resolved. A link in place of the
-/// file itself is not resolved, because it may point elsewhere later.
+/// Returns the absolute path, with symbolic links in its folder resolved. If the file itself is a
+/// link, the link is not resolved, because it may be changed later.
 fn absolute(path: &Path) -> PathBuf {
     match (files::folder_of(path).canonicalize(), path.file_name()) {
         (Ok(folder), Some(name)) if path != Path::new(USUAL_CONFIG) => folder.join(name),

@@ -1,5 +1,4 @@
-//! Parses the address of a robotsd's admin interface, as written in `--admin` and in `replicas` of
-//! `[fleet]`.
+//! Parses addresses of admin interfaces, from `--admin` and from `replicas` in `[fleet]`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -9,17 +8,16 @@ use http::uri::Authority;
 
 use super::admin::PORT;
 
-/// The address of a running robotsd's admin interface.
+/// The address of the admin interface of a running robotsd.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AdminPlace {
     Address(SocketAddr),
-    /// A loopback address, and the file with the local token, which is required for changes over
-    /// this address.
+    /// A loopback address, and the file with the local token for changes.
     #[display("{_0}")]
     Local(SocketAddr, TokenFile),
     #[display("{}", _0.display())]
     Socket(PathBuf),
-    /// A host name, which stands for every address that it resolves to, and a port.
+    /// A host name and a port. The host name stands for all addresses that it resolves to.
     #[display("{_0}:{_1}")]
     Name(String, u16),
     /// The host name and port of a single robotsd behind TLS. Its certificate must be for this
@@ -43,8 +41,8 @@ impl AdminPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenFile {
     pub(crate) path: PathBuf,
-    /// User ID of the process. A file of another user cannot contain the token of this process, so
-    /// it is not used, whatever path the process reports.
+    /// User ID of the process. If the file belongs to another user, it is not used, because it
+    /// cannot contain the token of this process.
     pub(crate) owner: u32,
 }
 

@@ -1,5 +1,5 @@
-//! The permissions of clients of the admin interface. A client is identified by a token, whose hash
-//! is in the config, or as a user of the Unix socket or of an authenticating proxy.
+//! The permissions of clients of the admin interface. A client sends a token, whose hash is in the
+//! config, or is a user of the Unix socket or of an authenticating proxy.
 //!
 //! A token is 256 random bits and cannot be guessed, so a slow hash would add nothing.
 
@@ -54,7 +54,7 @@ words! {
 }
 
 impl AdminRole {
-    /// Reports whether this role permits everything that the other role permits.
+    /// Reports whether this role permits everything that `other` permits.
     pub(crate) const fn includes(self, other: Self) -> bool {
         self as u8 >= other as u8
     }
@@ -64,7 +64,7 @@ impl AdminRole {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdminRights {
     pub(crate) tokens: Vec<AdminToken>,
-    /// `None` if no address accepts a local token. See [`local_token`](Self::local_token).
+    /// The local token; `None` if no address accepts one. See [`local_token`](Self::local_token).
     pub(crate) local: Option<LocalToken>,
     /// Whether a loopback address without `access` requires a token for everything except probes.
     pub(crate) asks_for_token: bool,
@@ -76,7 +76,7 @@ pub(crate) struct AdminRights {
 pub(crate) struct LocalToken {
     /// The file with the token. Only its owner can read it.
     pub(crate) file: PathBuf,
-    /// The token, or the reason why it cannot be used.
+    /// The token, or the reason why there is none.
     pub(crate) token: Result<AdminToken, String>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct AdminToken {
 pub(crate) enum AdminUser {
     Uid(u32),
     Group(u32),
-    /// A user name from a proxy; in the config it may be a pattern.
+    /// A user name from a proxy. In the config, the name may be a pattern.
     Named(String),
 }
 
@@ -111,14 +111,15 @@ impl AdminRights {
         self.tokens.iter().chain(local).find(|token| token.has_hash(hash))
     }
 
-    /// Reports whether this is the hash of a local token that is ignored because the config has
-    /// tokens. Commands cannot know that the local token is ignored, so they send it.
+    /// Reports whether this is the hash of the local token, and the local token is ignored because
+    /// the config has tokens. Commands send the local token nevertheless, because they do not know
+    /// this.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))
     }
 
-    /// Returns the same rights with this local token.
+    /// Returns a copy with this local token.
     pub(crate) fn with_local(&self, local: Option<LocalToken>) -> Self {
         Self { local, ..self.clone() }
     }
@@ -128,8 +129,7 @@ impl AdminRights {
         self.local.as_ref().filter(|_| self.tokens.is_empty())
     }
 
-    /// Returns the reason why changes over a loopback address cannot be made, or `None` if they
-    /// can.
+    /// Returns the reason why no changes can be made over a loopback address; `None` if they can.
     pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
         Some(format!(
@@ -137,7 +137,7 @@ impl AdminRights {
         ))
     }
 
-    /// Returns the permissions of the first of these users that matches a user of the config.
+    /// Returns the permissions of the first user in `users` that matches a user of the config.
     pub(crate) fn user(&self, users: &[AdminUser]) -> Option<&Grant> {
         let is_it = |known: &AdminUser, user: &AdminUser| match (known, user) {
             (AdminUser::Named(pattern), AdminUser::Named(name)) => fits(pattern, name),
@@ -153,7 +153,7 @@ impl AdminRights {
 }
 
 impl AdminToken {
-    /// Reports whether the token has this hash, in constant time.
+    /// Compares the hash of the token with `hash` in constant time.
     fn has_hash(&self, hash: &[u8; 32]) -> bool {
         let differing = self.hash.iter().zip(hash).fold(0, |differing, (one, other)| differing | (one ^ other));
         std::hint::black_box(differing) == 0
@@ -174,12 +174,12 @@ impl LocalToken {
 }
 
 impl Grant {
-    /// Grants a role for every site, without an expiry date.
+    /// Returns a grant of a role for every site that never expires.
     pub(crate) fn everywhere(role: AdminRole) -> Self {
         Self { role, sites: ["*".to_owned()].into(), until: None }
     }
 
-    /// Returns the grant with its role limited to `role`.
+    /// Returns a copy of the grant whose role is at most `role`.
     pub(crate) fn at_most(&self, role: AdminRole) -> Self {
         let role = if role.includes(self.role) { self.role } else { role };
         Self { role, ..self.clone() }
@@ -189,7 +189,7 @@ impl Grant {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Reports whether the grant covers a site, or, for `None`, every site.
+    /// Reports whether the grant covers a site. For `None`, reports whether it covers every site.
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",
@@ -202,7 +202,7 @@ impl Grant {
     }
 }
 
-/// Displays the grant as refusals quote it: `operate for "shop", "blog-*"`.
+/// Formats the grant for messages about refused requests: `operate for "shop", "blog-*"`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.role.as_str())?;

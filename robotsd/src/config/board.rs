@@ -31,11 +31,11 @@ const MAX_DAYS: u64 = 4000;
 /// The settings of the board of crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardConfig {
-    /// Whether every request for robots.txt reaches this process or one of its replicas.
+    /// Whether every request for robots.txt reaches one of the processes that serve the sites.
     pub(crate) sees_all: bool,
     /// Number of processes that serve the sites, this one included.
     pub(crate) replicas: NonZeroUsize,
-    /// How long hourly counts are kept before they are merged into daily counts.
+    /// How long hourly counts are kept. Afterwards, they are merged into daily counts.
     pub(crate) keep: Duration,
     /// How long daily counts are kept; at least as long as hourly counts.
     pub(crate) keep_days: Duration,

@@ -11,11 +11,11 @@ use tower_robots::check::Severity;
 
 use crate::render::{FoundProblem, complain_at, printable};
 
-/// The error of a refused config file, with every problem that was found.
+/// The error of a config file that is refused, with all problems that were found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfigError {
     pub(crate) path: String,
-    /// The reason why the file could not be read at all.
+    /// The reason why the file could not be read; `None` if it could be read.
     pub(crate) unreadable: Option<String>,
     /// The problems in the order of the file; not empty if the file could be read.
     pub(crate) problems: Vec<FoundProblem>,
@@ -28,14 +28,14 @@ pub(crate) struct ConfigError {
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
-    /// The correction, if the message does not contain it.
+    /// The correction; `None` if the message contains it.
     pub(crate) help: Option<String>,
-    /// The site that the problem is about, if other sites may have the same problem.
+    /// Name of the affected site, if other sites may have the same problem.
     pub(crate) site: Option<String>,
 }
 
-/// The problems of a config. Resolving continues after a problem, so that all problems are reported
-/// at once.
+/// The problems that were found in a config. Resolving continues after a problem, so that all
+/// problems are reported at once.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(super) Vec<Fault>);
 
@@ -63,7 +63,7 @@ impl ConfigError {
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
     }
 
-    /// Creates an error like [`at`](Self::at). `shown` converts each problem to a diagnostic.
+    /// Creates an error like [`at`](Self::at), with diagnostics that the function `shown` creates.
     pub(super) fn with(
         path: &Path,
         text: &str,
@@ -79,7 +79,7 @@ impl ConfigError {
         Self { path: path.to_string_lossy().into_owned(), problems, command: "config check", ..Self::default() }
     }
 
-    /// Prints every problem with its line of the file to stderr.
+    /// Prints every problem to stderr, with the affected line of the file.
     pub(crate) fn complain(&self) {
         self.unreadable.iter().for_each(|message| crate::exit::complain(message));
         complain_at(&self.problems);
@@ -109,7 +109,7 @@ impl std::error::Error for ConfigError {}
 
 impl Fault {
     /// Returns the byte offset that problems are sorted by. A missing key is reported at the header
-    /// of its table, and sorted after problems within the header.
+    /// of its table, but sorted after problems inside the header.
     pub(super) fn order(&self, text: &str) -> usize {
         let Range { start, end } = self.span;
         let is_header = text[start..].starts_with('[') && (start == 0 || text[..start].ends_with('\n'));
@@ -128,8 +128,7 @@ impl Fault {
         Self { site: Some(site.to_owned()), ..self }
     }
 
-    /// Creates an error at the position of `refused`, a value in the list `values` that the library
-    /// refused.
+    /// Creates an error about a value that the library refused, at its position in `values`.
     pub(super) fn of_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Self {
         let value = values.iter().find(|value| value.get_ref() == refused);
         Self::new(value.map_or(0..0, Spanned::span), error.to_string())
@@ -146,7 +145,7 @@ impl Fault {
     }
 }
 
-/// A value with a position, where errors about the value are reported.
+/// A value with a position in the file, for errors about the value.
 pub(crate) trait Placed {
     fn fault(&self, message: impl Into<String>) -> Fault;
 }
@@ -163,15 +162,15 @@ pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> R
 }
 
 impl Faults {
-    /// Returns the value. If the result is an error, adds it to the faults and returns `None`.
+    /// Returns the value of `result`. Adds an error to the problems, and returns `None`.
     pub(super) fn keep<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.push(fault)).ok()
     }
 
-    /// Returns the values. If some results are errors, adds all of them to the faults and returns
-    /// `None`.
+    /// Returns the values of all results. If some results are errors, adds all of these errors to
+    /// the problems and returns `None`.
     pub(super) fn keep_all<T>(&mut self, results: impl IntoIterator<Item = Result<T, Fault>>) -> Option<Vec<T>> {
-        // The results are collected first, so that every result is checked, even after an error.
+        // The results are collected first, so that the errors of all results are added.
         let results: Vec<_> = results.into_iter().map(|result| self.keep(result)).collect();
         results.into_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! The tables at the top of the config file, and the resolved settings of the whole file.
+//! The top level of the config file, and the resolved settings of the whole file.
 
 use std::num::NonZeroUsize;
 use std::ops::{Range, RangeInclusive};
@@ -74,12 +74,12 @@ impl Document for RawConfig {
 }
 
 impl RawConfig {
-    /// Returns the mode of a site for requests that no override matches.
+    /// Returns the mode of a site for requests that match no exception.
     pub(super) fn mode_of(&self, site: &RawSite) -> Mode {
         site.enforcement.mode.unwrap_or(self.mode)
     }
 
-    /// Returns the action for impostors, and the identity that exemptions require.
+    /// Returns the action for impostors, and the identity check that exemptions require.
     pub(super) fn identity_rules(&self) -> (Impostors, IdentityNeeded) {
         self.identity.as_ref().map(|identity| (*identity.impostors.get_ref(), identity.needed)).unwrap_or_default()
     }
@@ -88,10 +88,9 @@ impl RawConfig {
 /// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The content of the config file and of the included files, joined, for comparison with the
-    /// next config.
+    /// The joined content of the config file and of its included files, to compare configs.
     pub(crate) text: Arc<str>,
-    /// The files that `text` is joined from.
+    /// The files whose content `text` contains.
     pub(crate) parts: Parts,
     pub(crate) included: Included,
     /// The tables that [`Config::review`] examines.
@@ -105,16 +104,16 @@ pub(crate) struct Config {
     pub(crate) state_dir: Option<PathBuf>,
     /// Position of `state_dir` in `text`.
     pub(crate) state_dir_span: Range<usize>,
-    /// The gate that all sites share, without the expectations of single sites; `None` if it is
-    /// disabled.
+    /// The gate settings that all sites share, without the expectations of each site; `None` if the
+    /// gate is disabled.
     pub(crate) gate: Option<Gate>,
-    /// The sources of the registry in addition to the built-in rows.
+    /// Sources of registry rows in addition to the built-in rows.
     pub(crate) registry: RegistrySources,
-    /// Hashes of versions of the published registry that are accepted regardless of their changes.
+    /// Hashes of versions of the published registry that are accepted whatever they change.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
     /// Position of `registry_extra` in `text`.
     pub(crate) registry_extra_span: Range<usize>,
-    /// How the senders of requests are checked; `None` if they are not checked.
+    /// How the senders of requests are verified; `None` if they are not verified.
     pub(crate) identity: Option<IdentityConfig>,
     /// The admin interface; `None` if it is disabled.
     pub(crate) admin: Option<AdminSettings>,
@@ -129,14 +128,13 @@ pub(crate) struct Config {
     /// The store that several processes use to count crawlers' requests together; `None` if each
     /// process counts separately.
     pub(crate) rate_store: Option<StoreSettings>,
-    /// The reason why the rate store is never used. `None` if the store is used, or if there is no
-    /// rate store.
+    /// Reason why the rate store is never used. `None` if it is used, or if there is none.
     pub(crate) rate_store_unasked: Option<&'static str>,
-    /// The configured maximum number of connections. If it is `None`, the number of file
-    /// descriptors of the process determines the limit, up to a maximum in `edge`.
+    /// Configured maximum number of connections. If it is `None`, `edge` derives the limit from the
+    /// number of file descriptors that the process may open.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: EdgeLimits,
-    /// Maximum duration of each step of the new process during `robotsd upgrade`.
+    /// Maximum time of each step of a new process that `robotsd upgrade` starts.
     pub(crate) upgrade: Duration,
     pub(crate) upstream: UpstreamLimits,
     pub(crate) log: LogConfig,
@@ -149,7 +147,7 @@ impl Config {
     }
 }
 
-/// The tables of a config file that its review examines.
+/// The parts of a config file that its review examines.
 ///
 /// The [review](super::review) reads files that the config refers to, whose file system may hang.
 /// It is therefore not part of loading a config.
@@ -158,8 +156,8 @@ pub(crate) struct Reviewable {
     pub(super) file: RawConfig,
     /// The names of all sites in the file, including sites with problems.
     pub(super) names: Vec<String>,
-    /// Paths of the keys that could not be read. Contains `site.?` or `listener.?` if a site or a
-    /// listener has problems.
+    /// Paths of the keys that could not be read. `site.?` and `listener.?` stand for sites and
+    /// listeners with problems.
     pub(super) unread: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! The settings of `[fleet]`: the store with the fleet's shared document, and the replicas that
-//! commands with `--fleet` query.
+//! The settings of `[fleet]`: the store of the fleet's document, and the replicas that commands
+//! with `--fleet` query.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,7 +28,7 @@ tables! {
     }
 }
 
-/// Maximum duration of a request to the store. Requests of clients never wait for it.
+/// Maximum duration of a request to the store. Requests of clients never wait for the store.
 const DEADLINE: Duration = Duration::from_millis(500);
 
 /// Maximum length of the names of fleets and replicas, in characters.
@@ -44,8 +44,8 @@ pub(crate) struct FleetSettings {
 }
 
 impl FleetSettings {
-    /// Resolves the settings; `None` if the process belongs to no fleet. If `[fleet]` contains no
-    /// store, the store of `[rate]` is used.
+    /// Resolves the settings; `None` if `[fleet]` has no name. If `[fleet]` contains no store, the
+    /// store of `[rate]` is used.
     pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
         let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
@@ -78,9 +78,8 @@ impl FleetSettings {
     }
 }
 
-/// Returns whether the config's fleet has a name, and the addresses of its replicas. Reads only
-/// `[fleet]`, because commands must reach the replicas even if another part of the config has
-/// errors.
+/// Reads the addresses of the replicas, and whether `[fleet]` has a name. Reads only `[fleet]`,
+/// because commands must reach the replicas even if another part of the config has errors.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {
         Part {
@@ -104,7 +103,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     }
 }
 
-/// Parses the address of a replica. A socket is an error, because other machines cannot reach it.
+/// Parses the address of a replica. Unix sockets are refused: other machines cannot reach them.
 fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
         AdminPlace::Socket(_) => Err(replica.fault(

@@ -28,19 +28,19 @@ tables! {
         list: Vec<RawListCopy>,
     }
 
-    /// The operator's copy of a published address list.
+    /// The operator's own copy of a published address list.
     RawListCopy {
         url: Spanned<String>,
         path: Spanned<PathBuf>,
     }
 }
 
-/// How to verify that a request is from the crawler that it names.
+/// How robotsd verifies that a request comes from the crawler that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityConfig {
-    /// The action for impostors, unless the mode of a site is milder.
+    /// The action for impostors, limited by the mode of each site.
     pub(crate) impostors: Impostors,
-    /// Maximum time that a request waits for the look-up of its client address's host names.
+    /// Maximum time that a request waits for the reverse DNS look-up of its client address.
     pub(crate) wait: Duration,
     /// Whether the host names of client addresses are looked up (reverse DNS).
     pub(crate) rdns: bool,
@@ -48,11 +48,11 @@ pub(crate) struct IdentityConfig {
     pub(crate) resolvers: Vec<SocketAddr>,
     /// URLs of key directories, in addition to the key directories in the registry.
     pub(crate) directories: Vec<String>,
-    /// The components that signatures must cover.
+    /// Components that signatures of requests must cover.
     pub(crate) require_components: Vec<RequiredComponent>,
-    /// The URLs of published lists, each with the path of the operator's copy.
+    /// URLs of published lists, each with the path of the operator's copy of the list.
     pub(crate) lists: Vec<(String, PathBuf)>,
-    /// The trusted proxies of all listeners. An address of a proxy does not identify a client.
+    /// The trusted proxies of all listeners. Their addresses do not identify clients.
     pub(crate) trusted_proxies: Vec<Network>,
 }
 
@@ -105,7 +105,7 @@ fn directory(url: &Spanned<String>) -> Result<String, Fault> {
 }
 
 /// Reads a local copy of a list, so that errors in the copy are reported as errors of the config.
-/// The file is read again when verification starts.
+/// Verification reads the file again when it starts.
 fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fault> {
     let url = list.url.get_ref();
     if !url.starts_with("https://") {

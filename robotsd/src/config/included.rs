@@ -5,8 +5,8 @@
 //!    file therefore cannot use robotsd to read other people's secrets.
 //! 2. A file is used or refused as a whole. If it is refused, its last good copy is used instead,
 //!    so a broken file does not affect the sites of other files.
-//! 3. A site name or host belongs to the file whose last good copy contains it, or else to the
-//!    config. If two files contain a name that is in no last good copy (for example at the first
+//! 3. A site name or host that several files contain belongs to the file whose last good copy
+//!    contains it, or else to the config. If it belongs to none of them (for example at the first
 //!    start), both files are refused. A host belongs to a file on every port.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
@@ -38,7 +38,7 @@ use crate::audit;
 use crate::files;
 
 tables! {
-    /// A file of sites.
+    /// A file with sites.
     SitesFile {
         site: Vec<Spanned<RawSite>>,
     }
@@ -54,7 +54,7 @@ const KEPT: &str = "include.json";
 /// Maximum size of an included file, in bytes: enough for hundreds of thousands of sites.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The last good copies. The key is the path of a file, spelled as in `include`.
+/// The last good copies. Each key is the path of a file, spelled as in `include`.
 pub(crate) type GoodCopies = BTreeMap<String, String>;
 
 /// The included files of a config.
@@ -63,12 +63,12 @@ pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
     /// Paths of all files that match a pattern.
     pub(crate) paths: Vec<PathBuf>,
-    /// The content that is used for each file.
+    /// The content in use for each file.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
 
-/// An included file that is refused. Its `Display` form is one line for the log and the status.
+/// An included file that is refused. `Display` writes one line for the log and the status.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{}: {error}", self.outcome())]
 pub(crate) struct RefusedFile {
@@ -91,10 +91,10 @@ impl RefusedFile {
     }
 }
 
-/// A pattern in `include`: a folder, and a pattern for the names of the files to read in it.
+/// A pattern in `include`: a folder, and a pattern for the names of files in this folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IncludePattern {
-    /// The path as it is written in the config.
+    /// The path of the pattern as written in the config.
     written: PathBuf,
     pub(crate) folder: PathBuf,
     name: String,
@@ -124,8 +124,8 @@ impl IncludePattern {
         self.folder.join(&self.name)
     }
 
-    /// Reports whether the pattern includes a file with this name. Names that begin with a dot are
-    /// skipped, because editors use such names for temporary files.
+    /// Reports whether a file with this name matches the pattern. Names that begin with a dot never
+    /// match, because editors use such names for temporary files.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }
@@ -141,7 +141,7 @@ impl IncludePattern {
     }
 }
 
-/// Parses the patterns of a config and adds an error for each invalid one.
+/// Parses the `include` patterns of a config, and adds an error for each invalid one.
 pub(super) fn patterns(include: &[Spanned<PathBuf>], config: &Path, faults: &mut Faults) -> Vec<IncludePattern> {
     include.iter().filter_map(|written| faults.keep(IncludePattern::of(written, config))).collect()
 }
@@ -153,14 +153,14 @@ pub(super) fn roots(written: &[Spanned<PathBuf>], config: &Path) -> Arc<[PathBuf
     written.iter().map(|root| folder.join(root.get_ref())).collect()
 }
 
-/// An included file: its current content, or the error if it cannot be read, and its last good
+/// An included file: its current content or the reason why it cannot be read, and its last good
 /// copy.
 #[derive(Debug)]
 pub(super) struct IncludedFile {
     /// The path of the file, spelled as in `include`.
     name: String,
     path: PathBuf,
-    /// See [`roots`].
+    /// The folders that paths in the file may point into: see [`roots`].
     roots: Arc<[PathBuf]>,
     now: Result<String, ConfigError>,
     kept: Option<String>,
@@ -168,8 +168,8 @@ pub(super) struct IncludedFile {
 
 /// Finds the files that a config includes, in the order of their names, with their last good
 /// copies. The last good copies come from `served` or, if it is `None`, from the state directory.
-/// If a folder cannot be listed, the files of the folder that have a copy are returned as
-/// unreadable files. If there are no copies, the pattern is returned as one unreadable file.
+/// If a folder cannot be listed, the files that have a copy are returned as unreadable files. If
+/// there are no copies, the pattern itself is returned as an unreadable file.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -211,7 +211,7 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
         };
         for file in names {
             let (name, path) = (pattern.name_of(&file), pattern.folder.join(&file));
-            // A pattern may match the config itself.
+            // A pattern may match the config itself, which is skipped.
             if path != *config && !found.contains_key(&name) {
                 let now = error.clone().map_or_else(|| read(&pattern.folder, &path, config), Err);
                 found.insert(name, (path, now));
@@ -223,8 +223,8 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
     found.into_iter().map(file).collect()
 }
 
-/// The parts of a config that the kill switch needs. Only these parts are read, because the kill
-/// switch must work even if another part of the config has errors.
+/// The settings that the kill switch needs. Other parts of the config are not read, because the
+/// kill switch must work even if they have errors.
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
@@ -251,7 +251,7 @@ impl StatePlace {
             partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
         let of_config = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| of_config.join(state_dir));
-        // If `state_dir` was not found, it may be in the part of the file that could not be read.
+        // If `state_dir` was not found, it may be in the unreadable part of the file.
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
@@ -259,8 +259,8 @@ impl StatePlace {
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
-        // Sites of refused files are included as well, from the last good copy and from the
-        // readable part of the current content.
+        // The names come from the last good copies and from the readable parts of the current
+        // files, so the sites of refused files are included.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
@@ -268,7 +268,7 @@ impl StatePlace {
     }
 }
 
-/// The name of a site. The other keys of the site may have any value.
+/// The name of a site. The other keys of its table are ignored.
 #[derive(Debug, Serialize)]
 struct SiteName(String);
 
@@ -310,8 +310,8 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// Reports whether a path is inside a folder, with symbolic links resolved. If the path does not
-/// exist, the part of it that exists is resolved.
+/// Reports whether a path is inside a folder, after symbolic links are resolved. If the path does
+/// not exist, its existing ancestors are resolved.
 pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     let Ok(folder) = fs::canonicalize(folder) else { return false };
     let there = path.ancestors().find(|part| fs::symlink_metadata(part).is_ok() || part.as_os_str().is_empty());
@@ -358,9 +358,9 @@ fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) 
     Some(Fault::new(span, message))
 }
 
-/// Returns an error if the robots.txt of an included site is outside the allowed folders.
-/// `faults_of` checks only paths that the file contains. If the file contains no path of a
-/// robots.txt, the one in the site's root is used.
+/// Returns an error if the robots.txt of an included site is outside the allowed folders. The
+/// default path, `robots.txt` in the root of the site, needs this check, because `faults_of` checks
+/// only paths that are written in the file.
 pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots: &[PathBuf]) -> Option<Fault> {
     match &site.robots {
         RobotsSource::File(path) | RobotsSource::Directory { path, .. } if parts.of(at) > 0 => {
@@ -370,8 +370,8 @@ pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots:
     }
 }
 
-/// The content that is used for an included file, and the error of the current content if that is
-/// not used.
+/// The content in use for an included file. If it is not the current content, also the error of the
+/// current content.
 pub(super) struct ChosenText<'f> {
     file: &'f IncludedFile,
     text: Option<&'f str>,
@@ -388,7 +388,7 @@ impl<'f> ChosenText<'f> {
     }
 
     /// Refuses the content that is currently chosen for the file. The last good copy replaces the
-    /// current content. If the copy is refused, too, the file has no content.
+    /// current content. If the copy is refused, too, no content is used for the file.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -410,7 +410,7 @@ impl<'f> ChosenText<'f> {
     }
 }
 
-/// Joins the content of a config with the content chosen for its files.
+/// Joins the content of a config with the content in use for its included files.
 pub(super) fn join(path: &Path, text: &Arc<str>, chosen: &[ChosenText<'_>]) -> (Arc<str>, Parts) {
     Parts::join(path, text, chosen.iter().map(|chosen| (&*chosen.file.path, chosen.text)))
 }
@@ -432,8 +432,8 @@ impl Included {
         included
     }
 
-    /// Writes the content in use for each file to a state directory. At a later start, robotsd uses
-    /// this content for files that have become unusable. Blocks.
+    /// Writes the content in use for each file to a state directory. After a restart, these last
+    /// good copies replace files that have become unusable. Blocks.
     pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
         let path = state.join(KEPT);
         if self.patterns.is_empty() {
@@ -463,8 +463,8 @@ struct Claim<'s> {
 
 impl<'s> Claim<'s> {
     /// Returns the value that only one file may contain: a name as it is written, or a host without
-    /// its port, normalized as for requests. `None` if the host is invalid, which is reported as an
-    /// error of its file.
+    /// its port, normalized like the hosts of requests. `None` if the host is invalid, which is
+    /// reported elsewhere.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -475,17 +475,17 @@ impl<'s> Claim<'s> {
     }
 }
 
-/// Conflicts about site names and hosts that two files contain.
+/// Conflicts between files that contain the same site name or host.
 #[derive(Default)]
 pub(super) struct Disputes {
-    /// The positions of the later claims.
+    /// Positions of the claims that conflict with an earlier claim.
     pub(super) places: HashSet<Range<usize>>,
-    /// The errors, each at a claim that is refused.
+    /// Errors about the conflicts, each at the claim that is refused.
     pub(super) faults: Vec<Fault>,
 }
 
-/// Finds the claims that conflict with a claim of an earlier file. Reports at most one conflict per
-/// file. After the file is refused, its last good copy is examined in the same way.
+/// Finds claims that conflict with a claim of an earlier file. Reports at most one conflict per
+/// file: the caller refuses the file and examines its last good copy in the same way.
 pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[IncludedFile]) -> Disputes {
     let mut disputes = Disputes::default();
     if files.is_empty() {
@@ -509,8 +509,8 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
     disputes
 }
 
-/// Returns, for each file, a claim of an earlier file and the first claim of this file that
-/// conflicts with it. Adds the position of the later claim to `places`.
+/// Returns at most one conflict per file: a claim of an earlier file, and the claim of this file.
+/// Adds the positions of all later claims to `places`.
 fn disputed_claims<'s>(
     sites: &'s [Spanned<RawSite>],
     parts: &Parts,

@@ -1,6 +1,6 @@
 //! The content of a config, followed by the content of the files that it includes. Every span in
-//! the settings is a position in this joined text. When two configs are compared, the sites of
-//! their included files are therefore compared, too.
+//! the settings is a position in this joined text. A comparison of two configs therefore includes
+//! the sites of their included files.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::{ConfigError, Fault};
 use crate::render::FoundProblem;
 
 /// The files that a joined text consists of: the config, then the files it includes.
-// `Debug` omits the positions, so that configs with equal settings have equal output.
+// `Debug` omits the positions, so that two configs with the same settings have the same output.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Parts")]
 pub(crate) struct Parts(Vec<(PathBuf, Range<usize>)>);
@@ -24,8 +24,8 @@ impl Parts {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// Joins the content of a config and of the files that it includes. A file without content gets
-    /// an empty range.
+    /// Joins the content of a config and of the files that it includes. An included file without
+    /// content gets an empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,
@@ -47,14 +47,13 @@ impl Parts {
         (joined.into(), parts)
     }
 
-    /// Returns the number of the file that contains the byte at this offset. The config has number
-    /// 0.
+    /// Returns the index of the file that contains the byte at this offset. The config has index 0.
     pub(super) fn of(&self, octet: usize) -> usize {
         let before = self.0.partition_point(|(_, range)| range.start <= octet);
         self.0[..before].iter().rposition(|(_, range)| !range.is_empty()).unwrap_or(0)
     }
 
-    /// Returns the paths of all files, by their numbers.
+    /// Returns the paths of all files, in the order of their indices.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|(path, _)| &**path)
     }
@@ -69,7 +68,7 @@ impl Parts {
         self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns a diagnostic with the file and line of a problem.
+    /// Converts a problem to a diagnostic with its file and line.
     pub(crate) fn diagnostic(&self, severity: Severity, text: &str, fault: &Fault) -> FoundProblem {
         let (path, range) = &self.0[self.of(fault.span.start)];
         let span = fault.span.start.saturating_sub(range.start)..fault.span.end.saturating_sub(range.start);
@@ -77,7 +76,7 @@ impl Parts {
         Fault { span, ..fault.clone() }.diagnostic(severity, &path.to_string_lossy(), text)
     }
 
-    /// Groups problems by the number of their file.
+    /// Groups problems by the index of their file.
     pub(super) fn errors(&self, text: &str, faults: Vec<Fault>) -> BTreeMap<usize, ConfigError> {
         let mut by_part: BTreeMap<usize, Vec<Fault>> = BTreeMap::new();
         for fault in faults {

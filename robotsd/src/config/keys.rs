@@ -9,7 +9,7 @@ pub(crate) enum Kind {
     Time,
     /// A number of bytes, as a number or as a string with a unit.
     Size,
-    /// A whole number, with its minimum.
+    /// A whole number. The field is its minimum.
     Number(u64),
     /// True or false.
     Flag,
@@ -18,9 +18,9 @@ pub(crate) enum Kind {
     Words(Vec<&'static str>),
     List(Box<Kind>),
     Table(&'static [Key]),
-    /// A table whose keys are chosen by the operator.
+    /// A table with keys that the operator chooses.
     Named(Box<Kind>),
-    /// A value that has a short form and longer forms.
+    /// A value with a short form and longer forms.
     Either(Vec<Kind>),
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct Keys {
     pub(super) name: &'static str,
 }
 
-/// A table that a document may contain.
+/// A table that a document can contain.
 pub(super) struct KnownTable {
-    /// Path such as `site.robots`; empty for the top of the file.
+    /// Path of the table, such as `site.robots`; empty for the top of the file.
     pub(super) path: String,
     /// Whether the table may occur several times, in double brackets.
     pub(super) is_list: bool,
@@ -80,13 +80,12 @@ impl Keys {
         if is_list { format!("[[{path}]]") } else { format!("[{path}]") }
     }
 
-    /// Returns the name of a table in messages.
+    /// Returns the name of a table for messages.
     pub(super) fn called(self, path: &str) -> String {
         if path.is_empty() { "the top of the file".to_owned() } else { self.header(path) }
     }
 
-    /// Returns the known key that probably was meant by an unknown key of a table, and the advice
-    /// for the message.
+    /// Returns the known key that was probably meant, and the advice for the message.
     pub(super) fn meant(self, table: &str, keys: &[Key], key: &str) -> (Option<&'static str>, String) {
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();

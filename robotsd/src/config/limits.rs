@@ -18,8 +18,8 @@ pub(super) struct Limits {
     pub(super) upstream: UpstreamLimits,
 }
 
-/// Declares `[limits]`. Each row contains a key, its type, the field that the key sets and whose
-/// default it has, and the range of its values.
+/// Declares `[limits]`. Each row contains a key, its type, the field that the key sets, and the
+/// range of its values. The default of the field is the default of the key.
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $key:ident: $written:ident => $side:ident.$field:ident $(in $bound:expr)?,)*) => {
         tables! {
@@ -62,13 +62,12 @@ limits! {
     tunnel_idle: Span => edge.tunnel_idle in deadline(),
     head_size: Size => edge.head_bytes in within(HEAD),
     target_size: Size => edge.target_bytes in within(TARGET),
-    /// Maximum number of header fields. The range begins with the number that the simplest browser
-    /// sends, and ends above the number that proxies usually accept.
+    /// Maximum number of header fields. The minimum suffices for the simplest browser, and the
+    /// maximum is more than proxies usually accept.
     fields: usize => edge.fields in within(16..=1000),
     streams: u32 => edge.streams in within(1..=10_000),
-    /// Size of the HTTP/2 flow-control window. The range begins with the size of one frame (RFC
-    /// 9113, section 4.2), and ends with the window that a fast connection over a long distance
-    /// needs.
+    /// Size of the HTTP/2 flow-control window. The minimum is the size of one frame (RFC 9113,
+    /// section 4.2). The maximum suffices for a fast connection over a long distance.
     window: Size => edge.window_bytes in within(Size(16 * 1024)..=Size(16 * 1024 * 1024)),
     connect: Span => upstream.connect in deadline(),
     response: Span => upstream.response_header in deadline(),
@@ -86,17 +85,17 @@ limits! {
 /// the maximum, a few thousand clients could use up the memory.
 const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 
-/// Allowed sizes of a request's target. The minimum fits the path of a simple page, and the maximum
-/// is that of the whole head.
+/// Allowed sizes of a request's target. The minimum suffices for the path of a simple page. The
+/// maximum is that of the whole head.
 const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
-/// Allowed sizes of a response buffer. 0 disables buffering. The upstream waits while the buffer is
-/// full, which is better than a buffer above the maximum.
+/// Allowed sizes of a response buffer. 0 disables buffering. Larger buffers would waste memory: it
+/// is better to let the upstream wait while the buffer is full.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
 
-/// Maximum number of connections: more than any machine has ports and memory for.
+/// Maximum number of connections. No machine has enough ports and memory for more.
 const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
 
 /// Returns the range of a timeout. It excludes zero, because a timeout of zero would abort every
@@ -106,8 +105,8 @@ fn deadline() -> Bound<Span> {
 }
 
 impl RawLimits {
-    /// Returns the limits. Adds an error for each part that may be larger than its whole, such as a
-    /// target that may be larger than the head of its request.
+    /// Returns the limits. Adds an error if `target_size` exceeds `head_size`, or `buffer` exceeds
+    /// `buffer_total`.
     pub(super) fn resolve(&self, faults: &mut Faults) -> Limits {
         let is_in = |size: &Spanned<Size>, range: &RangeInclusive<Size>| range.contains(size.get_ref());
         if is_in(&self.head_size, &HEAD) && is_in(&self.target_size, &TARGET) {
@@ -129,8 +128,8 @@ impl RawLimits {
     }
 }
 
-/// Checks that the size of a part does not exceed the size of the whole. The error is reported at
-/// the later of the two keys in the file.
+/// Returns an error if the size limit of a part exceeds that of the whole. The error is at the key
+/// that is later in the file.
 fn part_of(
     (key, part): (&str, &Spanned<Size>),
     (of, whole): (&str, &Spanned<Size>),

@@ -1,5 +1,5 @@
 //! The settings of listeners, with their trusted proxies and certificates. Certificates are read
-//! together with the config. An unusable certificate is an error of the config.
+//! together with the config. An unusable certificate makes the config invalid.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,11 +39,11 @@ words! {
     ListenerKind {
         #[default]
         Proxy = "proxy",
-        /// Answers the questions of another proxy, which asks whether to allow a request.
+        /// Answers decision requests of another proxy, which ask whether to allow a request.
         Decision = "decision",
     }
 
-    /// The verdict on a request to an unknown host, if the question does not name a site.
+    /// The verdict on a request to an unknown host, if the decision request does not name a site.
     UnknownHost {
         #[default]
         Pass = "pass",
@@ -51,7 +51,7 @@ words! {
         Strictest = "strictest",
     }
 
-    /// The answer to a question that does not describe the client's request.
+    /// The response to a decision request that does not describe the client's request.
     OnError {
         #[default]
         Pass = "pass",
@@ -59,7 +59,7 @@ words! {
     }
 }
 
-/// How a decision listener answers incomplete questions.
+/// How a decision listener answers incomplete decision requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuestionSettings {
     pub(crate) on_error: OnError,
@@ -69,11 +69,11 @@ pub(crate) struct QuestionSettings {
 /// An address that accepts requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ListenerConfig {
-    /// The name that a supervisor, such as systemd, gives to the socket that it passes.
+    /// Name of the listener's socket, if a supervisor such as systemd passes sockets to robotsd.
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
-    /// Used only by decision listeners.
+    /// How incomplete decision requests are answered. Only for decision listeners.
     pub(crate) questions: QuestionSettings,
     /// Certificates for TLS; `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
@@ -82,14 +82,13 @@ pub(crate) struct ListenerConfig {
     pub(crate) proxy_protocol: bool,
 }
 
-/// Returns an error if some hosts of the sites are in none of the certificates. `None` if these
-/// hosts may not need a certificate.
+/// Returns an error if clients will find no certificate for some hosts of the sites.
 ///
-/// Only listeners that clients connect to directly certainly need a certificate for these hosts,
-/// because a proxy in front may accept any certificate. If the config also has listeners behind
-/// proxies, an uncovered host may be meant for one of them. The function then returns an error only
-/// if the certificates cover no host at all and no site serves every host. IP addresses and names
-/// without a dot are ignored, because they may be only for health checks.
+/// Only listeners that clients connect to directly are sure to need these certificates, because a
+/// proxy in front may accept any certificate. If the config also has listeners behind proxies, an
+/// uncovered host may be meant for them. In this case, the function returns an error only if the
+/// certificates cover no host and no site serves every host. IP addresses and names without a dot
+/// are ignored, because they may be only for health checks.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());
@@ -195,7 +194,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     }
 }
 
-/// Reports whether two addresses conflict, so that only one of them can be opened.
+/// Reports whether two addresses conflict, so that a process cannot listen on both.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port()
@@ -209,7 +208,7 @@ fn certificates(files: &[RawCertificate], folder: &Path) -> Result<Option<LiveCe
     LiveCertificates::new(pairs).map(Some).map_err(|error| first.chain.fault(error.to_string()))
 }
 
-/// Reads certificates and their keys from these files.
+/// Reads the certificate chains and private keys in `files`.
 pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(PairPaths, CertificatePair)>, Fault> {
     let mut pairs = Vec::new();
     for file in files {
@@ -251,8 +250,8 @@ fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {
     Ok(Trusted { networks, agent_header })
 }
 
-/// Parses the name of a header field for the client's agent. Fields with another meaning are
-/// refused, because they cannot contain a `User-Agent` value.
+/// Parses `agent_header`, the name of a header field that contains the client's `User-Agent`.
+/// Standard fields with another meaning are refused.
 fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
     const TAKEN: [&str; 8] = [
         "accept",

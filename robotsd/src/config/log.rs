@@ -8,7 +8,7 @@ use super::{Fault, Placed, tables, words};
 use crate::files;
 
 tables! {
-    /// Where and how robotsd logs, and which parts of a request the lines leave out.
+    /// Where and how robotsd logs, and which parts of requests are left out.
     RawLog {
         format: LogFormat,
         query: QueryLogging,
@@ -66,7 +66,7 @@ pub(crate) struct LogConfig {
 #[derive(Debug, PartialEq)]
 pub(crate) struct AccessSettings {
     pub(crate) format: AccessFormat,
-    /// Path of the log file; `None` for standard output, where events are logged, too.
+    /// Path of the log file; `None` for standard output, which events are also written to.
     pub(crate) path: Option<PathBuf>,
 }
 
@@ -95,8 +95,8 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     })
 }
 
-/// Resolves the path of the access log. Returns an error if the file cannot be created there;
-/// otherwise, the next start would fail.
+/// Resolves the path of the access log. Returns an error if the file cannot be created, because the
+/// next start would fail.
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = match std::fs::metadata(&path) {

@@ -1,12 +1,12 @@
 //! The config file.
 //!
-//! Each part of the config has its own source file. That file declares the table, with the defaults
-//! and bounds of its keys, and the resolved settings that the program uses. The module [`site`]
+//! Each submodule contains one part of the config. It declares a table, with the defaults and
+//! bounds of its keys, and the resolved settings that the program uses. The module [`site`]
 //! contains the settings of a site.
 //!
 //! If a file has a syntax error, [`reader`] reports only that error. Otherwise it reports every
-//! problem with keys and types, and [`resolve`] adds the problems with values. Each reported
-//! problem has a line, a column and the correction.
+//! problem with keys and types, and [`resolve`] adds the problems with values. Each problem is
+//! reported with its line, its column and a correction.
 
 mod admin;
 mod admin_place;

@@ -1,6 +1,6 @@
-//! Reads only those parts of a config file that a command needs. The rest of the file may have
-//! errors, because commands must still reach a robotsd that runs with an earlier version of the
-//! file.
+//! Reads only the parts of a config file that a command needs. Errors in the rest of the file are
+//! ignored: a robotsd may be running with an earlier version of the file, which commands must
+//! reach.
 
 use toml::de::DeTable;
 
@@ -65,7 +65,7 @@ mod tests {
             ("state_dir = \"state\"\n[[site]]\nname = \"\"\"shop\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[[site]]\nhosts = [\"a\", \"b\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\nmode \"refuse\"\n", (Some("state"), None), false),
-            // In the following files, the part that is read has a mistake.
+            // The following files have a mistake in the part that is read.
             ("state_dir = \"state\"\n[admin]\naduit = \"a.log\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[admin]\naudit = 1\n", (Some("state"), None), false),
             ("state_dir = 1\n[admin]\naudit = \"a.log\"\n", (None, Some("a.log")), false),

@@ -1,5 +1,4 @@
-//! Settings of a document that is fetched from a URL, including the certificate authorities that
-//! are trusted for its server.
+//! Settings of a document that is fetched from a URL, such as its certificate authorities.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use super::{Fault, Placed};
 use crate::authorities::Authorities;
 
 /// The source of a published registry, or of a list that is appended to a robots.txt: its URL, and
-/// the folder for its copy.
+/// the folder for its saved copy.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct DocumentSettings {
     pub(crate) url: FetchUrl,

@@ -1,5 +1,5 @@
-//! The settings of `[rate]`, which name the store where several processes count the requests of
-//! crawlers together, to enforce crawl delays.
+//! The settings of `[rate]`, the store that several processes use to count the requests of crawlers
+//! together, to enforce crawl delays.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,7 +26,7 @@ tables! {
     }
 }
 
-/// Maximum length of the prefix of keys in the store, in characters.
+/// Maximum length of `prefix`, the prefix of all keys in the store, in characters.
 const MAX_PREFIX_LENGTH: usize = 64;
 
 /// The keys that describe a store, in `[rate]` or `[fleet]`.
@@ -65,7 +65,7 @@ impl NamedStore<'_> {
     }
 }
 
-/// Resolves `[rate]`. `None` if there is no store, so that each process counts separately.
+/// Resolves `[rate]`. `None` if there is no store; each process then counts separately.
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
     let RawRateStore { store, cluster, password_file, ca, prefix: placed, .. } = file;
     let Some(store) = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)? else {

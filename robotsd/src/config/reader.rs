@@ -13,7 +13,7 @@ use crate::input;
 use crate::names::did_you_mean;
 
 /// Maximum number of reported problems with keys and types. A file in another format may have a
-/// problem on every line, and finding the line and column of each problem takes time.
+/// problem on every line, and it takes time to find the lines and columns of all problems.
 const MAX_PROBLEMS: usize = 20;
 
 /// Example values of required keys, for messages.
@@ -26,21 +26,21 @@ const EXAMPLES: [(&str, &str); 6] = [
     ("paths", "[\"/\"]"),
 ];
 
-/// A value of a file.
+/// A type that can be read from a value of a TOML file.
 pub(crate) trait Value: Sized {
     fn kind() -> Kind;
 
     /// Reads the value, and adds its problems to the faults of the reader. Returns `None` if the
-    /// value cannot be used at all.
+    /// value is unusable.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// Returns the default of this type, for absent keys without a declared default. `None` if keys
-    /// without a declared default are required.
+    /// Returns the default of this type, for absent keys whose declaration has no default. `None`
+    /// if such keys are required.
     fn absent() -> Option<Self> {
         None
     }
 
-    /// Checks the values inside this value, and adds an error for each that is out of range.
+    /// Adds an error for each value inside this value that is out of range.
     fn check_bounds(&self, _: &mut Faults) {}
 }
 
@@ -48,7 +48,7 @@ pub(crate) trait Value: Sized {
 pub(crate) trait Table: Value {
     const KEYS: &'static [Key];
 
-    /// Reads the table at the path `table`.
+    /// Reads the table. `table` is its path.
     fn read_table(reader: &mut Reader<'_>, table: &str, values: &DeTable<'_>, span: &Range<usize>) -> Option<Self>;
 }
 
@@ -58,13 +58,13 @@ pub(crate) trait Document: Table {
     const NAME: &'static str;
 }
 
-/// The path and the position of each key that could not be read. For an unknown key, the path
-/// contains the key that was probably meant, else `?`.
+/// The path and the position of each key that could not be read. The path of an unknown key ends
+/// with the key that was probably meant, or with `?`.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
-/// The parts of a document that could be read, and the problems of the document.
+/// The readable parts of a document, and its problems.
 pub(super) struct ReadText<D> {
-    /// `None` if the text is not TOML. Values that could not be read have their defaults.
+    /// `None` if the text is not TOML. Unreadable values have their defaults.
     pub(super) document: Option<D>,
     /// The problems, in the order of the text.
     pub(super) faults: Vec<Fault>,
@@ -78,7 +78,7 @@ pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
     DeTable::parse(text).map_err(|error| syntax_fault(&error))
 }
 
-/// Converts a syntax error of the parser, with the parser's message.
+/// Converts a syntax error of the parser. The message is that of the parser.
 pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
     Fault::new(error.span().unwrap_or_default(), error.message())
 }
@@ -119,7 +119,7 @@ pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigErro
     })
 }
 
-/// The state of reading a document.
+/// A reader of one document. It collects the problems and the unreadable keys.
 pub(crate) struct Reader<'t> {
     text: &'t str,
     keys: Keys,
@@ -129,7 +129,7 @@ pub(crate) struct Reader<'t> {
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
-/// The table and the key of a value. The key of a list item is that of the list.
+/// The table and the key that contain a value. An item of a list has the key of the list.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'p> {
     /// Path of the table, such as `site.robots`; empty at the top of the file.
@@ -156,7 +156,7 @@ impl<'t> Reader<'t> {
         self.note_unread(place, written.span().start, read)
     }
 
-    /// Returns `read`, and records the key as unread if `read` is `None`.
+    /// Returns `read`. If it is `None`, records the key as unreadable.
     pub(super) fn note_unread<T>(&mut self, place: Place<'_>, at: usize, read: Option<T>) -> Option<T> {
         if read.is_none() {
             self.unread.push((place.path(), at));
@@ -185,8 +185,8 @@ impl<'t> Reader<'t> {
         all_meant
     }
 
-    /// Adds an error if the table lacks a key, unless an unknown key was probably meant to be this
-    /// key.
+    /// Adds an error about a missing key, unless the table contains a probable misspelling of it
+    /// (one of `meant`).
     pub(crate) fn missing(
         &mut self,
         table: &str,
@@ -205,7 +205,7 @@ impl<'t> Reader<'t> {
         self.faults.push(fault.help(format!("write {key} = {example}")));
     }
 
-    /// Returns the string of a value that must be one of several words. If it is not, adds an error
+    /// Returns the string of a value that must be one of several words. Otherwise, adds an error
     /// and returns `None`.
     pub(crate) fn word<'v, T: Value>(&mut self, place: Place<'_>, value: &'v Spanned<DeValue<'_>>) -> Option<&'v str> {
         let (DeValue::String(word), Kind::Words(known)) = (value.get_ref(), T::kind()) else {

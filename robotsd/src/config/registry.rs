@@ -1,7 +1,7 @@
 //! The registry of crawlers. A published registry (`registry_url`) and a file (`registry_extra`)
 //! add, change and remove rows of the built-in registry.
 //!
-//! A row has the keys of the built-in registry, `robots-core/src/agent/crawlers.toml`, and the key
+//! Rows have the keys of the built-in registry (`robots-core/src/agent/crawlers.toml`), and the key
 //! `remove`.
 
 use std::fmt;
@@ -21,7 +21,7 @@ use super::{ConfigError, Document, DocumentSettings, Fault, Faults, Placed, RawA
 use crate::input::{self, place};
 use crate::names::did_you_mean;
 
-/// The sources of the registry in addition to the built-in rows.
+/// Sources of registry rows in addition to the built-in rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegistrySources {
     /// File with rows that add, change or remove crawlers.
@@ -78,9 +78,9 @@ impl Document for RegistryFile {
     const NAME: &'static str = "the file";
 }
 
-/// Returns the registry of a config without fetching anything. Uses the published rows that a
-/// server last saved. If they cannot be read, uses the built-in registry; the server reports the
-/// error.
+/// Returns the registry of a config without fetching anything. Uses the published registry that a
+/// server last saved. If it cannot be read, uses the built-in registry, because the server reports
+/// the error.
 pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, ConfigError> {
     let published = sources.published.as_ref().and_then(saved).map(Arc::new);
     let base = published.as_ref().unwrap_or_else(|| Registry::builtin());
@@ -204,8 +204,7 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // If the file does not contain the key, the value is derived from the name, so the error is
-        // reported at the name.
+        // If the key is absent, its value is derived from the name, so the error is at the name.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }

@@ -21,8 +21,8 @@ use super::{
 use crate::audit;
 use crate::webhooks::{HookHost, HookScope};
 
-/// A config file and the files that it includes. They are read only once, so that all results are
-/// derived from the same content.
+/// A config file and the files that it includes. They are read only once, so that all functions use
+/// the same content.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -40,12 +40,13 @@ impl ConfigFile {
     }
 
     /// Returns the content of the config, joined with the last good copies of its included files.
-    /// It shows what has changed even if the config cannot be used.
+    /// This content can be compared with another config even if it is invalid.
     pub(crate) fn text(&self) -> Arc<str> {
         included::join_copies(&self.path, &self.text, &self.included)
     }
 
-    /// Returns the settings. Paths in the file are relative to its folder.
+    /// Returns the settings, or an error if the config is invalid. Paths are relative to the file's
+    /// folder.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         match self.examined() {
             (Some(config), None) => Ok(config),
@@ -53,8 +54,8 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the valid settings and all problems, so that `config check` can also check what the
-    /// problems do not affect.
+    /// Returns the settings of the valid parts, and all problems. With the valid parts, `config
+    /// check` can continue checking.
     ///
     /// Included files with a problem are refused and replaced by their last good copies, until no
     /// included file has a problem.
@@ -95,10 +96,10 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the settings, and the problems by the number of their file. Parts with problems get
-    /// their defaults. Listeners with problems, and sites whose robots.txt is unknown, are left out
-    /// of the settings. The problems begin with `faults`, which were found while reading. Problems
-    /// that another problem causes, and problems at `known` positions, are left out.
+    /// Returns the settings, and the problems grouped by the index of their file. Parts with
+    /// problems get their defaults; listeners with problems, and sites whose robots.txt is unknown,
+    /// are left out. `faults` are problems that were found while reading. Problems that another
+    /// problem causes, and problems at `known` positions, are not returned.
     fn resolved(
         &self,
         (text, parts): (&Arc<str>, &Parts),
@@ -111,7 +112,7 @@ impl ConfigFile {
         let (mut found, mut bounds) = (Faults::default(), Faults::default());
         file.check_bounds(&mut bounds);
         // A site is in `file` only if its name could be read, so problems with names are never
-        // caused by other problems.
+        // caused by unreadable keys.
         site::names(&file.site, &mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
         let names = file.site.iter().map(|site| site.get_ref().name.get_ref().clone()).collect();
@@ -121,7 +122,7 @@ impl ConfigFile {
         let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| unit_of(*at)).collect();
         let is_source_unknown = |site: Range<usize>| without_source.contains(&unit_of(site.start));
         let mut config = collect(&mut file, parts, &mut found, is_source_unknown);
-        // A hash set is fast enough even for a file with a problem in each of ten thousand sites.
+        // A hash set, because a file may have ten thousand sites with a problem each.
         let places: HashSet<_> = of_sites.as_flattened().iter().collect();
         let (mut of_units, mut hides_absence) = (HashMap::<_, bool>::new(), false);
         for (key, at) in unread {
@@ -129,12 +130,12 @@ impl ConfigFile {
             hides_absence |= key.starts_with("listener") || matches!(&**key, "site" | "site.hosts");
         }
         // A fleet without its own store uses the store of `[rate]`. If a key of `[rate]` could not
-        // be read, that may be the cause of problems with the fleet.
+        // be read, it may cause problems with the fleet.
         if let Some(name) = file.fleet.name.as_ref().filter(|_| unread.iter().any(|(key, _)| key.starts_with("rate"))) {
             of_units.insert(unit_of(name.span().start), true);
         }
         found.0.retain(|fault| {
-            // If a key could not be read, that may be the reason why another value is missing.
+            // An unreadable key may be the reason why another value is missing.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)
@@ -180,12 +181,12 @@ impl Config {
         audit::place(self.admin.as_ref().and_then(|admin| admin.audit.clone()), self.state_dir.as_deref())
     }
 
-    /// Returns the name that this process has in the audit log and in notifications.
+    /// Returns the name of this process in the audit log and in notifications.
     pub(crate) fn replica(&self) -> String {
         self.fleet.as_ref().map_or_else(audit::machine, |fleet| fleet.replica.clone())
     }
 
-    /// Returns the content of a valid config file with every default written out.
+    /// Returns the content of a valid config file with all defaults written out.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path, None)?;
         file.config()?;
@@ -196,8 +197,8 @@ impl Config {
     }
 }
 
-/// Returns a function that maps a byte offset to the top-level table that contains the byte. The
-/// table is identified by the offset after its header. A site and its subtables are one table.
+/// Returns a function that maps a byte offset to its top-level table, identified by the offset
+/// after the header of the table. A site and its subtables count as one table.
 fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     let is_first = |line: &str| line.starts_with('[') && line.split(']').next().is_some_and(|name| !name.contains('.'));
     let (mut end, mut headers) = (0, Vec::new());
@@ -263,8 +264,8 @@ fn collect(
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let of_rate = rate_store.as_ref().and_then(Option::as_ref);
     let fleet = FleetSettings::resolve(&file.fleet, of_rate, folder);
-    // A fleet without its own store uses the store of `[rate]`. If that store has a problem, it may
-    // be the cause of problems with the fleet.
+    // A fleet without its own store uses the store of `[rate]`. A problem with that store may cause
+    // problems with the fleet.
     let is_certain = rate_store.is_some() || file.fleet.store.is_some();
     let of_fleet = if is_certain { faults.keep(fleet) } else { None };
     let limits = file.limits.resolve(faults);
@@ -331,8 +332,8 @@ fn leave_out_unknown(
     file.site.retain(|_| is_kept.next() == Some(true));
 }
 
-/// Returns, for each file, the hosts that its hooks may send requests to. The config comes first,
-/// then the files that it includes.
+/// Returns the hosts that hooks may send requests to, first for the config, then for each included
+/// file.
 fn hook_scopes(
     hosts: &[Spanned<String>],
     parts: &Parts,

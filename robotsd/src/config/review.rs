@@ -1,6 +1,6 @@
 //! Finds parts of a valid config that are probably mistakes, such as unknown crawler names, expired
-//! exceptions and folders that cannot be written. None of them affects a running process, and few
-//! prevent a start, so most are reported as warnings or notes.
+//! exceptions and folders that cannot be written. Most are reported as warnings or notes, because
+//! they do not affect a running process, and few prevent a start.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -39,7 +39,7 @@ impl Config {
     pub(crate) fn review(&self) -> Vec<FoundProblem> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        // The path `?` is an unknown key at the top of the file, which may be a misspelling of any
+        // The path `?` stands for an unknown key at the top of the file. It may be any misspelled
         // key.
         let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
         let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
@@ -85,9 +85,9 @@ impl Config {
     }
 }
 
-/// Finds copies of lists whose URL is in no row of the registry, and an action for impostors that
-/// has no effect because no evidence could refute a claim. Finds nothing if a registry is fetched
-/// from a URL, because the fetched registry may have other rows.
+/// Finds copies of lists whose URL is not in the registry, and an action for impostors without
+/// effect because no evidence can refute a claim. Does nothing if the registry is fetched from a
+/// URL, because its content is not known here.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
@@ -119,7 +119,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
 /// Finds names in `ignore` and in overrides that neither the registry nor a robots.txt contains.
 /// Such names have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
-    // If the registry file is missing, the error is reported when the sites are opened.
+    // A missing registry file is reported when the sites are opened.
     if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
         return Vec::new();
     }
@@ -140,7 +140,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let of_all = file.agents.ignore.iter().map(|name| (name.clone(), &*config.sites));
     let is_unknown = |(name, sites): &(Spanned<String>, &[_])| {
         let name = name.get_ref();
-        // `name` may be the name of a crawler, or a product token that a crawler obeys.
+        // `name` may be the name of a crawler, or a product token that some crawler obeys.
         let is_registered = registry.crawler(name).is_some() || registry.knows(&ProductToken::new(name));
         !is_registered && !sites.iter().any(|site| may_name(site, name))
     };
@@ -158,9 +158,9 @@ fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
     file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
 }
 
-/// Finds unknown operators in refusal cases and in fields, and parts of refusal cases ([`RawCase`])
-/// that have no effect: results of checks that are not made, and servers to which no listener
-/// forwards requests.
+/// Finds unknown operators in refusal cases and fields. Also finds parts of refusal cases without
+/// effect: results of checks that are not made, and servers that get no requests because no
+/// listener forwards any.
 fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     let registry = load_registry(&config.registry).ok();
@@ -183,7 +183,7 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds the first refusal case whose status a plain `auth_request` of nginx does not relay.
+/// Finds the first refusal case whose status nginx's `auth_request` alone does not relay.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
@@ -193,8 +193,8 @@ fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     Some(statuses.next().filter(|_| is_asked)?.fault(message).help(help))
 }
 
-/// Returns the hooks of sites and of `[[notify]]`. Each is a pair of the table in the config and
-/// the resolved settings.
+/// Returns the hooks of sites and of `[[notify]]`. Each item is the table in the config with the
+/// resolved settings.
 fn hooks<'c>(
     file: &'c RawConfig,
     config: &'c Config,
@@ -211,7 +211,7 @@ fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = F
 }
 
 /// Finds secrets of hooks that every user of the machine, or everyone on the network path, can
-/// read. Also finds secret files that cannot be read. Both are only warnings, because a file may be
+/// read, and secret files that cannot be read. These are only warnings, because the file may be
 /// created or protected before a version goes live.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -219,7 +219,7 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
         if let (Some(written), Some(path)) = (&written.get_ref().secret, &hook.secret) {
             faults.extend(secret_file(written, path, "a signature"));
         }
-        // The written and the resolved headers are both sorted by name.
+        // Both header maps are sorted by name, so they can be zipped.
         for (written, (name, header)) in written.get_ref().headers.values().zip(&hook.headers) {
             let HookHeader::File(path) = header else { continue };
             if hook.target.is_open() {
@@ -270,7 +270,7 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
     all.flat_map(of_chain).collect()
 }
 
-/// Finds hosts of sites that no certificate of a listener covers.
+/// Finds hosts of sites that are in no certificate of a listener.
 fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
     let fault = uncovered(&config.listeners, config.sites.iter().flat_map(|site| host_patterns(&site.hosts)))?;
     let mut of_clients = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
@@ -307,12 +307,12 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
 }
 
 /// Reports whether the site's robots.txt has a group for this crawler. If the robots.txt cannot be
-/// read here, it is assumed to have one.
+/// read here, returns `true`.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,
-        // A name that is similar to a registered crawler's is nevertheless reported, because it is
-        // probably a typing error.
+        // A name that resembles a registered crawler's is reported, because it is probably
+        // misspelled.
         Ok(None) => return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none(),
         Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
         Err(_) => RobotsTxt::parse(""),
@@ -320,8 +320,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Returns the robots.txt of a site; `None` if it is not read here, because it is fetched or differs
-/// by host.
+/// Returns the robots.txt of a site; `None` if it is fetched or differs by host.
 fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     Ok(match &site.robots {
         RobotsSource::File(path) => Some(RobotsTxt::parse(input::read_configured(path)?)),
@@ -330,7 +329,7 @@ fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     })
 }
 
-/// Finds fields with `noindex` that no crawler sees.
+/// Finds fields with `noindex` that no crawler can see, because robots.txt disallows the page.
 fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
@@ -352,7 +351,8 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     untils.filter(|(_, until)| end(until).is_ok_and(|end| end <= now)).map(fault).collect()
 }
 
-/// Finds `include` patterns that match no file: the folder may be empty, or its name misspelled.
+/// Finds `include` patterns that match no file, for example because the folder is empty or its name
+/// is misspelled.
 fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let is_without = |(_, pattern): &(&Spanned<PathBuf>, &IncludePattern)| {
         !config.included.paths.iter().any(|path| path.parent() == Some(&pattern.folder))
@@ -382,8 +382,8 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
     })
 }
 
-/// Finds a socket of the admin interface that cannot be created at its path. A start fails in that
-/// case; a running process keeps its current socket.
+/// Finds a socket of the admin interface that cannot be created at its path. With such a path,
+/// robotsd fails to start; a running process keeps its current socket.
 fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     use std::os::unix::fs::FileTypeExt;
     let written = file.admin.as_ref()?.socket.as_ref()?;
@@ -421,7 +421,7 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     )
 }
 
-/// Finds listener addresses that do not belong to this machine. Some starts succeed nevertheless: a
+/// Finds listener addresses that do not belong to this machine. These are not always mistakes: a
 /// supervisor may pass the sockets, or an address may be moved to this machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
@@ -453,8 +453,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds decision listeners that let clients avoid all rules by sending an unknown `Host`, because
-/// no site serves all hosts.
+/// Finds decision listeners that clients can deceive: no site serves every host, so a request with
+/// an unknown `Host` evades all rules.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
         let hosts = &site.get_ref().hosts;
@@ -492,8 +492,7 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Returns a note if the site enforces rules or delays at once, which crawlers may not have fetched
-/// yet.
+/// Returns a note if the site enforces new rules or delays immediately, before crawlers fetch them.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
     let limits = strictest_limit(file, site) == RateMode::Refuse;
@@ -513,8 +512,8 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Finds sites that refuse requests although a restart would forget the kill switch. The note is
-/// placed at the first such site.
+/// Finds sites that refuse requests although a restart would forget the kill switch. The note is at
+/// the first such site.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
@@ -529,7 +528,7 @@ fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
     site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
-/// Returns the strictest action of a site for requests that exceed a crawl delay, for any crawler.
+/// Returns the strictest action of a site for requests of any crawler that exceed a crawl delay.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
     let overrides =
@@ -537,8 +536,8 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Returns a note if the mode of a site limits the site's rate mode. In this case, the rate mode
-/// does less than its name says.
+/// Returns a note if the mode of a site limits the site's rate mode. The rate mode then does less
+/// than its name says.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
@@ -555,7 +554,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
-/// Finds an action for impostors that is stricter than the mode of a site, which limits it.
+/// Finds an action for impostors that is stricter than the mode of a site. The mode limits it.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {

@@ -9,7 +9,7 @@ pub(crate) fn schema() -> String {
     schema_of::<RawConfig>("robotsd.toml")
 }
 
-/// Returns the schema of a kind of file, in a draft of JSON Schema that TOML editors support.
+/// Returns the schema of a kind of file, in a version of JSON Schema that TOML editors support.
 /// `title` is the usual name of a file of this kind.
 pub(crate) fn schema_of<D: Document>(title: &str) -> String {
     let mut schema = of_table(D::KEYS);

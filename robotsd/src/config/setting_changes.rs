@@ -1,9 +1,9 @@
-//! The differences between two config files, setting by setting.
+//! Compares the settings of two configs.
 //!
-//! The configs are compared as `config show` prints them, with defaults included, so keys that are
-//! added to robotsd later are compared as well. Repeated tables are matched by name: a site, a
-//! token and a user by their names, a listener by its name or address, an exception in
-//! `[site.modes]` by its key. Lists of tables without a name are compared as a whole.
+//! All keys are compared, including defaults, as `config show` prints them. Repeated tables are
+//! matched by name: a site, a token and a user by their names, a listener by its name or address,
+//! an exception in `[site.modes]` by its key. Lists of tables without a name are compared as a
+//! whole.
 
 use std::collections::BTreeMap;
 use std::{fmt, mem};
@@ -16,8 +16,7 @@ use super::{RawAdmin, RawConfig, Value as _, reader};
 use crate::render::cut;
 pub(crate) use crate::report::SettingChange;
 
-/// Maximum number of characters of a value that are shown, because a value may be a whole
-/// robots.txt.
+/// Maximum length of a displayed value, in characters. A value may be a whole robots.txt.
 const SHOWN: usize = 200;
 
 /// Keys that take effect only when the process starts.
@@ -27,17 +26,16 @@ const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", 
 /// tokens and users of the admin interface, and `fleet.replicas`, which only commands read.
 const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
-/// The repeated tables that have names, in addition to sites and exceptions. `NAMES` are the keys
-/// that contain these names.
+/// Repeated tables with names, in addition to sites and exceptions. [`NAMES`] are the keys that
+/// contain the names.
 const NAMED: [&str; 3] = ["listener", "token", "user"];
 const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 
-/// The settings of a config, and the settings of each of its sites by the site's name. Each named
-/// table has its own key, such as `listener[127.0.0.1:80]`.
+/// The settings of a config, and the settings of each site by its name. Each named table has its
+/// own key, such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
-/// Returns the differences from one config to another, both as TOML. `None` if one of them cannot
-/// be read.
+/// Returns the changes between two configs in TOML. `None` if one of them cannot be read.
 pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingChange>> {
     if before == after {
         return Some(Vec::new());
@@ -50,8 +48,7 @@ pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingCh
             (Some(then), Some(now)) => compare("", then, now),
             (then, now) => vec![change("site".to_owned(), then.map(|_| name.clone()), now.map(|_| name.clone()))],
         };
-        // A site without a mode uses the mode of the config, so this is shown as the old or the new
-        // mode.
+        // A site without a mode uses the mode of the config, which is shown as its old or new mode.
         if let Some(at) = of_site.iter().position(|change| change.setting == "enforcement.mode") {
             let mode = &mut of_site[at];
             mode.before = mode.before.take().or_else(|| before.get("mode").map(shown));
@@ -92,7 +89,7 @@ impl SettingChange {
         self.site.is_none() && AT_START.contains(&self.table()) && !is_now
     }
 
-    /// Returns the table of the setting, or the setting itself if it is not in a table.
+    /// Returns the top-level table of the setting, or the setting itself if it is in no table.
     pub(crate) fn table(&self) -> &str {
         self.setting.split('.').next().unwrap_or_default()
     }
@@ -109,7 +106,7 @@ impl SettingChange {
     }
 }
 
-/// Displays the change on one line: `site "shop": enforcement.mode: refuse → tag`.
+/// Formats the change on one line: `site "shop": enforcement.mode: refuse → tag`.
 impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(site) = &self.site {
@@ -124,11 +121,11 @@ impl fmt::Display for SettingChange {
     }
 }
 
-/// Returns the settings of a config in TOML.
+/// Parses a config in TOML to its settings.
 fn settings(text: &str) -> Option<Settings> {
     let mut raw: RawConfig = reader::read(text).ok()?;
     hide_secrets(&mut raw);
-    // If the config has no `[admin]`, its keys have their defaults.
+    // If the config has no `[admin]`, the table gets its defaults.
     raw.admin = raw.admin.or_else(RawAdmin::absent);
     let mut sites = BTreeMap::new();
     for mut site in mem::take(&mut raw.site).into_iter().map(Spanned::into_inner) {
@@ -140,7 +137,7 @@ fn settings(text: &str) -> Option<Settings> {
             let modes = Table::try_from(exception.modes.get_ref()).ok()?;
             insert(&mut of_site, "modes", exception.key.get_ref(), by_name(modes));
         }
-        // The last exception that matches counts, so the order of the exceptions is a setting, too.
+        // The last exception that matches counts, so their order is compared, too.
         let keys: Vec<_> = exceptions.iter().map(|exception| exception.key.get_ref().as_str()).collect();
         of_site.insert("modes".to_owned(), keys.into());
         sites.insert(name, of_site);
@@ -169,10 +166,10 @@ fn by_name(table: Table) -> Table {
     named
 }
 
-/// The key that `Table::try_from` wraps a date in.
+/// The key of the table that `Table::try_from` creates for a date.
 const DATE: &str = "$__toml_private_datetime";
 
-/// Inserts a named table. The second one with the same name becomes `NAME #2`.
+/// Inserts a named table. If the name exists already, the new table is called `NAME #2`.
 fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     let (mut key, mut number) = (format!("{kind}[{name}]"), 1);
     while into.contains_key(&key) {
@@ -182,7 +179,7 @@ fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     into.insert(key, table.into());
 }
 
-/// Returns a string as it is, any other value in TOML.
+/// Returns a string as it is, and any other value in TOML.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => cut(text, SHOWN),
@@ -190,8 +187,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Replaces possible secrets by short hashes, because differences are logged. The hash shows that a
-/// secret has changed.
+/// Replaces possible secrets by short hashes, because differences are logged. Different hashes show
+/// that a secret has changed.
 fn hide_secrets(raw: &mut RawConfig) {
     let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
     tokens.for_each(|token| *token.hash.get_mut() = mark(token.hash.get_ref()));
@@ -213,11 +210,11 @@ fn hide_secrets(raw: &mut RawConfig) {
     }
 }
 
-/// Characters that begin the part of a URL that may contain a key.
+/// Characters that begin the query or fragment of a URL, which may contain a key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the part of a URL that follows the first of these characters after the host, and any
-/// credentials before the host.
+/// Hides the credentials in a URL, and everything after the first of these characters behind the
+/// host.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
@@ -250,8 +247,8 @@ mod tests {
         format!("{top}{HEAD}{of_site}")
     }
 
-    /// A case has two configs with `+++` between them, and the changes. `...` stands for the listener and
-    /// the site, which otherwise come first.
+    /// A case has two configs with `+++` between them, and the changes. `...` stands for one
+    /// `[[listener]]` and one `[[site]]`.
     #[test]
     fn changes_are_named_with_what_they_take_effect_with() {
         check_cases("setting_changes.txt", |configs| {

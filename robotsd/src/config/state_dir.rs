@@ -14,8 +14,8 @@ use crate::files;
 
 impl Config {
     /// Returns the reason why no user can create the state directory, for example because a file is
-    /// in its place or its file system accepts no folder. A start fails with this reason. Blocks
-    /// while the file system hangs.
+    /// in its place or its file system accepts no folder. robotsd does not start in this case.
+    /// Blocks while the file system hangs.
     pub(crate) fn misplaced_state(&self) -> Option<String> {
         let path = self.state_dir.as_deref()?;
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
@@ -34,13 +34,13 @@ impl Config {
 }
 
 /// Returns the reason why no user can create this folder, or write to the existing folder. `None`
-/// if another user may be able to use the folder, or if this user lacks the permission to find out.
+/// if some user may be able to, or if this user lacks the permission to find out.
 fn unusable(path: &Path) -> Option<String> {
     let exists = match fs::metadata(path) {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::NotFound => false,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
-        // For example, a name is too long, or links form a cycle.
+        // Examples: a name is too long, or links form a cycle.
         Err(error) => return Some(error.to_string()),
     };
     let there = nearest(path);
@@ -56,8 +56,8 @@ fn unusable(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns the reason why this user cannot write a file, or `None` if the user can. The folder of
-/// the file need not exist, if the user can create it.
+/// Returns the reason why this user cannot write a file; `None` if the user can. The folder of the
+/// file need not exist if the user can create it.
 pub(super) fn no_file(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("it is a folder".to_owned());
@@ -94,8 +94,8 @@ fn is_of_kernel(folder: &Path) -> bool {
     })
 }
 
-/// Returns an error if this user cannot write the state directory. The caller reports it as a
-/// warning, because the server may run as another user.
+/// Returns an error if this user cannot write the state directory. The caller reports a warning,
+/// because the server may run as another user.
 pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
     let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
     let there = nearest(path);

@@ -1,6 +1,5 @@
-//! The macros [`tables`] and [`words`], which declare each table and each set of words once. From
-//! these declarations, files are read, similar names are suggested in messages, and the JSON schema
-//! is generated.
+//! The macros [`tables`] and [`words`], which declare tables and sets of words. The declarations
+//! are used to read files, to suggest similar names in messages, and to generate the JSON schema.
 //!
 //! This module also implements [`Value`] for the types of TOML and of the library.
 
@@ -100,8 +99,7 @@ macro_rules! words {
     )*};
 }
 
-/// Implements [`Value`] for enums that [`words`] declares. The expression before `=>` is the value
-/// of an absent key.
+/// Implements [`Value`] for enums that [`words`] declares. The default precedes `=>`.
 macro_rules! word_values {
     ($($absent:expr => $($word:ident),+;)+) => {$($(
         impl $crate::config::Value for $word {
@@ -130,8 +128,8 @@ pub(crate) use {tables, word_values, words};
 word_values! {
     Some(Self::default()) =>
         Mode, WildcardScope, WildcardExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
-    // All path forms are accepted here. `policy.rs` refuses the forms that cannot be disabled,
-    // because it has a better message.
+    // All path forms are accepted here. `policy.rs` refuses path forms that cannot be disabled,
+    // with a better message.
     None => Category, PathForm;
 }
 
@@ -151,9 +149,9 @@ pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()?.try_into().ok()
 }
 
-/// Implements [`Value`] for plain types. A row contains the kind of the value, the value of an
-/// absent key, and a function that reads the value. The function returns `None` for a value of the
-/// wrong type, and an error for a value that is almost correct.
+/// Implements [`Value`] for plain types. A row contains the kind of the value, the default, and a
+/// function that reads the value. The function returns `None` for a value of the wrong type, and an
+/// error for a value that is almost correct.
 macro_rules! plain_values {
     ($($($type:ident),+: $kind:expr, $absent:expr, $read:expr;)+) => {$($(
         impl $crate::config::Value for $type {

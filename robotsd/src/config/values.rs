@@ -1,5 +1,5 @@
-//! Types of values with their own notation, such as durations and sizes, and the ranges of values
-//! with the messages about values out of range.
+//! Types of config values with a notation of their own, such as durations and sizes. Also declares
+//! ranges of values and the messages about values out of range.
 
 use std::fmt::{self, Display};
 use std::net::SocketAddr;
@@ -139,14 +139,14 @@ fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
     }
 }
 
-/// The URL of a store. It may contain a password, which a printed config leaves out.
+/// The URL of a store. It may contain a password, which is left out when the config is printed.
 #[derive(derive_more::Debug)]
 #[debug("StoreText")]
 pub(crate) struct StoreText(pub(crate) String);
 
 impl Serialize for StoreText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // If the string is not a URL, all of it may be a password.
+        // An invalid URL is not printed at all, because any part of it may be a password.
         let url = self.0.split_once("://").filter(|_| StoreUrl::new(&self.0).is_ok());
         let shown = url.map(|(scheme, rest)| without_password(scheme, rest));
         serializer.serialize_str(&shown.unwrap_or_default())
@@ -196,7 +196,7 @@ impl Size {
         Some(format!("\"{number}{unit}\""))
     }
 
-    /// Returns the size in the largest binary unit that divides it evenly.
+    /// Returns the size as a whole number of the largest possible binary unit. `None` for bytes.
     fn in_units(self) -> Option<(usize, &'static str)> {
         let whole = |(_, unit): &(&str, usize)| *unit > 1 && self.0 >= *unit && self.0.is_multiple_of(*unit);
         UNITS.into_iter().take(4).rev().find(whole).map(|(name, unit)| (self.0 / unit, name))
@@ -212,7 +212,7 @@ impl Display for Size {
     }
 }
 
-/// The range of a key's values.
+/// The allowed range of a key's values, with an error message.
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
     /// Message about a value out of range, with `{}` for the value and `{key}` for its key; `None`

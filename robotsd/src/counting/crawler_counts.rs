@@ -1,11 +1,11 @@
-//! Counts the requests of crawlers, by crawler and outcome. Also defines these outcomes.
+//! Counts the requests of crawlers, by crawler and outcome. Also defines the outcomes.
 //!
 //! A crawler in the registry is counted under its name. All other crawlers are counted under the
-//! name of their class. Otherwise, each name that a client invents would create new metrics. Each
-//! site counts a limited number of combinations of crawler and outcome; all other combinations are
-//! counted as `other`. There are separate limits for search engines, for refusals of search
-//! engines, and for 429 responses. Alerts depend on these counts, and clients that invent names
-//! cannot use up their limits.
+//! name of their class. Otherwise, clients could create any number of metrics by inventing names.
+//! Each site counts a limited number of combinations of crawler and outcome; all other combinations
+//! are counted as `other`. There are separate limits for search engines, for refusals of search
+//! engines, and for 429 responses. Alerts depend on these counts, so clients that invent names must
+//! not be able to use up their limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use tower_robots::policy::{Action, Reason};
 
 use crate::word_enum::word_enum;
 
-/// Maximum number of combinations per site and [`KeyRoom`] that are counted separately. The limit
-/// applies separately to decisions and to fetches of `/robots.txt`.
+/// Maximum number of combinations of crawler and outcome that are counted separately, per site and
+/// [`KeyRoom`]. Decisions and requests for `/robots.txt` have separate limits.
 const MAX_COMBINATIONS: usize = 256;
 
 /// The groups of combinations with separate limits, so that one group cannot displace another.
@@ -29,9 +29,9 @@ enum KeyRoom {
     IndexEngines,
     /// Refused requests of search engines.
     RefusedEngines,
-    /// The requests of search engines that were answered with 429.
+    /// Requests of search engines that were answered with 429.
     LimitedEngines,
-    /// The requests of other crawlers that were answered with 429.
+    /// Requests of other crawlers that were answered with 429.
     Limited,
 }
 
@@ -43,30 +43,30 @@ const OTHER: &str = "other";
 /// Crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// Sub-key of a crawler's counts. For decisions, it is the outcome and the identity of the sender;
-/// for `/robots.txt`, it is the status code.
+/// The key of a crawler's counts. Decisions are counted by the outcome and the identity of the
+/// sender, and requests for `/robots.txt` by the status code ([`OfRobotsTxt`]).
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
-/// The counts by crawler label, then by sub-key.
+/// The counts by crawler label, then by [`OfDecision`] or [`OfRobotsTxt`].
 type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// The counts of crawlers' requests, from one worker or summed over several.
+/// The requests of crawlers, counted by one worker or summed over several workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
     pub(crate) requests: ByCrawler<OfDecision>,
     pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// Combinations that the workers of a site count separately. A worker consults this set before it
-/// counts a combination for the first time.
+/// The combinations that a site counts separately, shared by its workers. A worker looks a
+/// combination up here before it counts the combination for the first time.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,
     robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// The combinations, by the group whose limit applies to them ([`KeyRoom`]).
+/// The combinations, grouped by [`KeyRoom`].
 type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {
@@ -86,7 +86,8 @@ impl CrawlerCounts {
         count(&mut self.requests, &combinations.requests, room, label(agent), (outcome, identity));
     }
 
-    /// Counts a request for `/robots.txt` under its crawler, if a crawler was recognised.
+    /// Counts a request for `/robots.txt` under its crawler, or under [`NO_CRAWLER`] if no crawler
+    /// was recognised.
     pub(super) fn robots_txt(
         &mut self,
         combinations: &CrawlerCombinations,
@@ -104,8 +105,7 @@ impl CrawlerCounts {
     }
 }
 
-/// Counts a request under its crawler, or under [`OTHER`] if the limit for new combinations is
-/// reached.
+/// Counts a request under its crawler, or under [`OTHER`] if it is new and the limit is reached.
 fn count<W: Copy + Ord>(
     counts: &mut ByCrawler<W>,
     combinations: &Combinations<W>,
@@ -145,12 +145,12 @@ impl KeyRoom {
     }
 }
 
-/// Returns the label of an agent. The label never contains text that the client has chosen.
+/// Returns the label of an agent. The label never contains text from the client.
 fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
-/// Returns the label of the sender's identity. A registered crawler is `claimed` if claims are not
+/// Returns the label of the sender's identity. Registered crawlers are `claimed` if claims are not
 /// checked.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
@@ -158,21 +158,20 @@ fn identity(request: &Record) -> &'static str {
 }
 
 word_enum! {
-    /// No group applies to the agent, or enforcement is off.
+    /// The outcome of a request.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub(crate) enum RequestOutcome {
         /// No group applies to the agent, or enforcement is off.
         Untouched = "untouched",
         Allowed = "allowed",
-        /// Disallowed or from an impostor, but forwarded, because the mode only observes or the
-        /// grace period has not ended.
+        /// Disallowed or from an impostor, but forwarded, because of the mode or a grace period.
         Observed = "observed",
         Tagged = "tagged",
         Refused = "refused",
         /// Allowed by robots.txt, but answered with 429, because it exceeds the crawl delay.
         Limited = "limited",
-        /// Forwarded although it exceeds the crawl delay, because the site's mode or its mode for
-        /// rate limits only observes.
+        /// Forwarded although it exceeds the crawl delay, because the site's mode or its rate mode
+        /// is `observe`.
         LimitObserved = "limit-observed",
         /// Forwarded because of an exemption or an override.
         Exempt = "exempt",
@@ -226,8 +225,8 @@ mod tests {
         assert!(totals.robots_txt.keys().all(|crawler| known(crawler)), "{totals:?}");
     }
 
-    /// Alerts use the counts of refused search engines and of 429 responses. Requests under any
-    /// number of invented names must not hide these counts.
+    /// Alerts use the counts of refused search engines and of 429 responses. They must stay correct
+    /// however many names clients invent.
     #[test]
     fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];

@@ -21,12 +21,12 @@ use crate::report::RequestsReport;
 /// Only every 64th request is timed, because reading the clock takes ten times as long as counting.
 const TIMED: u64 = 64;
 
-/// Maximum number of crawlers per worker whose pages are counted. The same crawler counts twice if
-/// its claim was checked with two different results.
+/// Maximum number of crawlers whose received pages are counted, per worker and site. A crawler with
+/// two different results of checking its claim counts as two.
 const MAX_READERS: usize = 1024;
 
-/// Counters of one site on one worker, in cache lines of its own. Other threads lock them only to
-/// read the counts.
+/// Counters of one site on one worker. They do not share cache lines with other data. Other threads
+/// lock them only to read the counts.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {
@@ -43,7 +43,7 @@ pub(crate) struct OutcomeCounts {
 #[must_use]
 pub(crate) struct CountedRequest {
     method: MethodLabel,
-    /// Number of the listener that received the request.
+    /// Index of the listener that received the request.
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
@@ -51,7 +51,7 @@ pub(crate) struct CountedRequest {
     sent_by: Option<Arc<Referrer>>,
     /// The registered crawler that requests the page, if any.
     read_by: Option<PageReader>,
-    /// When the request began; `None` if it is not timed.
+    /// When the request began; `None` if its duration is not measured.
     began: Option<Instant>,
 }
 
@@ -68,8 +68,8 @@ pub(crate) struct PageReader {
     pub(crate) identity: Option<Identity>,
 }
 
-/// Reports whether a response with this status contains a page. A redirect does not, because the
-/// crawler or visitor requests the target next.
+/// Reports whether a response with this status counts as a page. A redirect does not, because its
+/// target is requested next.
 pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }
@@ -81,9 +81,9 @@ pub(crate) struct SiteTotals {
     robots_txt: u64,
     /// Disallowed requests that were forwarded because of an exemption or an override.
     passed: u64,
-    /// The requests by [`RequestOutcome`], without requests for `/robots.txt`.
+    /// Requests by [`RequestOutcome`], except requests for `/robots.txt`.
     pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
-    /// Decision requests (from a proxy) about requests without a `User-Agent`.
+    /// Decision requests of proxies about client requests without a `User-Agent`.
     pub(crate) without_agent: u64,
     pub(crate) crawlers: CrawlerCounts,
     pub(crate) responses: BTreeMap<ResponseKey, u64>,
@@ -100,12 +100,12 @@ impl OutcomeCounts {
         Self { combinations, agent_lookups: Arc::clone(agent_lookups), ..Self::default() }
     }
 
-    /// Returns the counters of agent lookups, which the site's layer on this worker updates.
+    /// Returns the counters of agent lookups, which the layer of the site updates.
     pub(crate) const fn agent_lookups(&self) -> &Arc<AgentLookups> {
         &self.agent_lookups
     }
 
-    /// Counts a request before it is decided. `target` may include the query.
+    /// Counts a request when it arrives. `target` may include the query.
     pub(crate) fn request(&self, target: &[u8], method: MethodLabel, listener: u16) -> CountedRequest {
         let is_robots_txt = RequestPath::is_robots_txt_target(target);
         let mut totals = self.totals();
@@ -115,8 +115,8 @@ impl OutcomeCounts {
         CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
-    /// Counts the decision about a request. This happens before the response is awaited, because
-    /// the response may take long or never arrive.
+    /// Counts the decision about a request. Must be called before waiting for the response, which
+    /// may take long or never arrive.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
@@ -141,7 +141,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Counts a decision request whose original request has no `User-Agent`.
+    /// Counts a decision request whose original request lacks a `User-Agent`.
     pub(crate) fn without_agent(&self) {
         self.totals().without_agent += 1;
     }
@@ -168,7 +168,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds the numbers of referred visitors and of pages that crawlers received.
+    /// Adds the numbers of referred visitors, and of pages received by crawlers, to the totals.
     pub(crate) fn add_visitors_and_pages(&self, visitors: &mut VisitorTotals, pages: &mut PageTotals) {
         if let Some(totals) = &*self.totals.lock() {
             totals
@@ -203,15 +203,15 @@ impl OutcomeCounts {
 }
 
 impl CountedRequest {
-    /// Records the service that referred the visitor. The visitor is counted as soon as a page is
-    /// received.
+    /// Records the service that referred the visitor. [`answered`](OutcomeCounts::answered) counts
+    /// the visitor if the response is a page.
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
 
-    /// Records the crawler that requests a page. The page is counted as soon as the crawler
-    /// receives it. Only registered crawlers are recorded: other crawlers have no known operator
-    /// that could refer visitors, and clients choose their names.
+    /// Records the crawler that requests a page. [`answered`](OutcomeCounts::answered) counts the
+    /// page. Only registered crawlers are recorded, because the names of other crawlers are chosen
+    /// by clients, and their operators are unknown.
     pub(crate) fn read_by(&mut self, record: &Record) {
         if record.agent.is_registered() && !self.is_robots_txt {
             self.read_by = Some(PageReader { agent: record.agent.clone(), identity: record.identity });
@@ -241,7 +241,7 @@ impl Hash for PageReader {
 }
 
 impl SiteTotals {
-    /// Returns the numbers of requests by outcome, for the status.
+    /// Returns the numbers of requests by outcome, for `robotsd status`.
     pub(crate) fn report(&self) -> RequestsReport {
         let of = |outcome: RequestOutcome| self.decisions[outcome as usize];
         let report = RequestsReport {

@@ -21,15 +21,15 @@ use tower_robots::rules::Authority;
 pub(crate) struct SendingServices(ArcSwap<Registry>);
 
 impl SendingServices {
-    /// Sets the registry that is used from now on.
+    /// Replaces the registry.
     pub(crate) fn follow(&self, registry: &Arc<Registry>) {
         if !Arc::ptr_eq(&self.0.load(), registry) {
             self.0.store(Arc::clone(registry));
         }
     }
 
-    /// Returns the service that referred the visitor; `None` if the request does not come from a
-    /// referred visitor. For most requests, this reads only one header.
+    /// Returns the service that referred the visitor; `None` if no service referred the request.
+    /// For most requests, this reads only the `Referer`.
     pub(crate) fn of_request(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
         let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
         if record.is_some_and(|record| record.agent.class().is_crawler()) {
@@ -41,7 +41,7 @@ impl SendingServices {
 }
 
 /// Returns the service that referred a request, if the request is for a page. Compares the
-/// `Referer` with the site's own host first, because most requests have that `Referer`.
+/// `Referer` with the site's own host first, because most requests contain that host.
 pub(crate) fn service_of<'r>(
     registry: &'r Registry,
     referer: &[u8],

@@ -1,7 +1,7 @@
-//! Extracts the original request from a proxy's question.
+//! Extracts the original request from a proxy's decision request (see the parent module).
 //!
-//! The preset is in the path of the question, never in its query, because Caddy appends the
-//! client's query to the query of the question.
+//! The preset is in the path of the decision request, never in its query, because Caddy appends the
+//! client's query to the query of the decision request.
 
 use std::net::IpAddr;
 
@@ -14,30 +14,30 @@ use super::question_error::{QuestionError, QuestionFault};
 use crate::http_common::{AskedAbout, ClientRequest};
 use crate::target_url::is_http;
 
-/// The original request: the client's request that a question is about.
+/// The original request, which is the client's request that a decision request is about.
 #[derive(Debug)]
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
-    /// Further targets in the question. A client may be able to make its proxy send several. The
-    /// robots.txt is applied to each target, and the strictest result counts.
+    /// Further targets in the decision request, because a client may be able to make its proxy send
+    /// several. All targets are evaluated, and the strictest decision counts.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
-    /// The host in the target, if the target is an absolute URL and the preset has another field
-    /// for the host.
+    /// The host in the target, if the target is an absolute URL and the preset reads the host from
+    /// another field.
     pub(super) host_in_target: Option<&'a [u8]>,
-    /// An error in the question that does not prevent a decision. The decision then assumes the
-    /// strictest request that the question could be about.
+    /// An error in the decision request that does not prevent a decision. All requests that it
+    /// could be about are then evaluated, and the strictest decision counts.
     pub(super) odd: Option<QuestionError>,
 }
 
 impl Preset {
-    /// Extracts the original request from the parts of a question: the method, the part of the
-    /// target after the preset, and the fields.
+    /// Extracts the original request from the parts of a decision request: the method, the part of
+    /// the target after the preset, and the fields.
     ///
-    /// Only missing parts are an error. A malformed part may come from the client, so a question
-    /// with malformed parts is decided nevertheless. If there are several targets, the rules are
-    /// applied to each. An invalid or repeated method is replaced by [`STRICTEST_METHOD`].
+    /// Only a missing part is an error. A malformed part does not prevent a decision, because the
+    /// client may have caused it. If there are several targets, the rules are applied to each. An
+    /// invalid or repeated method is replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
         self,
         method: &Method,
@@ -93,7 +93,8 @@ impl Preset {
         Ok(AskedRequest { method, target, further_targets, host, host_in_target, odd })
     }
 
-    /// Returns the client's address as the proxy reports it, if the question contains exactly one.
+    /// Returns the client's address from the decision request; `None` unless the decision request
+    /// contains exactly one.
     pub(super) fn address(self, fields: &HeaderMap) -> Option<IpAddr> {
         let only = |name| {
             let mut values = fields.get_all(name).iter();
@@ -108,11 +109,11 @@ impl Preset {
 }
 
 impl AskedRequest<'_> {
-    /// Converts the original request to the form that the access log records. `Referer`,
-    /// `User-Agent` and the client's address are taken from the question.
+    /// Returns the original request for the access log. Its `Referer`, `User-Agent` and client
+    /// address are those in the decision request.
     pub(super) fn for_log(&self, question: &Request<()>) -> Box<AskedAbout> {
         let field = |name| question.headers().get(name).cloned();
-        // The target may be a URL that the proxy has built from several parts.
+        // The target may be a URL that the proxy has built from scheme, host and path.
         let path = Authority::of_url(self.target).filter(|_| !self.target.starts_with(b"/"));
         let target = path.map_or(self.target, |(.., path)| path);
         Box::new(AskedAbout {
@@ -126,17 +127,17 @@ impl AskedRequest<'_> {
     }
 }
 
-/// Method to assume if the method in a question is invalid or repeated. Every rule applies to GET;
-/// the rules of group `*` apply to only a few methods.
+/// Method to assume if the method in a decision request is invalid or repeated. Every rule applies
+/// to GET; the rules of group `*` apply to only a few methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
-/// Returns the non-empty values of a field.
+/// Returns all non-empty values of a field.
 fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
-/// Reports whether a client can have sent this target. A target with control characters cannot come
-/// from a client, because no HTTP parser accepts them.
+/// Reports whether a client can have sent this target. A target with control characters cannot,
+/// because no HTTP parser accepts them.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
@@ -149,8 +150,8 @@ pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the value of the `Host` field from a URL that a proxy has built from scheme, `Host`
-/// field and target, as nginx does. The target begins at the first slash, because a `Host` field
-/// may contain any byte except a slash.
+/// field and target, as nginx does. The `Host` field ends at the first slash, because it may
+/// contain any byte except a slash.
 fn host_field_of_url(url: &[u8]) -> Option<&[u8]> {
     let behind = &url[memchr::memmem::find(url, b"://")? + 3..];
     Some(&behind[..memchr::memchr(b'/', behind).unwrap_or(behind.len())])
@@ -168,13 +169,13 @@ mod tests {
         map
     }
 
-    /// Returns method, target and host of the request in a question, or the error.
+    /// Returns method, target and host of the original request, or the error.
     fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
         let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault)?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// Returns the error in a question with these fields. The error must not prevent a decision.
+    /// Returns the error in a decision request with these fields. It must not prevent a decision.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }
@@ -209,7 +210,7 @@ mod tests {
         ] {
             assert_eq!(read(preset, "/below?q", &map), Ok(want), "{preset:?}");
             assert_eq!(preset.address(&map), Some(address), "{preset:?}");
-            // A field of another preset is not used instead of a missing field.
+            // The field of another preset must not be used in place of the missing field.
             let fields_read = PresetFields::of(preset);
             let own = [match fields_read.target {
                 TargetField::Field(name) => Some(name),
@@ -268,7 +269,7 @@ mod tests {
         ] {
             assert_eq!(ingress(url).as_deref(), host, "{}", url.escape_ascii());
         }
-        // A URL that a client sent is parsed as RFC 3986 defines: it may contain a user name.
+        // A URL from a client is parsed as in RFC 3986, so it may contain a user name.
         assert_eq!(host_of_url(b"ftp://u@h.test:80?x/y"), Some(&b"h.test:80"[..]));
         assert_eq!(host_of_url(b"/go?u=http://other.test/"), None);
     }

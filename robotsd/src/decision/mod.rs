@@ -1,26 +1,26 @@
-//! The decision endpoint: other proxies ask here whether to forward a client's request.
+//! The decision endpoint. Other proxies ask it whether to forward a client's request.
 //!
-//! A *question* is a proxy's request to this endpoint. The *original request* is the client's
-//! request that the question is about.
+//! A *decision request* (in the code: `question`) is a proxy's request to this endpoint. The
+//! *original request* is the client's request that it is about.
 //! | target | answer |
 //! |---|---|
 //! | `/-/auth/{preset}` and anything below | 200 with an empty body (and `Robots-Verdict` if the request is tagged), or the refusal |
-//! | `/-/refusal/{preset}` | the refusal again, for a proxy that cannot relay the answer to its question |
+//! | `/-/refusal/{preset}` | the refusal again, for a proxy that cannot relay the answer to its decision request |
 //! | `/-/site/{site}/auth/{preset}`, `/-/site/{site}/refusal/{preset}` | the same, for the site that the proxy names, whatever the host |
 //! | `/robots.txt` | the file of the site that `Host` names |
 //! | `/-/health` | 200, for the health checks of proxies |
 //! | `/envoy.service.auth.v3.Authorization/Check`, in gRPC | like the first, in a message ([`ext_authz`]) |
 //!
-//! On the same listener, HAProxy can ask with SPOP messages, which are equivalent to questions with
-//! its preset ([`spoe`]).
+//! The same listener also accepts SPOP messages of HAProxy. They are converted to decision requests
+//! with HAProxy's preset ([`spoe`]).
 //!
-//! The preset determines which fields contain the original request ([`asked_request`]); other
-//! fields are never used instead. If a required field is missing, the request is passed or refused
-//! as configured, and the error is counted and logged ([`question_error`]). A malformed question
-//! may stand for several requests, and its site may be uncertain. All possible requests and sites
-//! are then considered, and the strictest decision counts ([`asked_request`], [`site_table`]).
-//! Decisions are made by the library's robots layer, so a refusal is the same as a refusal that
-//! robotsd sends as a proxy.
+//! The preset determines which fields contain the original request ([`asked_request`]); no other
+//! field is used. If a required field is missing, the original request is allowed or refused as
+//! configured, and the error is counted and logged ([`question_error`]). If a decision request is
+//! malformed, it may be unclear which request and which site it is about. Then all possible
+//! requests and sites are evaluated, and the strictest decision counts ([`asked_request`],
+//! [`site_table`]). Decisions are made by the library's robots layer, so a refusal is the same as a
+//! refusal that robotsd sends as a proxy.
 
 mod asked_request;
 mod ext_authz;
@@ -63,7 +63,7 @@ use crate::edge::{Callers, EdgeLimits, ResponseCounts, X_REQUEST_ID};
 use crate::http_common::{ClientRequest, EdgeService, Peer, RequestBody};
 use crate::request::RobotsTxtFrom;
 
-/// Answers the questions on one listener of one worker. Cloning is cheap.
+/// Answers decision requests on one listener of one worker. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions(Arc<DecisionState>);
 
@@ -74,11 +74,11 @@ struct DecisionState {
     counts: Arc<ResponseCounts>,
 }
 
-/// A request to be counted, with the counters of its site.
+/// A request that is being counted, with the counters of its site.
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// A response, with the counters to count it in. `counted` is `None` if no site made the decision;
-/// the listener then counts the response.
+/// A response to a decision request. `counted` is `None` if no site made the decision, so that the
+/// listener counts the response.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
@@ -88,49 +88,49 @@ struct Answered {
 struct RequestDecision {
     outcome: Outcome,
     record: Option<Box<Record>>,
-    /// Fields that the proxy may add to the response.
+    /// Header fields that the proxy may add to the response to the client.
     fields: Vec<(HeaderName, HeaderValue)>,
     /// The site that made the decision, if any.
     site: Option<Arc<str>>,
     counted: Option<Counted>,
 }
 
-/// The parsed target of a question.
+/// The parsed target of a decision request: the path after `/-/`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct QuestionTarget<'t> {
-    /// The name of the site, if the question contains one.
+    /// The name of the site, if the decision request contains one.
     site: Option<Cow<'t, str>>,
     kind: QuestionKind,
     /// The preset and the part of the target that follows it.
     preset: &'t str,
 }
 
-/// The reason for a question. A proxy that cannot relay a refusal asks about the same request
-/// again.
+/// What a decision request asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuestionKind {
     Decision,
-    /// The proxy asks for the refusal of a request that has already been decided, counted and
-    /// logged.
+    /// The response to a request that was refused before, for a proxy that cannot relay the first
+    /// response. The request has already been counted and logged.
     Refusal,
 }
 
-/// The sites that one worker decides for. Replacing the value updates all listeners of the worker.
+/// The sites that one worker decides for. All listeners of the worker share the table, which is
+/// replaced as a whole.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// Returns the limits of a listener for decisions, based on the limits of a listener for clients.
+/// Returns the limits of a decision listener, derived from those of a listener for clients.
 ///
-/// A target may be as long as a whole head, and at least 500 fields are allowed. As a proxy,
-/// robotsd rejects requests with a longer target or more fields. Here, robotsd must decide about
-/// such requests. If all of them passed, crawlers could evade the rules. If all of them were
-/// refused, people would be blocked although their proxy would serve their requests.
+/// The limits are higher, because robotsd must decide about every request that the proxy accepts.
+/// If robotsd allowed all larger requests, crawlers could evade the rules. If it refused them,
+/// people would be blocked. Therefore, a target may be as long as a whole head, and at least 500
+/// fields are allowed.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
 }
 
 impl<'t> QuestionTarget<'t> {
-    /// Parses a target. Returns `None` if it is not the target of a question.
+    /// Parses a target. Returns `None` if it is not the target of a decision request.
     fn of(target: &'t str) -> Option<Self> {
         let endpoint = target.strip_prefix("/-/")?;
         let (site, endpoint) = match endpoint.strip_prefix("site/").and_then(|named| named.split_once('/')) {
@@ -144,15 +144,16 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns the kind of a question with this target; `None` if the target does not belong to a
-/// question. In a log, the target of a question is not the path of the original request.
+/// Returns what a decision request with this target asks for. `None` if this is not the target of a
+/// decision request. The access log needs this, because a decision request's target is not the path
+/// of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
 }
 
 impl Decisions {
-    /// Creates the endpoint. `counts` are the counters of the listener on this worker.
+    /// Creates the endpoint. `counts` are this worker's counters for the listener.
     pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
         Self(Arc::new(DecisionState { sites, errors, counts }))
     }
@@ -161,15 +162,15 @@ impl Decisions {
         let Answered { mut response, counted } = self.0.answer(&mut question).await;
         self.0.answered(counted.as_ref(), question.method(), response.status());
         if question.method() != Method::HEAD && response.body().is_empty() {
-            // The refusal of a HEAD request declares the length that its body would have, but the
-            // question may be a GET request.
+            // If the original request is a HEAD request, its refusal declares the length that the
+            // body would have. The response to a GET decision request must not declare this length.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         response::read_to_end(body).await;
         response.map(DecisionBody::content)
     }
 
-    /// Answers a request to the gRPC service. Waits for the message if the request is a question.
+    /// Answers a request to the gRPC service. Waits for the message if the request calls `Check`.
     async fn answer_call(
         self,
         called: ServiceRequest,
@@ -202,7 +203,7 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // The futures are boxed, because otherwise each enclosing future would move them.
+        // The futures are boxed, because they are large and each enclosing future would move them.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),
             Some(called) => Box::pin(self.answer_call(called, question, body)),
@@ -212,8 +213,8 @@ impl EdgeService for Decisions {
 }
 
 impl DecisionState {
-    /// Decides about the request in a message. The fields of the question itself are ignored,
-    /// except the request id, which a trusted proxy may have set.
+    /// Decides about the request in a message. The fields of the gRPC request itself are ignored,
+    /// except the request ID, which a trusted proxy may have set.
     async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
         let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {
@@ -244,13 +245,13 @@ impl DecisionState {
         match outcome {
             Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), &fields, metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
-            // Requests are stopped only by `Outcome::Respond`. So this arm covers Outcome::Pass and
+            // Only `Outcome::Respond` refuses a request. This arm is for `Outcome::Pass`, and for
             // variants that later versions of the library may add.
             _ => ext_authz::allowed(None, &fields, metadata),
         }
     }
 
-    /// Counts a response at its site, or at the listener if no site decided.
+    /// Counts a response at the site that decided, or at the listener if no site did.
     fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
         match counted {
             Some((site, counted)) => site.answered(counted, status),
@@ -258,8 +259,8 @@ impl DecisionState {
         }
     }
 
-    /// Counts a call that is answered with an error status. Also logs the error if it can only be
-    /// fixed at the caller.
+    /// Counts a gRPC call that gets an error status. Logs the error if only the proxy's
+    /// configuration can fix it.
     fn fail(&self, error: CallError) -> CallError {
         self.counts.siteless((&Method::POST).into(), StatusCode::OK);
         if error.is_fault() {
@@ -269,16 +270,15 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // The target is cloned because the request is changed below. The clone shares the bytes of
-        // the target.
+        // The clone shares the bytes of the target. The request is changed below.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
             let decided = self.decide(&asked, request).await;
             return match asked.kind {
                 QuestionKind::Decision => decided.unwrap_or_else(|error| self.give_up(error).into()),
-                // The proxy has already refused the request with a 403. If the rules have changed
-                // in the meantime and allow the request now, the answer is still a 403.
+                // The proxy has already refused the request. If the rules have changed since and
+                // now allow it, the response is still a 403.
                 QuestionKind::Refusal => {
                     let refusal = decided.ok().filter(|answered| !answered.response.status().is_success());
                     refusal.unwrap_or_else(|| response::forbidden("the request was refused").into())
@@ -296,8 +296,8 @@ impl DecisionState {
             let answer = judge.answer(&OriginalRequest::of(request), RobotsTxtFrom::Site, &mut counted).await;
             let response = match answer.outcome {
                 Outcome::Respond(response) => *response,
-                // Returning the file of another site would be worse than no file, because the
-                // proxy's own site may have a robots.txt.
+                // A file of the wrong site would be worse than none, because the proxy may have a
+                // robots.txt for this host itself.
                 _ => response::elsewhere(),
             };
             return Answered { response, counted: Some((Arc::clone(&judge.counts), counted)) };
@@ -305,7 +305,7 @@ impl DecisionState {
         if target == "/-/health" { response::pass().into() } else { response::not_found().into() }
     }
 
-    /// Decides about the original request of a question over HTTP.
+    /// Decides about the original request of a decision request that was sent over HTTP.
     async fn decide(&self, asked: &QuestionTarget<'_>, question: &mut Request<()>) -> Result<Answered, QuestionError> {
         let (preset, at) = Preset::named(asked.preset).ok_or(QuestionError::UNKNOWN_PRESET)?;
         set_client(question, preset.address(question.headers()));
@@ -322,7 +322,7 @@ impl DecisionState {
                 response
             }
             Outcome::Respond(refusal) => *refusal,
-            // Requests are stopped only by `Outcome::Respond`. So this arm covers Outcome::Pass and
+            // Only `Outcome::Respond` refuses a request. This arm is for `Outcome::Pass`, and for
             // variants that later versions of the library may add.
             _ => response::pass(),
         };
@@ -339,8 +339,8 @@ impl DecisionState {
         Ok(Answered { response, counted })
     }
 
-    /// Decides about an original request, whatever the format of its question. `question` has the
-    /// original request's fields and extensions.
+    /// Decides about an original request, whatever the format of its decision request. `question`
+    /// contains the header fields and extensions of the original request.
     async fn decide_about(
         &self,
         preset: Preset,
@@ -368,7 +368,7 @@ impl DecisionState {
         };
         if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
-            // The log record of the first question already describes the request.
+            // For a `Refusal`, the log already describes the request.
             if kind == QuestionKind::Decision {
                 fields.asks_about(asked.for_log(question));
             }
@@ -410,16 +410,16 @@ impl From<Response<Bytes>> for Answered {
     }
 }
 
-/// Replaces the proxy's address with the client's. If the client's address is unknown, no exemption
-/// by address applies.
+/// Replaces the proxy's address with the client's. Without a client address, no exemption by
+/// address applies.
 fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
     let known = question.extensions_mut().get_or_insert_default::<ClientRequest>();
     let listener = known.peer.and_then(|asking| asking.listener);
     known.peer = address.map(|address| Peer::at(SocketAddr::new(address, 0), listener));
 }
 
-/// Returns the site and the target that determine the decision. If several sites or targets are
-/// possible, returns the combination with the strictest decision.
+/// Returns the site and the target that determine the decision. If there are several, returns the
+/// combination with the strictest decision.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
     original: OriginalRequest<'_>,
@@ -443,11 +443,11 @@ fn strictest<'s, 'a>(
     strictest.map(|(_, decided)| decided)
 }
 
-/// How strict a decision is.
+/// The strictness of a decision, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
-    /// The request passes although a rule disallows it or it exceeds its crawl delay.
+    /// The request is forwarded although a rule disallows it or it exceeds its crawl delay.
     Reported,
     Tagged,
     Refused,
@@ -465,7 +465,7 @@ impl Strictness {
     }
 }
 
-/// Returns the decision of a layer that does not count the request.
+/// Returns the decision of a layer that neither counts nor logs.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
     quiet.decide(&request.answered_elsewhere()).respond(None)
 }

@@ -1,4 +1,4 @@
-//! The supported proxies by name, and the fields of a question that each preset uses.
+//! The presets for the supported proxies. A preset determines which fields are read.
 //!
 //! A preset uses only its own fields. For example, nginx forwards an `X-Forwarded-Uri` that a
 //! client sent, so the preset for nginx ignores that field.
@@ -9,7 +9,7 @@ use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// A proxy whose questions are supported.
+    /// A proxy whose decision requests are supported.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Preset {
         Nginx = "nginx",
@@ -19,13 +19,13 @@ word_enum! {
         Envoy = "envoy",
         IngressNginx = "ingress-nginx",
         Varnish = "varnish",
-        /// Envoy's questions as gRPC messages. No path contains this preset.
+        /// Envoy's decision requests as gRPC messages. No path contains this preset.
         EnvoyGrpc = "envoy-grpc",
     }
 }
 
 impl Preset {
-    /// The presets that the path of a question can contain.
+    /// The presets that may occur in the path of a decision request.
     pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
@@ -36,8 +36,8 @@ impl Preset {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
 
-    /// Returns the preset at the beginning of `text`, and the index of the rest. The rest is empty,
-    /// a path or a query.
+    /// Returns the preset at the beginning of `text`, and the byte offset of the rest, which is
+    /// empty, a path or a query.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
         Self::IN_PATHS.into_iter().find_map(|preset| {
             let below = text.strip_prefix(preset.as_str())?;
@@ -47,29 +47,28 @@ impl Preset {
     }
 }
 
-/// The parts of a question that a preset uses.
+/// The parts of a decision request that a preset reads.
 pub(super) struct PresetFields {
     pub(super) target: TargetField,
-    /// The field with the original method. `None` if the method of the question itself is the
-    /// original method.
+    /// The field with the original method; `None` if the decision request itself has it.
     pub(super) method: Option<HeaderName>,
-    /// The field with the host. `None` if the target is an absolute URL, which contains the host.
+    /// The field with the host. `None` if the host is part of the target, which is an absolute URL.
     pub(super) host: Option<HeaderName>,
     pub(super) address: AddressField,
 }
 
-/// The part of a question that contains the original target.
+/// Where a decision request contains the original target.
 pub(super) enum TargetField {
-    /// The part of the question's own target that follows the preset.
+    /// In the target of the decision request, after the preset.
     Below,
     Field(HeaderName),
 }
 
-/// The part of a question that contains the client's address.
+/// Where a decision request contains the client's address.
 pub(super) enum AddressField {
     /// A field that contains only the address.
     Whole(HeaderName),
-    /// A list of addresses. Only the last one is used, because the proxy itself appends it; the
+    /// A list of addresses. Only the last one is used, because the proxy has appended it. The
     /// others may come from the client.
     Last(HeaderName),
 }
@@ -102,7 +101,8 @@ impl PresetFields {
                 host: Some(X_FORWARDED_HOST),
                 address: AddressField::Last(X_FORWARDED_FOR),
             },
-            // No question over HTTP has the preset `EnvoyGrpc`, so its fields are never used.
+            // `EnvoyGrpc` has no fields, because its decision requests are messages. The value is
+            // unused.
             Preset::Envoy | Preset::EnvoyGrpc => Self {
                 target: TargetField::Below,
                 method: None,
@@ -127,8 +127,8 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
     LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
 }
 
-/// Converts a value from a proxy's message. Invalid bytes are replaced, because dropping the field
-/// would hide it from the rules.
+/// Converts a value from a proxy's message. Invalid bytes are replaced. If the field were dropped
+/// instead, the rules would not see it.
 pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
     HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
         let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };

@@ -1,7 +1,7 @@
-//! Counts and logs questions that contain no original request or a malformed one.
+//! Counts and logs decision requests whose original request is missing or malformed.
 //!
-//! A client may be able to cause invalid questions as fast as it can send requests. So each kind of
-//! error is logged at most once per second for each preset, with the number of errors so far.
+//! A client may be able to cause many invalid decision requests. Therefore, each kind of error is
+//! logged at most once per second and preset, with the number of errors so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -12,19 +12,18 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// The reason why a question could not be decided, or the error in a question that was decided
-/// nevertheless.
+/// An error in a decision request. It may prevent a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
-    /// The preset of the question; `None` if the question names an unknown preset or an unknown
-    /// site.
+    /// The preset of the decision request; `None` if the decision request names an unknown preset
+    /// or an unknown site.
     preset: Option<Preset>,
     pub(super) fault: QuestionFault,
     place: &'static str,
 }
 
 word_enum! {
-    /// The kind of error in a part of a question.
+    /// The kind of error in a part of a decision request.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum QuestionFault {
         Missing = "missing",
@@ -35,7 +34,7 @@ word_enum! {
     }
 }
 
-/// How long the status shows a problem after an invalid question, in seconds.
+/// How long the status shows a problem after an invalid decision request was received, in seconds.
 const TROUBLE: u64 = 3600;
 
 impl QuestionError {
@@ -69,15 +68,15 @@ impl QuestionError {
     }
 }
 
-/// Counts and logs invalid questions on a listener. Also contains the listener's settings for
-/// invalid questions.
+/// Counts and logs invalid decision requests on a listener. Also contains the listener's settings
+/// for such decision requests.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
     pub(super) settings: QuestionSettings,
     start: Instant,
     counts: [[EventCounter; QuestionFault::ALL.len()]; Preset::ALL.len() + 1],
-    /// Number of questions without a `User-Agent`, by preset.
+    /// Number of decision requests about requests without a `User-Agent`, by preset.
     without_agent: [AtomicU64; Preset::ALL.len()],
 }
 
@@ -87,20 +86,21 @@ impl QuestionErrors {
         Self { log, settings, start: Instant::now(), counts, without_agent }
     }
 
-    /// Counts an error. Logs it unless an error of the same kind was logged within the last second.
+    /// Counts an error. Logs it, unless an error of this kind was logged within the last second.
     pub(super) fn report(&self, error: QuestionError) {
         let is_passed = self.settings.on_error == OnError::Pass;
         self.report_as(error, if is_passed { "let through without a decision" } else { "refused" });
     }
 
-    /// Counts and logs a malformed question that was decided nevertheless, at the same rate as
-    /// [`report`](Self::report).
+    /// Counts and logs a malformed decision request that was decided nevertheless, at the same rate
+    /// as [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
         self.report_as(error, "decided with the strictest interpretation of the decision request");
     }
 
-    /// Counts and logs a question over gRPC that is answered with an error status, at the same rate
-    /// as [`report`](Self::report). The proxy's config then decides whether the request passes.
+    /// Counts and logs a gRPC call that gets an error status, at the same rate as
+    /// [`report`](Self::report). The configuration of the proxy determines whether it then allows
+    /// the request.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
         self.report_as(
@@ -109,14 +109,14 @@ impl QuestionErrors {
         );
     }
 
-    /// Returns the number of questions with each kind of error.
+    /// Returns the number of decision requests with each kind of error.
     pub(crate) fn totals(&self) -> [(&'static str, u64); QuestionFault::ALL.len()] {
         let total = |fault| self.counts.iter().map(|of_preset| of_preset[fault as usize].total()).sum();
         QuestionFault::ALL.map(|fault| (fault.as_str(), total(fault)))
     }
 
-    /// Returns a problem for each recent error that only a wrong config of the proxy can cause. As
-    /// long as the error persists, the rules are not applied to the proxy's requests.
+    /// Returns a message for each recent error that only a wrong configuration of the proxy can
+    /// cause. Until it is corrected, robots.txt is not applied to the proxy's requests.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let done = if self.settings.on_error == OnError::Pass { "let through without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];
@@ -144,9 +144,9 @@ impl QuestionErrors {
         });
     }
 
-    /// Counts a question without a `User-Agent` field. The first of these questions per preset is
-    /// also logged, because crawlers cannot be recognised without the field, and some proxies send
-    /// it only if they are configured to send it.
+    /// Counts a decision request if its original request has no `User-Agent`, and logs the first
+    /// one of each preset. Without this field, crawlers cannot be recognised, and some proxies send
+    /// it only if they are configured to.
     pub(super) fn no_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;

@@ -1,4 +1,4 @@
-//! The responses to questions, and a function that reads a question's body to its end.
+//! The responses to decision requests. Also reads the bodies of decision requests.
 
 use std::convert::Infallible;
 use std::mem;
@@ -17,20 +17,20 @@ use crate::http_common::{RequestBody, plain_answer};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// Maximum number of bytes of a question's body that are read to keep the connection open. After
-/// more bytes, the connection is closed.
+/// Maximum number of bytes that are read from the body of a decision request. If the body is
+/// longer, the connection is closed.
 const BODY: usize = 16 * 1024;
 
-/// Returns the answer that lets a request pass. Its status must be 200, because Envoy treats any
-/// other status as a refusal.
+/// Returns the response that allows a request. The status is 200, because Envoy treats any other
+/// status as a refusal.
 pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
 }
 
-/// Changes the status of a refused gRPC call from 200 to 403, because 200 as the answer to a
-/// question would let the call pass. The status is 403 even if the call exceeded its crawl delay:
-/// some gRPC clients ignore `grpc-status` unless the HTTP status is 200. They interpret 403 as
-/// PERMISSION_DENIED, but 429 as UNAVAILABLE, which makes them repeat the call.
+/// Changes the status of the response to a refused gRPC call from 200 to 403, because the proxy
+/// would treat 200 as permission. The status is 403 even if the call exceeded its crawl delay: some
+/// gRPC clients read only the HTTP status if it is not 200, and they would repeat the call after a
+/// 429.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
@@ -46,7 +46,7 @@ pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Re
     response
 }
 
-/// Returns a refusal that has another reason than a rule.
+/// Returns a refusal that is not based on a rule.
 pub(super) fn forbidden(why: &str) -> Response<Bytes> {
     let mut response = plain_answer(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNo rule can be quoted: {why}.\n"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent"));
@@ -70,7 +70,7 @@ pub(super) fn no_call() -> Response<Bytes> {
     plain_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
 }
 
-/// Reads the rest of a question's body, up to a limit.
+/// Reads the body of a decision request, up to a limit.
 pub(super) async fn read_to_end(mut body: RequestBody) {
     let mut budget = BODY;
     while !body.is_end_stream() {
@@ -95,7 +95,7 @@ pub(super) fn status(error: CallError) -> Response<DecisionBody> {
     response
 }
 
-/// The content of a response, followed by the gRPC status of the call.
+/// The body of a response, followed by the gRPC status of the call, if any.
 #[derive(Debug)]
 pub(crate) struct DecisionBody {
     content: Bytes,

@@ -1,5 +1,5 @@
-//! Determines which sites decide about a request: the site that the question names, the site with
-//! the request's host, or all sites.
+//! Determines which sites decide about a request: the site that the decision request names, the
+//! site with the host of the request, or all sites.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::request::SiteJudge;
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionSite {
     pub(crate) judge: SiteJudge,
-    /// A layer that neither logs nor counts. It is used for the second question about a request,
-    /// and to compare the decisions of several sites.
+    /// A layer that neither logs nor counts. It is used if a proxy asks about a refused request
+    /// again, and to compare the decisions of several sites.
     pub(crate) quiet: RobotsLayer,
 }
 
-/// The sites of one worker.
+/// The sites that one worker decides for, by name and by host.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionSites {
     sites: Vec<DecisionSite>,
@@ -30,13 +30,13 @@ pub(crate) struct DecisionSites {
 }
 
 impl DecisionSites {
-    /// Adds a site with its hosts. A host is a name with or without a port, `*.example.com`, or
+    /// Adds a site with its hosts. Each host is a name with or without a port, `*.example.com`, or
     /// `*`.
     pub(crate) fn add<'h>(&mut self, site: DecisionSite, hosts: impl IntoIterator<Item = &'h str>) {
         let place = self.sites.len();
         for host in hosts {
-            // Inserting cannot fail: a config with a malformed host, or with a host of two sites,
-            // was rejected.
+            // Inserting cannot fail, because a config with a malformed host or with a host in two
+            // sites is rejected.
             let _ = self.by_host.insert(host, place);
         }
         self.by_name.insert(Arc::clone(&site.judge.name), place);
@@ -47,19 +47,19 @@ impl DecisionSites {
         self.sites.get(*self.by_name.get(name)?)
     }
 
-    /// Returns the site whose robots.txt is served to clients of this host.
+    /// Returns the site whose robots.txt is served for this host.
     pub(super) fn of_host(&self, host: Option<&[u8]>) -> Option<&DecisionSite> {
         let place = host.map_or_else(|| self.by_host.any(), |host| self.by_host.get(host));
         self.sites.get(*place?)
     }
 
-    /// Returns the sites that a request may be for: one site, or all sites if the question does not
-    /// identify a site. If the host is unknown, and requests for unknown hosts pass by
-    /// configuration, returns no site.
+    /// Returns the sites that a request may be for: one site, or all sites if the decision request
+    /// does not identify a site. Returns no site if the host is unknown and `unknown` allows such
+    /// requests.
     ///
-    /// The client chooses the `Host` field, and robotsd does not know how the proxy chose its site.
-    /// So if a host is invalid, or if two parts of the question contain hosts of different sites,
-    /// all sites are returned.
+    /// All sites are returned if a host is invalid, or if two parts of the decision request contain
+    /// hosts of different sites: the client chooses the `Host` field, and robotsd does not know how
+    /// the proxy chose its site.
     pub(super) fn of_request(&self, asked: &AskedRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
         let mut places = Vec::with_capacity(2);
         for host in [asked.host, asked.host_in_target].into_iter().flatten() {

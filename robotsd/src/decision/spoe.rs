@@ -1,5 +1,5 @@
-//! Converts HAProxy's SPOE messages to questions, and the answers to variables. The arguments of a
-//! message form a question with the preset `haproxy`. HAProxy's rules can use the variables.
+//! Converts HAProxy's SPOE messages to decision requests, and the responses to variables, which
+//! HAProxy's rules can use. A message becomes a decision request with the preset `haproxy`.
 //!
 //! | argument | type | meaning |
 //! |---|---|---|
@@ -17,8 +17,8 @@
 //! | `content_usage`, `link`, `x_robots_tag`, `vary` and others | fields for the response, named like them with `_` for `-` |
 //! | `agent`, `reason`, `group`, `rule`, `line` | of the verdict, if the request is tagged or refused: as in the log |
 //!
-//! The refusal itself is not returned in a variable, because HAProxy would escape its line breaks
-//! and non-ASCII bytes. HAProxy fetches the refusal from `/-/refusal/haproxy` instead.
+//! The response to a refused request is not returned in a variable, because HAProxy would escape
+//! its line breaks and non-ASCII bytes. HAProxy fetches it from `/-/refusal/haproxy` instead.
 
 use bytes::Bytes;
 use http::header::{
@@ -31,22 +31,22 @@ use tower_robots::layer::Record;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID, split_string};
 
-/// Functions for the SPOP server, which convert messages to requests, and responses to variables.
+/// The conversions for the SPOP server: messages to requests, and responses to variables.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
-/// Maximum number of header fields to parse. A listener for decisions accepts fewer, so a question
-/// with too many fields is refused and not truncated.
+/// Maximum number of header fields to parse. Decision listeners accept fewer fields, so decision
+/// requests with more are refused rather than truncated.
 const MAX_FIELDS: usize = 1024;
 
 fn question(arguments: Arguments<'_>) -> Request<()> {
     let mut request = Request::new(());
     let mut fields = HeaderMap::new();
     let is_whole = arguments.octets(b"fields").is_none_or(|octets| read_fields(octets, &mut fields).is_some());
-    // If some fields cannot be parsed, the request is refused, because the client might not be
+    // If some fields cannot be parsed, the request is refused, because a crawler might not be
     // recognised without them.
     *request.uri_mut() = target(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
-    // Header fields with these names may come from the client, so they are replaced by the
-    // arguments, which come from the proxy.
+    // Fields with these names may come from the client. They are replaced by the arguments, which
+    // come from HAProxy.
     for (name, value) in [
         (X_ORIGINAL_URI, arguments.octets(b"target")),
         (X_ORIGINAL_METHOD, arguments.octets(b"method")),
@@ -68,15 +68,15 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-/// Builds the target of a question. It contains the name of the site, if HAProxy has sent one.
+/// Builds the target of a decision request. It names the site if the message does.
 fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
 }
 
 /// Parses alternating names and values up to an empty name. Returns `None` if the end is missing or
-/// there are too many fields. Fields are never dropped silently, because a client could use that to
-/// hide fields from the rules.
+/// there are too many fields. No field is dropped silently, because clients could use that to hide
+/// fields from the rules.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
     while fields.len() <= MAX_FIELDS {
@@ -86,8 +86,7 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
         if name.is_empty() {
             return Some(());
         }
-        // Fields whose name is not a token are skipped. No proxy accepts such a field, so rules do
-        // not depend on it.
+        // Fields whose name is not a token are skipped. Proxies accept no such fields.
         let Ok(name) = HeaderName::from_bytes(name) else { continue };
         if !is_of_message(&name) {
             fields.try_append(name, value_of(value)).ok()?;
@@ -96,8 +95,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     None
 }
 
-/// Reports whether a field describes the body or the connection. A question does not have the
-/// original request's body or connection.
+/// Reports whether a field describes the body or the connection of the original request. A decision
+/// request does not have this body and this connection.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }
@@ -116,8 +115,9 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
             variables.text(&name.as_str().replace('-', "_"), &lines.join(&b", "[..]));
         }
     } else {
-        // The response is a refusal or the rejection of an invalid question. A rejection also
-        // counts as a refusal, because invalid questions must not be a way around the rules.
+        // The response refuses the request, or rejects an invalid decision request. Both are
+        // refusals for HAProxy, because clients must not evade the rules by causing invalid
+        // decision requests.
         variables.text("action", b"refuse");
         variables.number("status", response.status().as_u16().into());
     }
@@ -140,8 +140,8 @@ mod tests {
     use super::*;
     use crate::edge::push_string;
 
-    /// Builds the question for a message with these arguments. `fields` is sent as binary data, and
-    /// other arguments as strings.
+    /// Builds the decision request for a message with these arguments. The argument `fields` is
+    /// binary, and all others are strings.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {
@@ -183,7 +183,7 @@ mod tests {
         for name in ["content-length", "connection", "x-real-ip", "x-request-id"] {
             assert!(of(name).is_empty(), "{name}");
         }
-        // Missing arguments are reported by the endpoint, not by the conversion.
+        // Missing arguments are not reported here, but by the endpoint.
         assert!(question_of(&[]).headers().is_empty());
         assert_eq!(question_of(&[("site", b"a shop/b")]).uri().path(), "/-/site/a%20shop%2Fb/auth/haproxy");
     }

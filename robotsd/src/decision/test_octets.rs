@@ -1,4 +1,4 @@
-//! Fuzzing entry points for proxies' questions.
+//! Fuzzing entry points for proxies' decision requests.
 
 use bytes::Bytes;
 use http::Response;
@@ -7,8 +7,8 @@ pub use super::ext_authz::test_octets::check_request;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_REAL_IP};
 use super::spoe::MESSAGES;
 
-/// Checks the bytes of an SPOP connection. Whatever a message contains, the question contains each
-/// part of the original request at most once, and the answer can be encoded.
+/// Checks the bytes of an SPOP connection. Whatever a message contains, the decision request must
+/// contain each part of the original request at most once, and the response must be encodable.
 pub fn spop_frames(octets: &[u8]) {
     crate::edge::test_octets::spop_frames(octets, |arguments, variables| {
         let question = (MESSAGES.request)(arguments);

@@ -1,5 +1,6 @@
-//! The findings about the answers of live sites, which `robotsd check` links to. Everything else about
-//! this program is in the [handbook](https://github.com/OWNER/tower-robots/blob/main/docs/src/index.md).
+//! The findings about the responses of live sites, which `robotsd check` links to. All other
+//! documentation of this program is in the
+//! [handbook](https://github.com/OWNER/tower-robots/blob/main/docs/src/index.md).
 
 #[allow(rustdoc::bare_urls, reason = "the table holds messages as they are printed")]
 #[doc = include_str!("answers.md")]

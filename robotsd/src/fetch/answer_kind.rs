@@ -21,7 +21,7 @@ pub(crate) enum AnswerKind {
     LeadsNowhere,
     /// 304, although the request was unconditional.
     NotModified,
-    /// 3xx, but not a redirect to a single URL.
+    /// 3xx other than a redirect to a single URL.
     NoRedirect(StatusCode),
     /// 404 and 410.
     Missing(StatusCode),
@@ -33,16 +33,16 @@ pub(crate) enum AnswerKind {
     ClientError(StatusCode),
     /// 5xx.
     ServerError(StatusCode),
-    /// An unknown status, or a status that is not final.
+    /// An unknown status, or one that is not final.
     NoStatus(StatusCode),
-    /// A connection was opened, but the response could not be read.
+    /// A connection was opened, but no response could be read.
     Failed(FetchErrorKind),
     /// A connection could not be opened.
     Unreachable(FetchErrorKind),
 }
 
-/// What a crawler may fetch after a response. Its text continues a sentence that begins with
-/// "crawlers".
+/// What a crawler may fetch after a response to its request for robots.txt. `Display` continues a
+/// sentence that begins with "crawlers".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, derive_more::Display)]
 pub(crate) enum CrawlerAccess {
     /// The crawler obeys the rules of the file.
@@ -61,12 +61,12 @@ pub(crate) enum CrawlerAccess {
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// The result for a crawler that follows RFC 9309 and has no earlier copy of the file. RFC 9309
-    /// does not treat 429 like a 5xx status, but crawlers do.
+    /// Access of a crawler that follows RFC 9309 and has no earlier copy of the file. As an
+    /// exception, 429 counts like a 5xx status, because crawlers treat it so.
     pub(crate) crawlers: CrawlerAccess,
     /// The section of RFC 9309 that requires this behaviour.
     pub(crate) section: &'static str,
-    /// How crawlers that follow other or older documents behave instead, if they differ.
+    /// How crawlers that follow other documents behave instead; `None` if there is no difference.
     pub(crate) other_readings: Option<&'static str>,
 }
 
@@ -77,8 +77,8 @@ impl AnswerKind {
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
-                // If only a redirect target could not be reached, the server does not count as
-                // unreachable, because the server itself chose the target.
+                // The server does not count as unreachable if only the target of a redirect is,
+                // because the server itself chose the target.
                 let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
@@ -87,7 +87,7 @@ impl AnswerKind {
         Self::of_status(status)
     }
 
-    /// Classifies the status of a response that is not a redirect to follow.
+    /// Classifies the status of a response that is not a followed redirect.
     fn of_status(status: StatusCode) -> Self {
         match status.as_u16() {
             200..=299 => Self::Success(status),
@@ -102,12 +102,12 @@ impl AnswerKind {
         }
     }
 
-    /// Returns what crawlers may fetch after this response.
+    /// Returns what crawlers may fetch after such a response.
     pub(crate) const fn access(self) -> CrawlerAccess {
         self.reading().crawlers
     }
 
-    /// Returns how crawlers interpret this response.
+    /// Returns how crawlers interpret such a response.
     pub(crate) const fn reading(self) -> AnswerReading {
         let (crawlers, section, other_readings) = match self {
             Self::Success(StatusCode::OK) => (CrawlerAccess::Rules, "2.3.1.1", None),
@@ -176,7 +176,7 @@ impl fmt::Display for AnswerKind {
 /// The reason why a retrieval returned no document.
 #[derive(Debug)]
 pub(crate) enum DocumentError {
-    /// There was no response, or its status was not 2xx. Contains details if known.
+    /// There was no response, or its status was not 2xx. The string contains details, if any.
     Answer(AnswerKind, Option<String>),
     Coding(CodingError),
 }
@@ -216,11 +216,11 @@ impl Retriever {
     }
 }
 
-/// Formats the error as it is printed after the URL and a colon.
+/// Formats the error as text that can follow a URL and a colon.
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The detail already contains what the kind would add.
+            // The detail of such an error is complete without the kind.
             Self::Answer(AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => f.write_str(detail),
             Self::Answer(kind, Some(detail)) => write!(f, "{kind}: {detail}"),
             Self::Answer(kind, None) => write!(f, "{kind}"),
@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what the library's crawler API allows after this outcome, if it is the first.
+    /// Returns what the library's crawler API allows if `outcome` is the first outcome.
     fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
         let now = SystemTime::UNIX_EPOCH;
         let mut cache = CrawlerCache::default();
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn every_status_is_read_as_the_library_reads_it() {
-        // Redirects are followed, so these statuses are never interpreted.
+        // The fetcher follows redirects, so these statuses are never interpreted.
         let is_followed = |status: &u16| matches!(status, 301 | 302 | 303 | 307 | 308);
         let statuses = (100..=999).filter(|status| !is_followed(status));
         for status in statuses.filter_map(|status| StatusCode::from_u16(status).ok()) {

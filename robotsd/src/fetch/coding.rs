@@ -1,4 +1,4 @@
-//! Decodes the content codings of a body, with a limit on the output.
+//! Decodes the content codings of a body. Limits the size of the decoded data.
 
 use std::io::{self, Read};
 
@@ -9,11 +9,10 @@ use http::header::CONTENT_ENCODING;
 
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 
-/// The value of `Accept-Encoding`. It contains the content codings that search engines' crawlers
-/// accept.
+/// The value of `Accept-Encoding`: the content codings that crawlers of search engines accept.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
-/// Maximum number of codings applied to one body. No server needs more.
+/// Maximum number of content codings of one body. No server needs more.
 const MAX_CODINGS: usize = 3;
 
 /// Size of brotli's read buffer, in bytes.
@@ -33,15 +32,15 @@ pub(crate) enum CodingError {
     /// A coding that is not in [`ACCEPTED_CODINGS`].
     #[error("the body is encoded as {0:?}, which the request does not accept")]
     Unknown(String),
-    /// The content does not match its coding.
+    /// The body cannot be decoded with its declared coding.
     #[error("the body is declared as {0}, but cannot be decoded: {1}")]
     Damaged(String, io::Error),
     #[error("the body is encoded {0} times")]
     TooMany(usize),
 }
 
-/// Returns the codings of a body in lower case, without `identity`. The coding that was applied
-/// first comes first.
+/// Returns the codings of a body in lower case, without `identity`. The first coding is the one
+/// that the server applied first.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();
     let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));
@@ -49,8 +48,7 @@ pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| !word.is_empty() && word != "identity").collect()
 }
 
-/// Decodes a body, up to `most` bytes. If `octets` is only the beginning of a body, decodes as much
-/// as possible.
+/// Decodes a body, up to `most` bytes. If the body is incomplete, decodes as much as possible.
 pub(crate) fn decode(
     codings: &[String],
     body: &[u8],
@@ -69,8 +67,8 @@ pub(crate) fn decode(
 }
 
 /// Decodes a body while it is read. Only the state of each decoder is kept in memory: 32 KiB for
-/// gzip and deflate, up to 16 MiB for brotli. If there are several codings, each decoder fails
-/// after `most` bytes, except the last one, whose output the caller must limit.
+/// gzip and deflate, up to 16 MiB for brotli. If there are several codings, the intermediate data
+/// is limited to `most` bytes. The caller must limit the output.
 pub(crate) fn decoder<'a>(
     codings: &[String],
     body: impl Read + 'a,
@@ -85,8 +83,7 @@ pub(crate) fn decoder<'a>(
             octets = Box::new(AtMost::new(octets, most));
         }
         let decoder: Box<dyn Read + 'a> = match &**coding {
-            // If other bytes than a gzip member follow the end of a gzip member, this decoder
-            // fails.
+            // This decoder fails if anything but another gzip member follows a gzip member.
             "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(octets)),
             "deflate" => Box::new(Deflate::Unread(octets)),
             "br" => Box::new(Decompressor::new(octets, BUFFER)),
@@ -99,8 +96,8 @@ pub(crate) fn decoder<'a>(
     Ok(octets)
 }
 
-/// A decoder for the zlib format (RFC 9110, section 8.4.1.2). Some servers send raw deflate data
-/// without the zlib header. Both forms are decoded.
+/// A decoder for the zlib format (RFC 9110, section 8.4.1.2). It also decodes raw deflate data
+/// without the zlib header, which some servers send.
 enum Deflate<'a> {
     Unread(Box<dyn Read + 'a>),
     Begun(Box<dyn Read + 'a>),

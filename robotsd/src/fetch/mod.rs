@@ -1,4 +1,4 @@
-//! Fetches documents by URL for commands: a robots.txt, a sitemap, a file of rules.
+//! Fetches documents by URL for commands, such as a robots.txt or a sitemap.
 //!
 //! A [`Retriever`] makes requests with the library's client, one at a time. It returns every step
 //! of a redirect chain as a [`Hop`](retriever::Hop) with its URL, the server's address, and the
@@ -20,8 +20,8 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// Arguments with these prefixes are URLs. Schemes that cannot be fetched are included, so that an
-/// argument such as `ftp://…` is rejected as a URL and not treated as a file path.
+/// Arguments with these prefixes are URLs. They include schemes that cannot be fetched, so that an
+/// argument such as `ftp://…` is not mistaken for a file path.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
 /// Reports whether the argument is a URL rather than a file path.
@@ -29,7 +29,7 @@ pub(crate) fn is_url(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// Parses a URL. If it has no path, returns the URL of the host's robots.txt instead.
+/// Parses a URL. If it has no path, returns the URL of the host's `/robots.txt`.
 pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     let url: FetchUrl = word.parse()?;
     if url.target().as_str() != "/" {
@@ -52,7 +52,7 @@ pub(crate) fn shown_url(word: &str) -> String {
     }
 }
 
-/// Returns advice for a missing file whose name looks like the name of a site.
+/// Returns advice if the name of a missing file looks like a host.
 pub(crate) fn site_hint(word: &str) -> Option<String> {
     let host = word.strip_suffix("/robots.txt").unwrap_or(word);
     let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));

@@ -1,5 +1,5 @@
-//! The HTTP client for commands, which makes one request at a time and follows redirects. It
-//! returns all hops as a [`RetrievalChain`].
+//! The HTTP client of commands. It makes one request at a time, follows redirects, and returns all
+//! requests of a redirect chain as a [`RetrievalChain`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,25 +20,25 @@ use tower_robots::source::fetch::{FetchError, FetchErrorKind, FetchUrl, Fetcher}
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;
 
-/// The `User-Agent` of every request. robotsd's admin interface recognises requests of the fetcher
-/// by the beginning `robotsd/`.
+/// The `User-Agent` of every request. The admin interface of robotsd recognises such requests by
+/// the prefix `robotsd/`.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
 const REDIRECTS: usize = 5;
 
-/// Maximum number of requests per run. It protects sites from a flood of requests if a file
-/// contains many URLs.
+/// Maximum number of requests per run. It protects sites from too many requests if a file has many
+/// URLs.
 const MAX_REQUESTS: usize = 500;
 
-/// Time limit of a whole run, as a multiple of the limit for one request. A file may list many
-/// documents on slow servers, so a run needs more time than a request.
+/// Time limit of a whole run, as a multiple of the limit for one request. A file may contain many
+/// URLs on slow servers, so a run needs more time than a request.
 pub(crate) const WHOLE: u32 = 4;
 
-/// Time limit for opening a connection. A TLS handshake has the same limit again.
+/// Time limit for opening a connection, and again for the TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Minimum and maximum value of `--timeout`.
+/// Minimum and maximum of `--timeout`.
 const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
 /// Heading of the options in `--help`. The heading is set for each option, because
@@ -75,25 +75,25 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The URL to retrieve, and the limits.
+/// The URL to retrieve, and the options of its request.
 #[derive(Clone, Debug)]
 pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
     /// Maximum number of body bytes to read, before decoding.
     pub(crate) most: u64,
-    /// Whether to accept gzip, deflate and brotli. If false, no `Accept-Encoding` is sent, as
-    /// simple crawlers do.
+    /// Whether to accept gzip, deflate and brotli. If not, no `Accept-Encoding` is sent, as by
+    /// simple crawlers.
     pub(crate) accepts_codings: bool,
 }
 
-/// An HTTP client whose methods block the calling thread.
+/// An HTTP client with blocking methods.
 #[derive(Debug)]
 pub(crate) struct Retriever {
     fetcher: Fetcher,
     /// The runtime for the requests, which runs on the calling thread.
     runtime: Runtime,
     requests: AtomicUsize,
-    /// When the time limit of the whole run ends, and how long the limit is.
+    /// When the time limit of the whole run is reached. `whole` is the time limit.
     over: Instant,
     whole: Duration,
 }
@@ -136,13 +136,12 @@ impl Retriever {
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
 
-    /// Returns the time limit of the whole run if it has been reached, otherwise `None`.
+    /// Returns the time limit of the whole run if it has been reached; otherwise `None`.
     pub(crate) fn is_over(&self) -> Option<Duration> {
         (Instant::now() >= self.over).then_some(self.whole)
     }
 
-    /// Retrieves a document and blocks the current thread meanwhile. Must not be called on a thread
-    /// that runs async tasks.
+    /// Retrieves a document. Blocks the thread, so it must not be called in async tasks.
     pub(crate) fn retrieve(&self, request: &RetrievalRequest) -> RetrievalChain {
         self.runtime.block_on(self.follow(request))
     }
@@ -201,7 +200,7 @@ fn failed(kind: FetchErrorKind, cause: String) -> Result<FetchAnswer, FetchError
     Err(FetchError::with_cause(kind, cause))
 }
 
-/// One request of a redirect chain, and its outcome.
+/// One request of a redirect chain, with the response or the error.
 #[derive(Debug)]
 pub(crate) struct Hop {
     pub(crate) url: FetchUrl,
@@ -211,7 +210,7 @@ pub(crate) struct Hop {
 /// The reason why a redirect chain ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
-    /// The last hop is a response that is not a redirect, or a failure.
+    /// The last hop failed, or its response is not a redirect.
     Reached,
     /// The last hop is a redirect, but the maximum number of redirects has been followed.
     TooMany,
@@ -222,24 +221,23 @@ pub(crate) enum ChainEnd {
     Nowhere(String),
 }
 
-/// The requests that one retrieval made: the redirects that it followed, and the last hop.
+/// The requests of one retrieval: the redirects that were followed, and the last request.
 #[derive(Debug)]
 pub(crate) struct RetrievalChain {
-    /// The hops whose redirects were followed.
+    /// The requests whose redirects were followed.
     hops: Vec<Hop>,
     pub(crate) last: Hop,
     pub(crate) end: ChainEnd,
 }
 
 impl Hop {
-    /// Returns the address of the server that was connected to, or `None` if no connection was
-    /// opened.
+    /// Returns the address of the server; `None` if no connection was opened.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.answer.as_ref().map_or_else(|error| error.address, |answer| answer.address)
     }
 
-    /// Returns the redirect target as the server sent it. Returns `None` if the response is not a
-    /// redirect that can be followed, and `Some(None)` if a redirect has no `Location`.
+    /// Returns the `Location` of a redirect, unparsed. `None` if the response is not a redirect,
+    /// and `Some(None)` if a redirect has no `Location`.
     pub(super) fn location(&self) -> Option<Option<&[u8]>> {
         let answer = self.answer.as_ref().ok()?;
         matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308)
@@ -263,8 +261,7 @@ impl RetrievalChain {
         &self.hops.first().unwrap_or(&self.last).url
     }
 
-    /// Returns the final response, whatever its status. Returns `None` if the chain does not end
-    /// with a response.
+    /// Returns the final response, whatever its status. `None` if the chain does not end with one.
     pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
@@ -294,7 +291,7 @@ pub(crate) struct ConnectTo {
 }
 
 impl ConnectTo {
-    /// Returns the host and port to connect to, if this rule applies to the given host and port.
+    /// Returns the host and port to connect to; `None` if the rule does not apply.
     pub(crate) fn place(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let (of_host, of_port) = &self.from;
         let is_meant = of_host.as_deref().is_none_or(|of| of == host) && of_port.is_none_or(|of| of == port);
@@ -319,7 +316,7 @@ impl FromStr for ConnectTo {
     }
 }
 
-/// Splits a rule at its colons, except those in brackets.
+/// Splits a rule at its colons, except those in square brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut is_inside = false;
     text.split(|char| {
@@ -333,8 +330,8 @@ fn split(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Parses a host as it is written in URLs. Returns `None` for the empty string, which stands for
-/// any host.
+/// Parses the host of a rule, in the syntax of URLs. Returns `None` for an empty string, which
+/// stands for any host.
 fn host(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

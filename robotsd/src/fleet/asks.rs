@@ -1,6 +1,6 @@
 //! Channels to the tasks that communicate with the store. These tasks read and change the sites
-//! through [`FleetSites`]. Each task has its own queue of requests. A round of a task answers all
-//! requests that are in the queue when the round begins.
+//! through [`FleetSites`]. Each task has a queue of requests and works in rounds. A round answers
+//! all requests that were in the queue when it began.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,21 +11,22 @@ use tower_robots::live::Status;
 use super::document::{WriteAnswer, WriteCall};
 use crate::webhooks::{Turn, TurnOf};
 
-/// Sending ends of the channels to the tasks that communicate with the store.
+/// The sending ends of the channels to the tasks that communicate with the store.
 #[derive(Debug)]
 pub(super) struct Asks {
     writes: mpsc::UnboundedSender<WriteRequest>,
     reads: mpsc::UnboundedSender<Round>,
     beats: mpsc::UnboundedSender<BeatRequest>,
     pub(super) turns: mpsc::UnboundedSender<TurnRequest>,
-    /// Entries that the document lacked when it was last read. The writer writes them back.
+    /// Writes for the entries that the document lacked when it was last read. The writer task
+    /// executes them.
     pub(super) lost: watch::Sender<Vec<WriteCall>>,
     /// Whether a write has failed since the document was last read. If so, the next read must fetch
     /// the whole document even if its epoch and tag are unchanged.
     pub(super) has_failed: AtomicBool,
 }
 
-/// Receiving ends of the channels in [`Asks`].
+/// The receiving ends of the channels in [`Asks`].
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) writes: mpsc::UnboundedReceiver<WriteRequest>,
@@ -35,16 +36,16 @@ pub(super) struct Asked {
     pub(super) lost: watch::Receiver<Vec<WriteCall>>,
 }
 
-/// Writes that the writer must execute, and the channel for their results.
+/// Changes for the writer task to make, and the channel for their results.
 pub(super) type WriteRequest = (Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>);
 pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String>>;
 
-/// The question whether this replica may send a notice, with the ID of the notice. If the channel
-/// is dropped without a reply, the asking hook sends the notice itself.
+/// A hook's question whether this replica sends a notice, with the ID of the notice. If the channel
+/// is dropped without a reply, the hook sends the notice itself.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
-/// A request that a task performs a round. The task drops it at the end of the first round that
-/// began after the request was sent.
+/// A request to a task for one more round. The task drops the sender at the end of the first round
+/// that began after the request was sent.
 pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
@@ -66,17 +67,17 @@ impl Asks {
         (Self { writes, reads, beats, turns, lost, has_failed: AtomicBool::new(false) }, asked)
     }
 
-    /// Requests a read of the document. Does not wait for the read.
+    /// Requests a read of the document, without waiting for it.
     pub(super) fn ask_read(&self) {
         let _ = self.reads.send(oneshot::channel().0);
     }
 
-    /// Requests a heartbeat. Does not wait for the heartbeat.
+    /// Requests a heartbeat, without waiting for it.
     pub(super) fn ask_beat(&self) {
         let _ = self.beats.send(BeatRequest::Beat(oneshot::channel().0));
     }
 
-    /// Sends changes to the writer. Returns the receiver of the results.
+    /// Sends changes to the writer task. Returns the receiver of the results.
     pub(super) fn write(&self, calls: Vec<WriteCall>) -> WriteAnswers {
         let (answer, answered) = oneshot::channel();
         let _ = self.writes.send((calls, answer));
@@ -95,7 +96,7 @@ impl Asks {
         self.beats(BeatRequest::Beat).await;
     }
 
-    /// Removes the heartbeat of this replica from the store, and waits until this is done.
+    /// Removes the heartbeat of this replica from the store, and waits until it is removed.
     pub(super) async fn leave(&self) {
         self.beats(BeatRequest::Leave).await;
     }
@@ -109,8 +110,8 @@ impl Asks {
 
 /// The sites of this process, as the tasks of the fleet see them.
 pub(crate) trait FleetSites: Send + Sync {
-    /// Returns the name and status of each site. A site with one robots.txt per host has an entry
-    /// for each host.
+    /// Returns the name and status of each site. A site with one robots.txt per host has one entry
+    /// per host.
     fn statuses(&self) -> Vec<(String, Status)>;
 
     /// Accepts the pending version with this hash. Blocks.
@@ -119,6 +120,6 @@ pub(crate) trait FleetSites: Send + Sync {
     /// Rolls a site back to the previous version. Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Notes that enforcement was switched off or on, so that the board shows a gap in its counts.
+    /// Records that enforcement was switched off or on, so that the board can show the gap.
     fn were_switched_off(&self);
 }

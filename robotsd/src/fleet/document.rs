@@ -1,4 +1,5 @@
-//! Defines the document of a fleet, which is one hash in the store, and the writes that change it.
+//! Defines the document of a fleet, and the writes that change it. The document is a hash in a
+//! Redis store.
 //!
 //! ```text
 //! format       1
@@ -13,12 +14,11 @@
 //!              permission for a version, by its hash
 //! ```
 //!
-//! Each field is parsed separately. A tombstone is the field that records that an off switch was
-//! lifted. The name of an off switch or tombstone is enough for it to take effect. Damage to its
-//! value, or to another field, therefore cannot turn enforcement on. The scope is part of the name.
-//! A client with rights for one site therefore affects only that site, even if it reuses the ID of
-//! another site's off switch. Numbers have an upper bound, so that a damaged number cannot make
-//! later writes fail.
+//! Each field is parsed separately. An off switch or a tombstone takes effect even if only the name
+//! of its field is valid, so damage to values or to other fields cannot turn enforcement on. The
+//! scope is part of the name: a client with rights for one site can affect only that site, even if
+//! it reuses the ID of another site's off switch. Numbers have an upper bound, so that a damaged
+//! number cannot make later writes fail.
 
 use std::collections::BTreeMap;
 
@@ -34,38 +34,37 @@ pub(crate) const EVERY_SITE: &str = "*";
 /// Format of the documents that this program can read and write.
 const FORMAT: u64 = 1;
 
-/// Upper bound of a rev and of a format. No fleet makes so many writes, and numbers in Lua scripts
-/// are exact up to 2^53.
+/// Upper bound of a rev and of a format. No fleet needs more revs, and Lua scripts support exact
+/// numbers only up to 2^53.
 pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
-/// Upper bound of the time in an entry: the end of the year 9999, as Unix time in seconds.
+/// Upper bound of a time: the end of the year 9999, as Unix time in seconds.
 const MAX_TIME: u64 = 253_402_300_799;
 
 /// Maximum length of an epoch, in bytes.
 const MAX_EPOCH: usize = 64;
 
-/// Maximum number of characters of a damaged field that a message shows. Such fields can have any
-/// length.
+/// Maximum number of characters of a damaged field in a message. Such fields can have any length.
 const MAX_SHOWN: usize = 40;
 
-/// Name and value of a field in the hash.
+/// Name and value of a field of the document.
 pub(super) type Field = (Vec<u8>, Vec<u8>);
 
-/// The document after its fields were parsed.
+/// The parsed document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// Identity of the document; empty if the field cannot be parsed.
+    /// Identity of the document; empty if the field is damaged.
     pub(crate) epoch: String,
-    /// Number of the last write; 0 if the field cannot be parsed.
+    /// Number of the last write; 0 if the field is damaged.
     pub(crate) rev: u64,
     pub(crate) tag: String,
     /// Off switches by name.
     pub(crate) marks: BTreeMap<String, OffSwitch>,
-    /// Tombstones by the name of the off switch that they lifted.
+    /// Tombstones by the name of the lifted off switch.
     pub(crate) lifted: BTreeMap<String, Stamp>,
     /// Accepted versions by site.
     pub(crate) accepts: BTreeMap<String, Accept>,
-    /// Fields that cannot be parsed, by name.
+    /// Damaged fields, which cannot be parsed, by name.
     pub(crate) damaged: BTreeMap<Vec<u8>, Damage>,
 }
 
@@ -82,18 +81,18 @@ pub(crate) struct Damage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Stamp {
-    /// Rev of the write that added the entry; 0 if the entry is not in the store yet.
+    /// Rev of the write that added the entry; 0 until the entry is in the store.
     #[serde(deserialize_with = "rev")]
     pub(crate) rev: u64,
     pub(crate) by: String,
-    /// Unix time in seconds, only for display. The order of entries depends on `rev`.
+    /// Time of the entry, as Unix time in seconds. Only for display: entries are ordered by `rev`.
     #[serde(deserialize_with = "time")]
     pub(crate) at: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
-/// An off switch: while it is in force, nothing is enforced for its scope.
+/// An off switch. While it is in force, nothing is enforced for its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OffSwitch {
     pub(crate) scope: String,
@@ -103,14 +102,14 @@ pub(crate) struct OffSwitch {
 }
 
 impl OffSwitch {
-    /// Returns the name of the off switch: scope and ID. Two off switches may have the same ID if
-    /// their scopes differ.
+    /// Returns the name of the off switch, which consists of scope and ID. Off switches with
+    /// different scopes may have the same ID.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.scope, self.id)
     }
 }
 
-/// Permission for a site to serve the version with this hash.
+/// Permission for a site to serve the version with this hash, given by an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Accept {
     pub(crate) id: String,
@@ -121,7 +120,7 @@ pub(crate) struct Accept {
 
 impl Accept {
     /// Reports whether this permission is for the version with the given hash. The stored hash may
-    /// be shortened to as many digits as commands require.
+    /// be a prefix with as many digits as commands require.
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
@@ -130,13 +129,11 @@ impl Accept {
 }
 
 impl Document {
-    /// Parses the fields of the document. Returns `None` if there are no fields, which means that
-    /// there is no document.
+    /// Parses the fields of the document. Returns `None` if there are no fields.
     ///
     /// # Errors
     ///
-    /// Returns an error if the document was written by a later version of this program that this
-    /// one does not understand.
+    /// Returns an error if the document has a format of a later version of robotsd.
     pub(crate) fn read(fields: impl IntoIterator<Item = Field>) -> Result<Option<Self>, String> {
         let (mut document, mut known, mut format) = (Self::default(), Vec::new(), FORMAT);
         for (field, value) in fields {
@@ -164,7 +161,7 @@ impl Document {
         Ok(Some(document))
     }
 
-    /// Removes the off switches that have a tombstone, even those whose value is damaged.
+    /// Removes the off switches that have a tombstone, including damaged off switches.
     pub(super) fn leave_out_lifted(&mut self) {
         let Self { marks, lifted, damaged, .. } = self;
         let is_lifted = |name: &String| lifted.contains_key(name);
@@ -174,14 +171,13 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// Returns an empty document that is marked as damaged. It represents a key in the store that
-    /// is not a hash.
+    /// Returns a damaged document without entries. It stands for a key that is not a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
         let damage = Damage { value: None, why: format!("the key in the store must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
     }
 
-    /// Parses one field. Ignores fields that only later versions of this program know.
+    /// Parses one field. Ignores fields that were added by later versions of robotsd.
     fn take(&mut self, field: &[u8], value: &[u8], format: &mut u64) -> Result<(), String> {
         let field = str::from_utf8(field).map_err(|_| "the name of the field is not UTF-8".to_owned())?;
         match field.split_once(':') {
@@ -210,14 +206,14 @@ impl Document {
         Ok(())
     }
 
-    /// Describes the fields that cannot be parsed.
+    /// Describes the damaged fields.
     pub(crate) fn damages(&self) -> impl Iterator<Item = String> {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// Returns repairs for the fields that cannot be parsed. A damaged off switch gets its stamp
-    /// from `known`. If `known` does not contain the off switch, it gets `stamp`. A damaged
-    /// tombstone gets `stamp`. All other damaged fields are removed.
+    /// Returns repairs for the damaged fields. A damaged off switch gets the stamp that it has in
+    /// `known`, or else `stamp`. A damaged tombstone gets `stamp`. All other damaged fields are
+    /// removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
@@ -233,8 +229,8 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// Returns a digest of the off switches and accepted versions. A replica with the same digest
-    /// knows exactly the off switches and accepted versions of the document.
+    /// Returns a digest of the off switches and accepted versions. If a replica has the same
+    /// digest, it knows exactly these off switches and accepted versions.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
@@ -258,8 +254,8 @@ fn number(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", value = cut(text, MAX_SHOWN)))
 }
 
-/// Parses the stamp of an entry. If this fails, returns an empty stamp and the error: the entry
-/// still takes effect, because its name is enough.
+/// Parses the stamp of an entry. If this fails, returns an empty stamp and the error, because the
+/// entry takes effect even with a damaged value.
 fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
     match serde_json::from_slice(value) {
         Ok(stamp) => (stamp, Ok(())),
@@ -298,12 +294,12 @@ pub(crate) enum Write {
     /// Creates the document if the store has none.
     Begin,
     OffSwitch(OffSwitch),
-    /// Lifts the off switch with this name. The stamp says who lifts it.
+    /// Lifts the off switch with this name. The stamp records who lifts it.
     Lift(String, Stamp),
-    /// Accepts a site's version. The number is the rev of the site's current entry, which is
-    /// replaced; 0 if there is none.
+    /// Accepts a site's version. The number is the rev of the site's current entry, which the write
+    /// replaces; 0 if there is none.
     Accept(String, Accept, u64),
-    /// Repairs fields that cannot be parsed, and creates the document if the store has none.
+    /// Repairs damaged fields, and creates the document if the store has none.
     Mend(Vec<Mend>),
 }
 
@@ -312,12 +308,12 @@ pub(crate) enum Write {
 pub(crate) struct Mend {
     pub(crate) field: Vec<u8>,
     pub(crate) from: Vec<u8>,
-    /// New value of the field; `None` removes the field.
+    /// New value of the field; `None` if the field is removed.
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A write with all arguments of the script in the store. If the store has lost the document, the
-/// script creates one with `epoch`, because the replicas continue with their entries.
+/// A write, with the other arguments of the script that executes it in the store. If the store has
+/// lost the document, the script creates one with `epoch`, and the replicas keep their entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
@@ -328,18 +324,18 @@ pub(crate) struct WriteCall {
     pub(crate) write: Write,
 }
 
-/// What the script in the store did with a write.
+/// Result of a write by the script in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
     /// The script wrote the entry with this rev.
     Written(u64),
-    /// The script wrote nothing, because the document already has the entry, or because the off
-    /// switch was lifted before.
+    /// The script wrote nothing, because the document already contains the entry, or because the
+    /// off switch was lifted before.
     Kept,
-    /// The script wrote nothing, because the entry in the document has this rev, not the expected
-    /// rev.
+    /// The script wrote nothing, because the current entry has this rev instead of the expected
+    /// one.
     Conflict(u64),
-    /// The script wrote nothing, because the document has this epoch, not the expected epoch.
+    /// The script wrote nothing, because the document has this epoch instead of the expected one.
     Foreign(String),
 }
 

@@ -1,7 +1,7 @@
 //! Decides whether the first version of a site may go live on a new replica. The gate of a new
-//! replica has no earlier version to compare with. The version may go live if the fleet has
-//! accepted it, or if a running replica serves it. If the fleet does not know the site, the gate
-//! works as it does without a fleet.
+//! replica cannot compare the version with an earlier one. Instead, the version may go live if the
+//! fleet has accepted it, or if a running replica serves it. If the fleet does not know the site,
+//! the gate works as without a fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::render::short_hash;
 use crate::report::is_of;
 
 /// How long a replica without stored state waits for the store when it starts. If the store does
-/// not respond in this time, robots.txt files go live, but nothing is enforced.
+/// not respond by then, robots.txt files go live, but nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {
@@ -35,17 +35,16 @@ impl Fleet {
         let contact = move || {
             let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return };
             let contact = contact(fleet);
-            // The result is ignored, because problems with the store are reported once the sites
-            // are served.
+            // Errors are ignored, because problems with the store are reported after the start.
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();
         };
-        // A new thread is needed, because a runtime cannot be started within another runtime.
+        // This needs a thread, because a runtime cannot be started inside another runtime.
         let _ = thread::spawn(contact).join();
     }
 
-    /// Returns the gate of a site. Its first version on this replica must be one that the fleet
-    /// knows.
+    /// Returns the gate of a site. The gate allows only known versions of the fleet as the first
+    /// version on this replica.
     pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
         let known = self.known_versions(site);
         if known.is_empty() {
@@ -62,8 +61,8 @@ impl Fleet {
         )
     }
 
-    /// Returns the hashes of the versions that the fleet has accepted or serves, for a site and its
-    /// hosts.
+    /// Returns the hashes of all versions of a site and its hosts that the fleet has accepted or
+    /// serves.
     fn known_versions(&self, site: &str) -> BTreeSet<String> {
         let (member, store) = (self.member.lock(), self.store.lock());
         let accepted = member.accepts().iter().filter(|(name, _)| is_of(site, name)).map(|(_, accept)| &accept.hash);

@@ -1,10 +1,10 @@
-//! The fleet's interface to other modules: it sets the kill switches of this process, makes changes
-//! for operators, and reports the state of the fleet.
+//! The fleet's interface to other modules. It sets the kill switches of this process, makes the
+//! changes of operators, and reports the state of the fleet.
 //!
-//! **An off switch takes effect even if neither the store nor the disk can be written.** The write
-//! is sent to the store first, because setting the kill switches and writing to the state directory
-//! may take a while. If the store cannot be written, the process keeps the entries, and writes them
-//! when the store can be read again.
+//! **An off switch takes effect even if neither the store nor the disk can be written.** The off
+//! switch is sent to the store first, because setting the kill switches and writing to the state
+//! directory may take a while. If writing to the store fails, the process keeps the off switch, and
+//! writes it when the store can be read again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -30,43 +30,43 @@ use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 
-/// Name of the file in the state directory with everything that the replica knows about the fleet.
+/// Name of the file in the state directory that contains what the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
-/// Number of unused bytes at the end of the file. These bytes are reserved, so that about fifty off
-/// switches can be stored even on a full disk.
+/// Number of reserved bytes at the end of the file. With them, about fifty off switches can be
+/// stored even on a full disk.
 const ROOM: usize = 8 << 10;
 
-/// The fleet, as this process sees it.
+/// A fleet, as seen by this process.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(super) settings: FleetSettings,
     file: Option<PathBuf>,
     pub(super) log: Log,
     pub(super) member: Mutex<Member>,
-    /// This lock is held while the file is written.
+    /// Held while the file is written, so that only one thread writes it.
     saving: Mutex<()>,
     every_site: KillSwitch,
-    /// Whether another process with the same replica name has replaced this one, and now sends the
-    /// heartbeats.
+    /// Whether another process with the same replica name has replaced this process, and now sends
+    /// the heartbeats.
     pub(crate) is_replaced: AtomicBool,
-    /// Kill switch of each open site, by the name of the site (or `SITE/HOST`).
+    /// Kill switches of the open sites, by name of the site (or `SITE/HOST`).
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
     pub(super) asks: Asks,
-    /// Receiving ends of the channels to the threads. Empty after the threads have started.
+    /// Receiving ends of the channels; `None` after the threads have taken them.
     pub(super) asked: Mutex<Option<Asked>>,
 }
 
 /// An operator's decision that is being written to the store.
 #[derive(Debug)]
 pub(crate) struct SentDecision {
-    /// Number of entries that the decision changes.
+    /// Number of entries that the decision writes.
     pub(crate) writes: usize,
     answer: WriteAnswers,
 }
 
-/// Maximum time that a process and its successor both send heartbeats during an upgrade.
+/// Maximum overlap of the heartbeats of both processes during an upgrade.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// What this process knows about the store.
@@ -78,37 +78,36 @@ pub(super) struct StoreView {
     pub(super) read: Option<SystemTime>,
     /// Whether the last attempt to read the document succeeded.
     is_read: bool,
-    /// The first and the last time when another process was found to send heartbeats with the name
-    /// of this replica. After a long gap, the first time is set again.
+    /// When heartbeats of another process with the name of this replica were found: the first and
+    /// the last time. After a long gap, both times are set again.
     other: Option<(Instant, Instant)>,
-    /// Reason why the store cannot be read.
+    /// Reason why the store cannot be read, if any.
     read_problem: Option<String>,
-    /// Reason why the store cannot be written.
+    /// Reason why the store cannot be written, if any.
     write_problem: Option<String>,
-    /// Number of entries that the store has lost and that this replica is writing back.
+    /// Number of lost entries that this replica is writing back.
     lost: usize,
     file_problem: Option<String>,
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
-    /// Time of the store's clock at the last heartbeat.
+    /// Time of the last heartbeat by the clock of the store, as Unix time in seconds.
     pub(super) now: u64,
-    /// Since when heartbeats have been read without a gap. After a gap, all replicas seem to be
+    /// Time since which heartbeats have been read without a gap. A gap makes all replicas look
     /// silent.
     hearing: Option<Instant>,
-    /// Missing replicas, with the time of the last heartbeat of each.
+    /// Missing replicas, with the times of their last heartbeats.
     pub(super) missing: BTreeMap<String, u64>,
 }
 
 impl StoreView {
-    /// Returns why the store cannot be read or written.
+    /// Returns the reason why the store cannot be read or written; `None` if it can.
     pub(super) fn problem(&self) -> Option<&String> {
         self.read_problem.as_ref().or(self.write_problem.as_ref())
     }
 
-    /// Returns the state of the replica. Another process with the same name is reported before any
-    /// other problem, because the rest of the fleet cannot distinguish the two processes.
+    /// Returns the state of the replica. If another process has the same replica name, only this
+    /// problem is reported, because the fleet cannot distinguish the two processes.
     pub(super) fn state(&self) -> StateAndReason {
-        // After an upgrade, the previous process of this replica is silent by now, or was seen only
-        // briefly. This is normal.
+        // During an upgrade, two processes of this replica are seen for a short time.
         let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
         if !self.other.is_some_and(is_other) {
             return self.standing.state();
@@ -140,7 +139,7 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads the file again, because the previous process may have changed it during an upgrade.
+    /// Reads the file again during an upgrade, because the previous process may have changed it.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -164,15 +163,15 @@ impl Fleet {
         self.follow();
     }
 
-    /// Adds the kill switches of the process and of the site `name` to the builder of the site.
+    /// Adds the kill switches of all sites and of the site `name` to the builder of that site.
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
         builder.additional_kill_switch(&self.every_site).additional_kill_switch(&switch)
     }
 
-    /// Changes what this replica knows. When this returns, the change is in force. It is also
-    /// stored if the state directory is writable. Blocks.
+    /// Changes what this replica knows. The change is in force when this returns, and is stored if
+    /// the state directory is writable. Blocks.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Member) -> R) -> R {
         let (made, is_changed) = self.change_member(change);
         if is_changed {
@@ -183,7 +182,8 @@ impl Fleet {
     }
 
     /// Makes a change like [`change`](Self::change), for a decision of an operator. The writes are
-    /// sent to the store first, because many kill switches or a slow disk may take longer.
+    /// sent to the store first, because setting many kill switches or writing to a slow disk may
+    /// take longer.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
@@ -203,8 +203,7 @@ impl Fleet {
 
     fn follow(&self) {
         follow(&self.every_site, || self.unknown(), || self.member.lock().is_every_site_off());
-        // The lock is released before the kill switches are set, because setting one may wait for a
-        // disk.
+        // The lock is released first, because setting a kill switch may wait for a disk.
         let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
         sites.iter().for_each(|(name, switch)| self.follow_site(name, switch));
     }
@@ -217,8 +216,7 @@ impl Fleet {
         let Some(file) = &self.file else { return };
         let _saving = self.saving.lock();
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
-        // If a new file cannot be created, for example because the disk is full, the existing file
-        // is overwritten.
+        // If a new file cannot be created, for example on a full disk, the old one is overwritten.
         let written = files::replace(file, &files::with_room(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let problem = written.err().map(|error| format!("{}: {error}", file.display()));
@@ -232,7 +230,7 @@ impl Fleet {
         self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
     }
 
-    /// Applies the document, or the error, of a read. Returns the writes that restore lost entries.
+    /// Applies the result of reading the document. Returns the writes that restore lost entries.
     /// Blocks.
     pub(super) fn saw(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
         let seen = match &read {
@@ -264,11 +262,10 @@ impl Fleet {
         self.calls(seen.write_back)
     }
 
-    /// Stores the heartbeats of the replicas and the time of the store's clock. Parsing many
-    /// heartbeats takes time, so call this function from a thread that may block.
+    /// Stores the heartbeats of the replicas and the time of the store's clock. May take long,
+    /// because many heartbeats must be parsed, so it must run on a thread that may block.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
-        // Replicas with equal maps share one map, because nearly all replicas serve the same
-        // versions.
+        // Equal maps are stored only once, because nearly all replicas serve the same versions.
         let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
             let mut beat: Heartbeat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
@@ -287,14 +284,14 @@ impl Fleet {
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
-        // The old heartbeats are dropped only after the lock is released, because the document
-        // reader waits for that lock.
+        // The old heartbeats are dropped after the lock is released, so that the document reader
+        // does not wait for this.
         let before = std::mem::replace(&mut store.replicas, replicas);
         drop(store);
         drop(before);
     }
 
-    /// Notes that another process sent the last heartbeat with the name of this replica.
+    /// Records that another process has sent a heartbeat with the name of this replica.
     pub(super) fn meets_another(&self) {
         let mut store = self.store.lock();
         let before = store.state().0;
@@ -305,7 +302,7 @@ impl Fleet {
         why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));
     }
 
-    /// Notes that the document was read, or why it could not be read.
+    /// Records that the document was read, or why it could not be read.
     pub(super) fn was_read(&self, problem: Option<String>) {
         let is_back = self.note(|store| {
             store.is_read = problem.is_none();
@@ -316,19 +313,17 @@ impl Fleet {
             before.is_some() && store.is_read
         });
         if is_back {
-            // The store can be read again, so it can probably be written again. A heartbeat shows
-            // whether it can.
+            // The store can be read again, so it can probably be written. A heartbeat tries this.
             self.asks.ask_beat();
         }
     }
 
-    /// Notes that the store was written, or why it could not be written.
+    /// Records that the store was written, or why it could not be written.
     pub(super) fn was_written(&self, problem: Option<String>) {
         self.note(|store| store.write_problem = problem);
     }
 
-    /// Changes the view of the store. Logs a line if the problem with the store is new, different
-    /// or gone.
+    /// Changes the view of the store. Logs a line if this changes the problem with the store.
     fn note<R>(&self, change: impl FnOnce(&mut StoreView) -> R) -> R {
         let mut store = self.store.lock();
         let before = store.problem().cloned();
@@ -353,8 +348,8 @@ impl Fleet {
         writes.into_iter().filter_map(|write| member.call(write, &random())).collect()
     }
 
-    /// Turns enforcement off for a scope, with the off switch `id`. When this returns, enforcement
-    /// is off on this replica. Blocks.
+    /// Turns enforcement off for a scope, with the off switch `id`. Enforcement is off on this
+    /// replica when this returns. Blocks.
     ///
     /// # Errors
     ///
@@ -371,7 +366,7 @@ impl Fleet {
         refused.map_or(Ok(decision), Err)
     }
 
-    /// Lifts all off switches of a scope that this replica knows. Blocks.
+    /// Lifts all off switches for a scope that this replica knows. Blocks.
     pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> SentDecision {
         let stamp = stamp(by);
         self.decide(|member| {
@@ -397,21 +392,21 @@ impl Fleet {
         )
     }
 
-    /// Returns the write that accepts a version for the fleet. The store executes the write only if
-    /// its current entry is the entry that this replica knows.
+    /// Returns the write that accepts a version for the fleet. The store executes it only if its
+    /// current entry for the site is the one that this replica knows.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])
     }
 
     /// Reports whether an off switch for all sites is in force. Returns `false` if no document was
-    /// ever read, although nothing is enforced in this case.
+    /// ever read, although nothing is enforced then.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()
     }
 
-    /// Returns a message if this replica has never read a document; `None` otherwise.
+    /// Returns a message if this replica has never read a document.
     pub(crate) fn unknown(&self) -> Option<String> {
         let (of, store) = (&self.settings.name, self.settings.store.place());
         let why = format!(
@@ -420,7 +415,7 @@ impl Fleet {
         (!self.member.lock().is_known()).then_some(why)
     }
 
-    /// Reports whether the state of the fleet survives a restart.
+    /// Reports whether this replica's knowledge about the fleet survives a restart.
     pub(crate) fn is_kept(&self) -> bool {
         self.file.is_some() && self.store.lock().file_problem.is_none()
     }
@@ -452,7 +447,7 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
-    /// Reads the document and the heartbeats at the same time. Errors appear in the report.
+    /// Reads the document and the heartbeats at the same time. The report contains any errors.
     pub(crate) async fn look(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
@@ -462,13 +457,13 @@ impl Fleet {
         self.asks.leave().await;
     }
 
-    /// Returns when the document was last read.
+    /// Returns the time when the document was last read.
     pub(crate) fn read(&self) -> Option<SystemTime> {
         self.store.lock().read
     }
 
     /// Returns the reason why the replica does not follow the current document. `None` if it
-    /// follows the document, or has not tried to read the store yet.
+    /// follows it, or has not tried to read the store yet.
     pub(crate) fn problem(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.state() {
@@ -484,8 +479,8 @@ impl Fleet {
 
     pub(crate) fn report(&self) -> FleetReport {
         let member = self.member.lock().clone();
-        // The view is cloned, so that the document reader does not have to wait for the lock while
-        // the report is built.
+        // The view is cloned, because the document reader must not wait for the lock while the
+        // report is built.
         let store = self.store.lock().clone();
         let own_name = &self.settings.replica;
         let sites = store.replicas.get(own_name).map(|own| own.sites.clone()).unwrap_or_default();
@@ -524,8 +519,8 @@ impl Fleet {
     }
 }
 
-/// Sets a kill switch to the state that `is_off` returns, and repeats this if the state changes
-/// meanwhile.
+/// Sets a kill switch as `is_off` returns. Repeats this until the result of `is_off` no longer
+/// changes.
 fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
         let wanted = is_off();
@@ -544,8 +539,8 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
 /// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // The result is ignored: without random numbers, TLS connections fail anyway, and a repeated
-    // tag only delays readers.
+    // Errors are ignored: without random numbers, TLS connections fail anyway, and a repeated tag
+    // only delays readers.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)
 }

@@ -31,15 +31,15 @@ use crate::store::StoreScript;
 /// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Interval between two attempts to make an accepted version live.
+/// Interval between two attempts to make accepted versions live.
 const LOOK: Duration = Duration::from_secs(1);
 
 static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("write.lua")));
 static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
 impl Fleet {
-    /// Starts the threads that communicate with the store. They also make the versions live that
-    /// the fleet has accepted for `sites`.
+    /// Starts the threads that communicate with the store. One of them also makes versions of
+    /// `sites` live that the fleet has accepted.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
         let Some(Asked { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
         self.unknown().into_iter().for_each(|why| self.warn(why));
@@ -57,7 +57,7 @@ impl Fleet {
     }
 }
 
-/// Runs a future to completion on a new thread.
+/// Runs a future on a new thread, until it is complete.
 fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let thread = move || {
@@ -67,7 +67,7 @@ fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Resul
     thread::Builder::new().name(name.to_owned()).spawn(thread).map(drop)
 }
 
-/// The task that writes operators' decisions, and writes lost entries back.
+/// The task that writes operators' decisions to the store, and writes lost entries back.
 struct Writer {
     fleet: Arc<Fleet>,
     link: StoreLink,
@@ -75,13 +75,13 @@ struct Writer {
 
 impl Writer {
     async fn run(mut self, mut requests: UnboundedReceiver<WriteRequest>, mut lost: watch::Receiver<Vec<WriteCall>>) {
-        // Connects immediately, so that the first decision does not have to wait for the
+        // The task connects immediately, so that the first decision need not wait for the
         // connection.
         let _ = self.link.connected().await;
         let mut rest = VecDeque::new();
         loop {
-            // Lost entries are written back one at a time, so that a decision has to wait for one
-            // of them at most.
+            // Lost entries are written back one at a time, so that a decision waits for at most one
+            // of them.
             let request = if rest.is_empty() {
                 tokio::select! {
                     request = requests.recv() => request,
@@ -108,13 +108,13 @@ impl Writer {
                     break;
                 }
             }
-            // Sending fails if nobody waits for the result any more.
+            // Sending fails if the receiver no longer waits for the result.
             let _ = answer.send(answers.into_iter().collect());
         }
     }
 
-    /// Writes the next lost entry back. After an error, drops the remaining entries, because the
-    /// next read finds them again.
+    /// Writes the next lost entry back. An error drops all remaining entries, which the next read
+    /// finds again.
     async fn write_back(&mut self, rest: &mut VecDeque<WriteCall>) {
         let Some(call) = rest.pop_front() else { return };
         if self.write(&call).await.is_err() {
@@ -148,7 +148,7 @@ struct Heart {
     sites: Arc<dyn FleetSites>,
     link: StoreLink,
     beaten: Option<Instant>,
-    /// Random string that distinguishes this process from another one with the same replica name.
+    /// Random string that distinguishes this process from others with the same replica name.
     process: String,
     /// The current attempt to make accepted versions live.
     accepting: Option<JoinHandle<()>>,
@@ -185,8 +185,8 @@ impl Heart {
     async fn beat(&mut self) -> Result<(), String> {
         let (fleet, sites, process) = (Arc::clone(&self.fleet), Arc::clone(&self.sites), self.process.clone());
         let own = spawn_blocking(move || {
-            // Hashes are shortened to the number of digits that commands require, because every
-            // replica reads the hashes of all replicas every few seconds.
+            // The hashes are shortened to as many digits as commands require, because every replica
+            // reads all of them every few seconds.
             let statuses = sites.statuses().into_iter();
             let sites =
                 statuses.map(|(site, of)| (site, of.live.map(|live| live.short()).unwrap_or_default())).collect();
@@ -200,8 +200,8 @@ impl Heart {
         let (now, replicas, before): (u64, Vec<Field>, Option<Vec<u8>>) =
             self.link.run(&HEARTBEAT_SCRIPT, &key, &[replica, own]).await?;
         let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_slice(&beat).ok());
-        // The first heartbeat is not compared, because it may find the heartbeat of the process
-        // that this process replaces.
+        // The first heartbeat is not compared, because during an upgrade it finds the heartbeat of
+        // the previous process.
         let is_other = |before: &Heartbeat| before.process != self.process;
         if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
             self.fleet.meets_another();
@@ -211,8 +211,8 @@ impl Heart {
         spawn_blocking(move || fleet.hear(now, replicas)).await.map_err(|error| error.to_string())
     }
 
-    /// Starts an attempt to make accepted versions live that this replica has as pending or
-    /// previous versions. Returns whether the previous attempt has ended.
+    /// Starts an attempt to make accepted versions live, if they are pending or previous versions
+    /// on this replica. Returns whether an earlier attempt has ended.
     fn accept(&mut self) -> bool {
         let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
         if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {
@@ -220,8 +220,8 @@ impl Heart {
         }
         let (fleet, sites) = (Arc::clone(&self.fleet), Arc::clone(&self.sites));
         self.accepting = Some(spawn_blocking(move || {
-            // A second round is needed, because it records the versions that the first one made
-            // live. The next heartbeat must include them.
+            // The second pass records the versions that the first one made live, so that the next
+            // heartbeat contains them.
             for _ in 0..2 {
                 let lacking: Vec<_> = {
                     let member = fleet.member.lock();

@@ -16,9 +16,9 @@ pub(super) struct StoreLink {
 
 /// Reason why a command failed.
 pub(super) enum LinkError {
-    /// Message for the operator.
+    /// The command failed for another reason. Contains the message for the operator.
     Failed(String),
-    /// The key has a value of the wrong type. Contains the error message of the store.
+    /// The key has a value of the wrong type. Contains the store's error message.
     WrongType(String),
 }
 
@@ -36,7 +36,7 @@ impl StoreLink {
         Self { settings: settings.clone(), addresses, connection: None }
     }
 
-    /// Returns the full key in the store: the fleet's prefix, followed by `of`.
+    /// Returns the full name of a key in the store: the fleet's prefix, followed by `of`.
     pub(super) fn key(&self, of: &str) -> String {
         format!("{}{of}", self.settings.prefix)
     }
@@ -51,7 +51,7 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// Runs a script that uses one key.
+    /// Runs a script on one key.
     pub(super) async fn run<T: FromRedisValue>(
         &mut self,
         script: &StoreScript,
@@ -63,7 +63,7 @@ impl StoreLink {
     }
 
     /// Sends a command. If the store has closed the connection, for example because it was idle,
-    /// connects again and repeats the command. Repeating is safe, because a repeated write has no
+    /// connects again and repeats the command. This is safe, because a repeated write has no
     /// effect.
     async fn ask<T>(
         &mut self,
@@ -78,8 +78,7 @@ impl StoreLink {
         Ok(question(self.connected().await?).await)
     }
 
-    /// Returns the open connection, or opens one. Several commands may be in progress on it at the
-    /// same time.
+    /// Returns the open connection, or opens one. Several commands may use it at the same time.
     pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
             let key = self.key("doc");
@@ -87,8 +86,8 @@ impl StoreLink {
                 let mut command = cmd("HMGET");
                 command.arg(&key).arg("epoch").arg("tag");
                 async move {
-                    // An address is skipped only if its server hangs. Other errors are ignored
-                    // here, because the actual command will fail with the same error and report it.
+                    // Only a timeout makes the client try the next address. Other errors are
+                    // ignored here, because the next command will report them.
                     match connection.query::<redis::Value>(&command).await {
                         Err(error) if error.is_timeout() => Err("the store did not answer in time".to_owned()),
                         _ => Ok(()),
@@ -101,8 +100,8 @@ impl StoreLink {
         self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
     }
 
-    /// Describes why a command failed. Drops the connection, so that the next command reconnects,
-    /// unless the store answered with an error.
+    /// Describes why a command failed. Unless the error came from the store, drops the connection,
+    /// so that the next command reconnects.
     pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
         let store = &self.settings;
         let text = error.to_string();

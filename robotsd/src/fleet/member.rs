@@ -1,26 +1,26 @@
-//! Defines a [`Member`]: what a replica knows about the document of its fleet, and how it applies a
-//! document that it reads.
+//! Defines [`Member`], which contains what a replica knows about the document of its fleet, and
+//! applies the documents that the replica reads.
 //!
-//! A member is a pure value. It uses no clock, files, store or random numbers; IDs, tags and times
-//! are arguments. The owner of a member reads the document and calls [`seen`](Member::seen) (with
-//! `None` if the store has no document). It then converts the returned writes with
-//! [`call`](Member::call), each with a new tag, sends them to the store, and stores the member as
-//! JSON. After a restart, it uses the stored member, or `Member::default()` if nothing was stored.
-//! [`turn_off`](Member::turn_off) and [`lift`](Member::lift) take effect immediately, whether or
-//! not the store executes their writes. An [`accept`](Member::accept) takes effect when it is read
-//! from the document. If the store does not respond to a write, the write may be sent again.
+//! A member is a value without side effects. IDs, tags and times are arguments. The owner of a
+//! member reads the document and calls [`seen`](Member::seen) (with `None` if the store has no
+//! document). It then converts the returned writes with [`call`](Member::call), each with a new
+//! tag, sends them to the store, and stores the member as JSON. After a restart, it uses the stored
+//! member, or `Member::default()` if nothing was stored. [`turn_off`](Member::turn_off) and
+//! [`lift`](Member::lift) take effect immediately, whether or not the store executes their writes.
+//! An accepted version ([`accept`](Member::accept)) takes effect when it is read from the document.
+//! If the store does not respond to a write, the write may be sent again.
 //!
 //! - An off switch that the member knows stays in force until it is lifted on this replica, or
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has
 //!   lost are written back. Reusing the ID of a lifted off switch is an error, and turns nothing
 //!   off.
-//! - In a damaged document, all off switches and tombstones take effect, and so do all other fields
-//!   that can be parsed. For a field that cannot be parsed, the member keeps its own value.
+//! - In a damaged document, all off switches and tombstones take effect, and all other fields that
+//!   can be parsed. For any other field, the member keeps its own value.
 //! - An accepted version is replaced only by one with a higher rev. If the entry in the document is
-//!   older or missing, the member keeps its own entry and reports this. The operator can then write
-//!   the member's entries to the store ([`restore`](Member::restore)).
-//! - The member ignores a document with another epoch. As long as a member has not read any
-//!   document, nothing is enforced.
+//!   older or missing, the member keeps its own entry and reports the problem. The operator can
+//!   then write the member's entries to the store ([`restore`](Member::restore)).
+//! - The member ignores a document with another epoch. Until a member has read a document, nothing
+//!   is enforced.
 
 use std::collections::BTreeMap;
 
@@ -35,15 +35,15 @@ use crate::report::is_of;
 pub(crate) struct Member {
     /// Epoch of the first document that the replica read; `None` if it has not read one.
     epoch: Option<String>,
-    /// Highest rev that the replica has read.
+    /// Highest rev in the documents that the replica has read.
     #[serde(deserialize_with = "rev")]
     rev: u64,
-    /// Off switches in force, by name. They need not be in the store yet.
+    /// Off switches in force, by name. Some may not be in the store yet.
     marks: BTreeMap<String, OffSwitch>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
-    /// For each site, the ID of the accepted version that has been live on this replica. Such an
-    /// accept is fulfilled, even if another version goes live later.
+    /// For each site, the ID of the accepted entry whose version has been live on this replica.
+    /// Such an entry is fulfilled, even if another version goes live later.
     reached: BTreeMap<String, String>,
 }
 
@@ -54,24 +54,24 @@ pub(crate) enum DocumentState {
     #[default]
     Unknown,
     Current,
-    /// The document lacks these entries of the replica, or has older ones.
+    /// The document lacks these entries of the replica, or has older versions of them.
     WentBack(Vec<String>),
-    /// The document has this other epoch.
+    /// The document has this epoch, which is not the epoch of the fleet.
     Foreign(String),
-    /// A later version of this program wrote the document, so it cannot be read.
+    /// A later version of robotsd wrote the document, so it cannot be read. Contains the error.
     Rejected(String),
-    /// The document has fields that cannot be parsed. Contains descriptions of these fields, and
-    /// then of entries that went back.
+    /// The document has damaged fields. Contains descriptions of these fields, and then of entries
+    /// that are older or missing.
     Damaged(Vec<String>),
 }
 
-/// The state of the document that was applied, and the next steps.
+/// The result of applying a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) standing: DocumentState,
-    /// Descriptions of the changes on this replica, for the log.
+    /// Descriptions of the changes, for the log.
     pub(crate) changes: Vec<String>,
-    /// Writes that restore entries that the store has lost.
+    /// Writes for the entries that the store has lost.
     pub(crate) write_back: Vec<Write>,
 }
 
@@ -119,20 +119,20 @@ impl Member {
         lacking.map(|(site, accept)| (&**site, accept))
     }
 
-    /// Notes that a version is live on this replica. If this version is the accepted one, the
-    /// accept is fulfilled.
+    /// Records that a version is live on this replica. If it is the accepted version, the accepted
+    /// entry is fulfilled.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
     }
 
-    /// Returns a digest of the off switches and accepted versions. It allows comparing replicas
-    /// with each other and with the document.
+    /// Returns a digest of the off switches and accepted versions. Replicas are compared with each
+    /// other and with the document by this digest.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
 
-    /// Converts a write to a call of the script; `None` if no document has been read yet.
+    /// Converts a write to arguments of the store's script; `None` if no document was read yet.
     pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
         let epoch = self.epoch.clone()?;
         Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })
@@ -146,8 +146,8 @@ impl Member {
         let read = match document {
             None if !self.is_known() => return seen,
             None => &none,
-            // The epoch cannot be parsed, so this may be the document of another fleet. A replica
-            // that has never read a document ignores it.
+            // Without a valid epoch, this may be the document of another fleet. A replica that has
+            // never read a document therefore ignores it.
             Some(document) if document.epoch.is_empty() && !self.is_known() => {
                 seen.standing = DocumentState::Damaged(document.damages().collect());
                 return seen;
@@ -163,8 +163,8 @@ impl Member {
             && !self.is_known()
         {
             self.epoch = Some(document.epoch.clone());
-            // Versions that were accepted before this replica joined count as fulfilled, because
-            // the other replicas may serve later versions by now.
+            // Entries from before this replica joined count as fulfilled, because other replicas
+            // may already serve later versions.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
             seen.changes.push(format!(
                 "this replica has read the document of the fleet (epoch {epoch})",
@@ -179,7 +179,7 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // The field is damaged. The replica keeps its own entry, because that one says who
+                // The field is damaged. The replica's own entry is kept, because it contains who
                 // turned enforcement off.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
@@ -206,7 +206,7 @@ impl Member {
     }
 
     /// Adopts accepted versions from the document that are newer than the replica's versions.
-    /// Returns descriptions of the entries that are older or missing in the document, without
+    /// Returns descriptions of the entries that are older or missing in the document, except
     /// damaged entries.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
@@ -245,8 +245,8 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// Returns an error, and turns nothing off, if the off switch was lifted before. This can
-    /// happen if the request was delayed.
+    /// Returns an error, and turns nothing off, if the off switch was lifted before, for example
+    /// because the request was delayed.
     pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Result<Write, String> {
         let mark = OffSwitch { scope: scope.to_owned(), id: id.to_owned(), stamp };
         if let Some(Stamp { by, .. }) = self.lifted.get(&mark.name()) {
@@ -258,8 +258,8 @@ impl Member {
         Ok(Write::OffSwitch(mark))
     }
 
-    /// Lifts the off switch with this name, and returns the write for the store. The replica need
-    /// not know the off switch.
+    /// Lifts the off switch with this name, and returns the write for the store. Works even if the
+    /// replica does not know the off switch.
     pub(crate) fn lift(&mut self, name: &str, stamp: Stamp) -> Write {
         self.marks.remove(name);
         self.lifted.entry(name.to_owned()).or_insert_with(|| stamp.clone());
@@ -273,8 +273,8 @@ impl Member {
         Write::Accept(site.to_owned(), accept, rev_of(&self.accepts, site))
     }
 
-    /// Returns the writes that restore the entries that the document lacks. They get new revs, so
-    /// that every replica adopts them.
+    /// Returns the writes that restore the entries that the document lacks. The entries get new
+    /// revs, so that every replica adopts them.
     pub(crate) fn restore(&self, document: Option<&Document>) -> Vec<Write> {
         let none = Document::default();
         let read = document.unwrap_or(&none);

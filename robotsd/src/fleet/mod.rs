@@ -1,15 +1,15 @@
-//! A fleet consists of the replicas that serve the same sites. They share one document in a store.
-//! It contains off switches and accepted versions.
+//! A fleet consists of replicas that serve the same sites. They share a document in a store, which
+//! contains off switches and accepted versions.
 //!
 //! `document` defines the document and its changes. `member` defines what a replica knows and how
 //! it applies the document. Both modules are free of side effects. `handle` is the interface for
-//! other modules, and `upkeep` creates, restores and repairs the document. `reader` is the thread
-//! that reads the document, and `keeper` the thread that writes it and sends heartbeats. Each of
-//! their tasks has a connection (`link`) and a queue of requests (`asks`). `replica_status` names
+//! other modules, and `upkeep` creates, restores and repairs the document. The thread of `reader`
+//! reads the document, and the thread of `keeper` writes it and sends heartbeats. Each task on
+//! these threads has a connection (`link`) and a queue of requests (`asks`). `replica_status` names
 //! the state of each replica, and `turns` decides which replica notifies people.
 //!
-//! Requests of visitors never wait for the store: an off switch of the fleet sets a kill switch of
-//! the process, and requests only read the kill switch.
+//! Requests of visitors never wait for the store. An off switch of the fleet sets a kill switch of
+//! the process, and requests only read that.
 
 mod asks;
 mod document;

@@ -1,8 +1,8 @@
-//! Reads the document every half second. The reader has its own thread and connection, so that
-//! nothing else in the process can delay an off switch.
+//! Reads the document every half second. The reader has its own thread and connection, so that no
+//! other work of the process can delay an off switch.
 //!
 //! The reader polls the epoch and the tag, and reads the whole document if one of them has changed.
-//! It does not subscribe to changes, because the store may lose messages to subscribers.
+//! It does not subscribe to changes, because messages to subscribers may be lost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,15 +19,14 @@ use super::handle::Fleet;
 use super::link::{LinkError, StoreLink};
 
 /// Maximum interval between two reads. Every replica must apply an off switch within two seconds of
-/// the command. The two seconds include up to 250 ms for the write, the wait for the next read, and
-/// two responses of the store to this read.
+/// the command. This includes up to 250 ms for the write, the time until the next read, and two
+/// responses of the store for this read.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// How long the next read waits for a slow disk.
+/// Maximum time that the reader waits for a slow disk before the next read.
 const DISK: Duration = Duration::from_secs(1);
 
-/// Decides when the document is read next. The time is set when a read begins, and nothing else
-/// postpones it.
+/// Determines when the document is read next. Only the beginning of a read changes this time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadTimer {
     period: Duration,
@@ -35,8 +34,8 @@ pub(super) struct ReadTimer {
 }
 
 impl ReadTimer {
-    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Each replica has
-    /// another share, so that they do not all read at the same moment.
+    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Replicas have
+    /// different shares, so that they do not read at the same moment.
     pub(super) fn new(now: Instant, share: f64) -> Self {
         Self { period: PERIOD.mul_f64(1.0 - 0.2 * share.clamp(0.0, 1.0)), next: now }
     }
@@ -57,13 +56,12 @@ type Edition = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub(super) struct DocumentReader {
     fleet: Arc<Fleet>,
-    /// The sites; `None` when the store is contacted for the first time, before the sites are
-    /// opened.
+    /// The sites; `None` before they are opened, when the store is contacted for the first time.
     sites: Option<Arc<dyn FleetSites>>,
     link: StoreLink,
     /// Epoch and tag of the document that was last read.
     seen: Option<Edition>,
-    /// Whether the last document contained all off switches and tombstones that this replica knows.
+    /// Whether the last document contained every off switch and tombstone that this replica knows.
     is_whole: bool,
 }
 
@@ -73,7 +71,7 @@ impl DocumentReader {
         Self { fleet, sites, link, seen: None, is_whole: false }
     }
 
-    /// Reads the document whenever the timer is due or a request arrives, until all senders of
+    /// Reads the document whenever the timer expires or a request arrives, until all senders of
     /// requests are dropped. One read answers all requests that are in the queue when it begins.
     pub(super) async fn run(mut self, share: f64, mut rounds: UnboundedReceiver<Round>) {
         let mut timer = ReadTimer::new(Instant::now(), share);
@@ -118,8 +116,8 @@ impl DocumentReader {
         let is_changed = self.seen != now;
         let (fleet, sites) = (Arc::clone(&self.fleet), self.sites.clone());
         let saw = spawn_blocking(move || {
-            // The kill switches are set before the disk is written. A hanging disk therefore blocks
-            // nothing but this blocking task.
+            // The kill switches are set before the file is written, so a slow disk cannot delay
+            // them.
             let lost = fleet.saw(read);
             let is_whole = lost.is_empty();
             if is_changed {
@@ -129,7 +127,7 @@ impl DocumentReader {
             fleet.asks.lost.send_replace(lost);
             is_whole
         });
-        // If the disk takes longer, the edition is not recorded. The next read then applies the
+        // If writing takes longer, the edition is not recorded, so the next read applies the
         // document again.
         if let Ok(Ok(is_whole)) = timeout(DISK, saw).await {
             (self.seen, self.is_whole) = (now, is_whole);

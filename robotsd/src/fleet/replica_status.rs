@@ -1,4 +1,4 @@
-//! Heartbeats of replicas, and the state of each replica that follows from its heartbeat.
+//! The heartbeats of replicas. Derives the state of each replica from its heartbeat.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub(crate) struct Heartbeat {
     pub(super) digest: String,
     /// Sites whose accepted version has never been live on the replica.
     pub(super) lacks: Vec<String>,
-    /// The version that the replica serves for each site.
+    /// Versions that the replica serves, by site.
     pub(super) sites: ServedVersions,
 }
 
@@ -80,8 +80,8 @@ impl Heartbeat {
         }
     }
 
-    /// Returns a substitute for a heartbeat that cannot be parsed, because the replica runs another
-    /// version of robotsd. The replica counts as alive.
+    /// Returns a substitute for a heartbeat that cannot be parsed. Such a heartbeat comes from
+    /// another version of robotsd, so the replica counts as alive.
     pub(super) fn unreadable(now: u64) -> Self {
         let why = Some(
             "the status that this replica sends cannot be read, because the replica runs another version of robotsd"
@@ -98,7 +98,7 @@ impl Heartbeat {
         self.silence(now) > SILENT
     }
 
-    /// Returns the report about the replica. Its heartbeat is compared with the current document.
+    /// Returns the report about the replica. Compares its heartbeat with the current document.
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
         let silent = self.silence(now);
         let (state, why) = if self.is_missing(now) {

@@ -1,8 +1,8 @@
-//! A fake store. It executes writes in the same way as the script `write.lua`.
+//! A fake store. It executes writes like the script `write.lua`.
 
 use super::document::{Accept, Damage, Document, MAX_NUMBER, Mend, OffSwitch, Stamp, Write, WriteAnswer, WriteCall};
 
-/// The document in the fake store, if there is one.
+/// The fake store; `None` if it contains no document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlayedStore(pub(crate) Option<Document>);
 
@@ -56,7 +56,7 @@ impl PlayedStore {
         WriteAnswer::Written(rev)
     }
 
-    /// Overwrites the field with this name by a damaged value, if the field exists.
+    /// Replaces the value of a field with a damaged one, if the field exists.
     pub(crate) fn damage(&mut self, field: &str, value: &[u8]) {
         let Some(document) = &mut self.0 else { return };
         let is_there = match field.split_once(':') {

@@ -1,5 +1,5 @@
-//! Decides which replica sends a notice of the fleet: the one that has written its name to the
-//! notice's key in the store.
+//! Decides which replica sends a notice of the fleet. It is the replica that has written its name
+//! to the notice's key in the store.
 //!
 //! ```text
 //! said:ID      "sends REPLICA" until the notice is sent, then "sent REPLICA"; kept for a day
@@ -21,8 +21,8 @@ use crate::webhooks::{Turn, TurnOf, Turns};
 /// Lifetime of a notice's key in the store, in seconds.
 const KEPT: u64 = 86_400;
 
-/// Maximum number of concurrent requests to the store. A process does not send more notices at the
-/// same time.
+/// Maximum number of concurrent requests to the store. A process sends at most this many notices at
+/// the same time.
 const AT_ONCE: usize = 32;
 
 impl Turns for Fleet {
@@ -34,8 +34,7 @@ impl Turns for Fleet {
 }
 
 impl Fleet {
-    /// Returns the missing replicas, and when each sent its last heartbeat, as Unix time in
-    /// seconds.
+    /// Returns the missing replicas, with the Unix times of their last heartbeats.
     pub(crate) fn missing(&self) -> Vec<(String, u64)> {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }
@@ -51,9 +50,9 @@ impl Fleet {
     }
 }
 
-/// Answers the questions of hooks, several at a time. Skips hooks that no longer wait, because they
-/// have sent the notice themselves. If the store cannot be reached, the current questions are not
-/// answered.
+/// Answers the requests of hooks, several at a time. Skips hooks that no longer wait, because they
+/// have sent the notice themselves. If the store cannot be reached, the current requests get no
+/// reply.
 pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<TurnRequest>) {
     let mut link = StoreLink::new(&fleet.settings.store);
     loop {
@@ -116,7 +115,7 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // The replica may have just started. The heartbeat reads a new list of replicas.
+        // The replica may have just started. A heartbeat reads the replicas again.
         fleet.asks.beat().await;
     }
     if fleet.is_alive(holder) {

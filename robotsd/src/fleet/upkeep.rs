@@ -86,7 +86,7 @@ impl Fleet {
         let epoch = self.member.lock().epoch().map(str::to_owned);
         let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
             Some(epoch) => epoch,
-            // The epoch is damaged and no running replica knows it, so the document gets a new one.
+            // The epoch is damaged, and no running replica knows it. The document gets a new epoch.
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(
@@ -126,7 +126,7 @@ fn new_epoch() -> String {
     format!("{}{}", random(), random())
 }
 
-/// Describes the damaged fields, with the command that repairs them.
+/// Describes the damaged fields. The message contains the command that repairs them.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
         "the document of fleet {name:?} has damaged fields: {damages} (repair them with `robotsd fleet restore \

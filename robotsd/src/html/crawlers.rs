@@ -1,6 +1,6 @@
 //! Lists crawlers as lines with bars, grouped by purpose. Disallowed requests of search engines
-//! have an alarming colour. For most other crawlers, disallowed requests are intended. A line
-//! expands, without scripts, into details about its crawler.
+//! have an alarming colour, because most sites intend to disallow only other crawlers. A line can
+//! be expanded, without scripts, to show details.
 
 use askama::Template;
 
@@ -8,11 +8,11 @@ use super::chart::{ChartPart, bar, sum};
 use super::{Markup, counted, filters, grouped, markup, percent};
 use crate::word_enum::word_enum;
 
-/// Maximum number of lines that a group shows; a click expands the rest.
+/// Maximum number of visible lines per group; a click shows the rest.
 const SHOWN: usize = 20;
 
 word_enum! {
-    /// Purposes of crawlers, in the order of their sections on a page.
+    /// Groups of crawlers by purpose, in the order of the page.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum CrawlerGroup {
         SearchEngines = "Search engines",
@@ -25,23 +25,22 @@ word_enum! {
     }
 }
 
-/// A line of the list: one crawler, or several that are counted together.
+/// A line of the list. It is about one crawler, or about several that are counted together.
 pub(crate) struct CrawlerLine {
     pub(crate) group: CrawlerGroup,
     pub(crate) name: String,
-    /// Class and text of the badge next to the name.
+    /// CSS class and text of the badge next to the name.
     pub(crate) badge: Option<(&'static str, &'static str)>,
-    /// The parts of the bar, beginning with disallowed requests.
+    /// The segments of the bar. The first one is for disallowed requests.
     pub(crate) parts: Vec<ChartPart>,
-    /// Numbers that are shown next to the bar.
+    /// Text with the numbers next to the bar.
     pub(crate) value: String,
     /// Content that is shown when the line is expanded.
     pub(crate) details: Markup,
 }
 
 impl CrawlerGroup {
-    /// Returns the group of crawlers with this category in the registry. The category of an unknown
-    /// crawler is empty.
+    /// Returns the group for a category of the registry. It is empty for unknown crawlers.
     pub(crate) fn of_category(category: &str) -> Self {
         match category {
             "search" => Self::SearchEngines,
@@ -52,33 +51,33 @@ impl CrawlerGroup {
         }
     }
 
-    /// Returns the class, and so the colour, of disallowed or newly blocked requests of this
-    /// group's crawlers.
+    /// Returns the CSS class, which determines the colour, for disallowed or newly blocked requests
+    /// of this group's crawlers.
     pub(crate) const fn disallowed(self) -> &'static str {
         if matches!(self, Self::SearchEngines) { "engine" } else { "disallowed" }
     }
 }
 
-/// Template of the list: the legend of the colours, then the lines by group, in the given order.
+/// Template of the list: the legend of the colours, then the lines by group.
 #[derive(Template)]
 #[template(path = "html/crawlers.html")]
 struct CrawlerLines<'a> {
     lines: &'a [CrawlerLine],
     harm: &'a str,
     meanings: &'a [(&'a str, &'a str)],
-    /// Number of requests that the longest bar stands for.
+    /// Number of requests in the longest bar.
     most: u64,
 }
 
-/// Renders the list of crawlers. `harm` describes the first part of each bar, for the legend.
-/// `meanings` contains the classes that do not depend on the group, with their descriptions.
+/// Renders the list of crawlers. For the legend, `harm` describes the first segment of each bar,
+/// and `meanings` describes the other segments by their CSS class.
 pub(crate) fn crawler_lines(lines: &[CrawlerLine], harm: &str, meanings: &[(&str, &str)]) -> Markup {
     let most = lines.iter().map(|line| sum(&line.parts)).max().unwrap_or(0);
     markup(&CrawlerLines { lines, harm, meanings, most })
 }
 
 impl CrawlerLines<'_> {
-    /// Returns the classes that occur in the bars, with their meanings.
+    /// Returns the CSS classes that occur in the bars, with their descriptions.
     fn legend(&self) -> Vec<(&str, String)> {
         let engine = format!("{harm} for a search engine: such pages may leave its index", harm = self.harm);
         let others = [("disallowed", self.harm)].into_iter().chain(self.meanings.iter().copied());
@@ -106,8 +105,8 @@ fn requests(lines: &[&CrawlerLine]) -> u64 {
     lines.iter().map(|line| sum(&line.parts)).sum()
 }
 
-/// Returns the text next to a bar: the number of requests, and the share of `harm`. It is short, so
-/// that it fits on a telephone.
+/// Returns the text next to a bar: the number of requests, and the share of `harm`. It is short
+/// enough for a telephone.
 pub(crate) fn value_of((count, harm): (u64, &str), requests: u64) -> String {
     match count {
         0 => counted(requests, "request"),

@@ -1,10 +1,10 @@
 //! Common parts of robotsd's pages: the style sheet for light and dark mode, escaping, number
 //! formats, charts, and the list of crawlers by purpose. The pages of `commands::replay` and of the
-//! board extend the same `base.html`.
+//! board extend `base.html`.
 //!
-//! Pages are askama templates. They are compiled into the program, and each HTML file is next to
-//! the code that fills it in. [`Escape`] escapes everything that a template prints except
-//! [`Markup`], which is the output of other templates, charts and the style sheet.
+//! Pages are askama templates. They are compiled into the program. Each HTML file is next to the
+//! code that fills it in. [`Escape`] escapes everything that a template prints except [`Markup`],
+//! which is the output of other templates, charts and the style sheet.
 
 mod chart;
 mod crawlers;
@@ -26,12 +26,12 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 /// Markup that is inserted into a page without escaping.
 pub(crate) type Markup = Safe<String>;
 
-/// Renders a template for use in another one.
+/// Renders a template, for insertion into another template.
 pub(crate) fn markup(template: &impl Template) -> Markup {
     Safe(template.to_string())
 }
 
-/// Escaper of templates, for markup and for non-printing characters.
+/// Escapes text in pages: HTML markup and non-printing characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Escape;
 
@@ -45,8 +45,8 @@ impl Escaper for Escape {
                 '"' => page.write_str("&quot;")?,
                 '\'' => page.write_str("&#39;")?,
                 '\\' => page.write_str("\\")?,
-                // Control characters are escaped, because control characters for bidirectional text
-                // could make one path look like another path.
+                // Control characters are escaped, because those for bidirectional text could make a
+                // path look like another.
                 _ => write!(page, "{}", char.escape_debug())?,
             }
         }
@@ -54,7 +54,7 @@ impl Escaper for Escape {
     }
 }
 
-/// Filters of templates, such as `{{ requests|grouped }}`.
+/// Filters for templates, such as `{{ requests|grouped }}`.
 #[expect(unreachable_pub, reason = "the macro generates public methods of private types")]
 pub(crate) mod filters {
     use askama::{PrimitiveType, Values, filter_fn};
@@ -115,12 +115,12 @@ pub(crate) fn moment(seconds: i64) -> String {
     minute(&date::rfc3339(time))
 }
 
-/// Shortens a formatted time with seconds to `2026-11-22 12:16`.
+/// Shortens a formatted time with seconds to the form `2026-11-22 12:16`.
 pub(crate) fn minute(written: &str) -> String {
     written.get(..16).unwrap_or(written).replace('T', " ")
 }
 
-/// Formats a period, or a single time if both ends are in the same minute.
+/// Formats a period, or only one time if both ends are in the same minute.
 pub(crate) fn period(first: i64, last: i64) -> String {
     let (from, to) = (moment(first), moment(last));
     if from == to { format!("{from} UTC") } else { format!("{from} to {to} UTC") }
@@ -154,7 +154,7 @@ mod tests {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// WCAG 2.2 requires these contrasts: 1.4.3 for text and 1.4.11 for graphics.
+    /// WCAG 2.2 requires these contrasts for text (1.4.3) and for graphics (1.4.11).
     #[test]
     fn colours_can_be_distinguished_in_the_light_and_in_the_dark() {
         let themes = themes();
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// A fixed width larger than that of a telephone makes pages scroll sideways.
+    /// With a fixed width larger than a telephone, a page would scroll sideways.
     #[test]
     fn nothing_is_wider_than_a_narrow_window() {
         assert!(

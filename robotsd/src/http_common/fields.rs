@@ -1,8 +1,8 @@
-//! Decides which header fields cross the edge.
+//! Decides which header fields robotsd forwards.
 //!
 //! Hop-by-hop fields are removed in both directions before robotsd adds its own fields. If they
-//! were removed later, a client could send `Connection: Robots-Verdict` to have robotsd's own tag
-//! removed. Fields that only a proxy may send are removed from clients' requests, and
+//! were removed later, `Connection: Robots-Verdict` from a client would remove robotsd's own field.
+//! Fields that only a proxy may send are removed from clients' requests, and
 //! `edge::request::trusted` adds robotsd's fields with these names.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
@@ -12,7 +12,7 @@ pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The kind of sender of a request, which determines the fields that the request may contain.
+/// The kind of sender of a request. It determines which fields the request may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Anyone,
@@ -41,16 +41,15 @@ pub(crate) fn length(value: &[u8]) -> Option<u64> {
     Some(number).filter(|number| i64::try_from(*number).is_ok())
 }
 
-/// Returns the length of a body as declared in the head. Returns `None` if the head declares no
-/// length.
+/// Returns the length of a body according to the head; `None` if the head does not contain it.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }
 
-/// Reports whether a body is in chunks. Returns an error for any transfer coding other than a
-/// single `chunked`, because no other is decoded. A request with another coding would be forwarded
-/// with the wrong framing, which makes request smuggling possible. If a response had another
-/// coding, the client would take the coded bytes for the content.
+/// Reports whether a body is chunked. Returns an error for any transfer coding other than a single
+/// `chunked`, because robotsd decodes no other. A request with another coding would be forwarded
+/// with the wrong framing, which makes request smuggling possible. In a response, the client would
+/// mistake the encoded bytes for the content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -60,7 +59,7 @@ pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     }
 }
 
-/// Removes hop-by-hop fields from a request, and the fields that this sender must not send.
+/// Removes hop-by-hop fields from a request, and the fields that the sender must not send.
 pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     let named = named_in_connection(fields);
     remove(fields, |name| {
@@ -69,12 +68,12 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     });
 }
 
-/// Removes hop-by-hop fields from a proxy's question. Keeps the fields about the original request,
-/// even if `Connection` lists them.
+/// Removes hop-by-hop fields from a proxy's decision request. Keeps fields about the original
+/// request even if `Connection` lists them.
 ///
-/// A proxy may forward its client's `Connection` field to robotsd. If that field could remove
-/// fields from the question, the client could hide the original request. Keeping the fields does no
-/// harm, because a question is not forwarded.
+/// A proxy may forward its client's `Connection` field to robotsd. If that field removed fields
+/// from the decision request, the client could hide the original request. It is safe to keep them,
+/// because a decision request is not forwarded.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
@@ -127,13 +126,13 @@ pub(crate) fn join_cookies(fields: &mut HeaderMap) {
 }
 
 pub(crate) fn is_hop_by_hop(name: &str) -> bool {
-    // Checking the first letter is faster, and excludes most names.
+    // Checking the first letter is fast, and excludes most names.
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
-/// Reports whether a field is kept even if `Connection` lists it. Host and length are kept because
-/// they have already been checked. `User-Agent` is kept because otherwise a client could hide it
-/// from the rules.
+/// Reports whether a field is kept even if `Connection` lists it. `Host` and `Content-Length` are
+/// kept because they have already been checked. `User-Agent` is kept because a client must not be
+/// able to hide it from the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
     use http::header::{HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
@@ -142,7 +141,7 @@ fn is_end_to_end(name: &HeaderName) -> bool {
 /// Reports whether only a proxy may send this field.
 ///
 /// Applications that read fields from the CGI or WSGI environment cannot distinguish `X_Real_IP`
-/// from `X-Real-IP`. So all spellings that map to the same variable count as the same name.
+/// from `X-Real-IP`. Therefore, all spellings that map to the same variable count as the same name.
 fn is_forged(name: &str) -> bool {
     let is = |known: &str| is_spelling_of(name, known);
     let begins =
@@ -151,8 +150,8 @@ fn is_forged(name: &str) -> bool {
     let is_respelled = || {
         name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(&HOP_BY_HOP).any(|known| is(known))
     };
-    // The first letter is the same in every spelling. Checking it excludes nearly every field of a
-    // real request.
+    // The first letter is the same in every spelling. Checking it excludes nearly all fields of
+    // real requests.
     match name.as_bytes() {
         [b'x', ..] => ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || is_vouching(),
         [b'f' | b'p' | b'r', ..] => is_vouching() || is_respelled(),
@@ -161,14 +160,14 @@ fn is_forged(name: &str) -> bool {
     }
 }
 
-/// Reports whether this field is removed from the requests of clients that are not trusted proxies.
+/// Reports whether a field is removed from requests that do not come from a trusted proxy.
 pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Reports whether this field is removed because only a trusted proxy may send it. Even from a
-/// trusted proxy, the field is removed if it is not in its usual spelling: the proxy sets the usual
-/// spelling, and any other spelling may come from the client.
+/// Reports whether a field is removed because it contains a client address and this sender must not
+/// send it. Trusted proxies may send it only in its usual spelling: other spellings may come from
+/// the client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -178,7 +177,8 @@ fn is_spelling_of(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().map(as_variable).eq(known.bytes().map(as_variable))
 }
 
-/// Returns a byte of a field name as in the name of its CGI variable, but with `-` instead of `_`.
+/// Normalizes a byte of a field name as CGI does in the names of variables, but with `-` instead of
+/// `_`.
 fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
@@ -187,8 +187,8 @@ fn as_variable(byte: u8) -> u8 {
 /// but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
-/// Other fields that only a proxy may send. No honest request contains `Proxy`: CGI maps it to the
-/// variable HTTP_PROXY, which sets the proxy of HTTP clients (httpoxy, CVE-2016-5385).
+/// Other fields that only a proxy may send. `Proxy` is included because CGI maps it to the variable
+/// HTTP_PROXY, which sets the proxy of HTTP clients (httpoxy, CVE-2016-5385).
 const VOUCHING: &[&str] = &[
     "forwarded",
     "proxy",
@@ -201,23 +201,22 @@ const VOUCHING: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Fields that robotsd itself checks in their usual spelling. Another spelling that maps to the
-/// same CGI variable could deceive applications that read these variables.
+/// Fields that robotsd checks only in their usual spelling. Other spellings that map to the same
+/// CGI variable could deceive applications.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// Fields for an upstream that describe the client and the client's path to robotsd. They are
-/// written only when a request is forwarded, because nothing else in robotsd reads them.
+/// Fields for an upstream that describe the client and the client's path to robotsd. They are added
+/// to the request only when it is forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested. When the request is forwarded, this is set to the host
-    /// of the request.
+    /// The host that the client requested. It is set when the request is forwarded.
     pub(crate) host: Option<HeaderValue>,
 }
 
 impl ForwardedValues {
-    /// Inserts the fields into a request whose own forwarded fields have been removed.
+    /// Inserts the fields into a request. Forwarded fields of the client must have been removed.
     pub(crate) fn insert(&self, fields: &mut HeaderMap) {
         fields.insert(X_FORWARDED_FOR, self.way.clone());
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));
@@ -341,7 +340,7 @@ mod tests {
         for name in ["x-original-uri", "x-forwarded-for", "keep-alive", "robots-verdict"] {
             map.append(HeaderName::from_static(name), HeaderValue::from_static("1"));
         }
-        // A proxy may forward the `Connection` field of its client unchanged.
+        // A proxy may forward its client's `Connection` field unchanged.
         map.append(CONNECTION, HeaderValue::from_static("close, X-Original-URI, X-Forwarded-For"));
         clean_question(&mut map);
         assert_eq!(map.keys().collect::<Vec<_>>(), ["x-original-uri", "x-forwarded-for"]);

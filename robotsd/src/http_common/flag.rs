@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that one task sets and another reads. It is initially clear. Setting or reading the flag
-/// says nothing about the order of other memory accesses.
+/// A flag that one task sets and another reads. It is initially clear. It does not order other
+/// memory accesses (`Relaxed`).
 #[derive(Debug, Default)]
 pub(crate) struct Flag(AtomicBool);
 

@@ -3,20 +3,20 @@
 //!
 //! [`FrameBudget`] limits floods of frames. Some frames carry no part of a message, but still have
 //! to be processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or CONTINUATION
-//! frames, and frames of unknown types. `h2` accepts these frames as fast as they arrive, so a
-//! client could keep a core busy without reaching any limit. So each of these frames is charged to
-//! the budget of the connection. The budget grows with the legitimate reasons for them: requests,
-//! and the bytes of responses.
+//! frames, and frames of unknown types. `h2` accepts any number of these frames, so a client could
+//! keep a CPU core busy without reaching any limit. Therefore, each of these frames is charged to a
+//! budget of the connection. Requests and the bytes of responses increase the budget, because they
+//! are legitimate reasons for such frames.
 
 use tokio::time::Instant;
 
-/// Tracks where the frames of a connection begin and end, in one direction.
+/// Tracks the frame boundaries in the bytes of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
-    /// Number of bytes of the current frame's head that have passed through the socket.
+    /// Number of bytes of the current frame's head so far.
     filled: usize,
-    /// Number of bytes of the current frame's payload that have not passed through the socket yet.
+    /// Number of bytes of the current frame's payload that are still to come.
     payload: usize,
 }
 
@@ -56,7 +56,7 @@ impl Frame {
         self.kind == RST_STREAM
     }
 
-    /// Reports whether the frame acknowledges the other side's SETTINGS.
+    /// Reports whether the frame acknowledges SETTINGS of the other side.
     pub(crate) fn is_settings_ack(self) -> bool {
         self.kind == SETTINGS && self.flags & ACK != 0
     }
@@ -66,16 +66,15 @@ impl Frame {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// Reports whether the frame is a DATA frame that has neither content nor padding and does not
-    /// end its stream.
+    /// Reports whether this is an empty DATA frame without padding that does not end its stream.
     pub(crate) fn is_empty_data(self) -> bool {
         self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }
 }
 
 impl Frames {
-    /// Processes the next bytes that pass through the socket. Calls `each` for every frame whose
-    /// head is complete with these bytes.
+    /// Processes the next bytes of the connection. Calls `each` for every frame whose head they
+    /// complete.
     pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
         while !octets.is_empty() {
             if self.payload > 0 {
@@ -97,24 +96,24 @@ impl Frames {
         }
     }
 
-    /// Reports whether all frames that have begun are complete.
+    /// Reports whether the connection is at a frame boundary.
     pub(crate) fn is_between(&self) -> bool {
         self.filled == 0 && self.payload == 0
     }
 }
 
-/// Maximum stream number; the highest bit is reserved.
+/// Maximum stream identifier; the highest bit is reserved.
 const MAX_STREAM_ID: u32 = u32::MAX >> 1;
 
-/// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the number of
-/// the last stream that was or will be answered.
+/// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the identifier
+/// of the last stream that was or will be answered.
 pub(crate) fn goaway(last: u32, code: u32) -> [u8; 17] {
     let [a, b, c, d] = last.to_be_bytes();
     let [e, f, g, h] = code.to_be_bytes();
     [0, 0, 8, GOAWAY, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h]
 }
 
-/// An empty SETTINGS frame: the minimum that a server sends first (RFC 9113, section 3.4).
+/// An empty SETTINGS frame, the shortest connection preface of a server (RFC 9113, section 3.4).
 pub(crate) const NO_SETTINGS: [u8; 9] = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
 
 pub(crate) const NO_ERROR: u32 = 0;
@@ -139,37 +138,37 @@ pub(crate) const fn name(kind: u8) -> &'static str {
 
 /// The budget for frames from a client that carry no part of a message.
 ///
-/// Clients have legitimate reasons for frames that carry no part of a message. A browser sends
-/// priorities and larger windows for its requests. During a download, a client updates two windows
-/// for each frame, or for each piece that it reads. gRPC measures the round trip with a PING for
-/// each burst of DATA. Clients also reset requests. The budget allows several times as many frames
-/// as these clients send.
+/// Clients have legitimate reasons for such frames. A browser sends priorities and larger windows
+/// for its requests. During a download, a client updates two windows for each frame, or for each
+/// piece of content that it reads. gRPC measures the round-trip time with a PING for each burst of
+/// DATA. Clients also reset requests. The budget allows several times as many frames as these
+/// clients send.
 #[derive(Debug)]
 pub(crate) struct FrameBudget {
     left: u32,
     refilled: Instant,
 }
 
-/// Initial budget of a connection. Over time, the budget grows only up to this value.
+/// Initial budget of a connection. The growth over time ends at this value.
 const BASE: u32 = 1000;
 
 /// Growth of the budget per second.
 const PER_SECOND: u64 = 100;
 
-/// Maximum budget: enough for a client that has a window of 32 MiB, reads pieces of 1 KiB, and
-/// updates both windows after each piece.
+/// Maximum budget. It suffices for a client that has a window of 32 MiB and updates both windows
+/// after each KiB.
 const MAX_BUDGET: u32 = 65_536;
 
 /// Growth of the budget for each request, and for each HEADERS or DATA frame sent to the client.
 const PER_FRAME: u32 = 4;
 
-/// The budget grows by 1 for this number of bytes of DATA sent to the client. This is enough for
-/// two WINDOW_UPDATE frames per KiB.
+/// The budget grows by 1 for this number of bytes of DATA sent to the client. This allows two
+/// WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
-/// Cost of a reset before any content was sent for the request. This is twice what a request adds
-/// to the budget, because the head of the response may have added the same amount. A browser that
-/// leaves a page resets up to a hundred requests at once.
+/// Cost of a RST_STREAM frame if no content of the response was sent. It is as much as the request
+/// and the head of its response have added to the budget. A browser that leaves a page resets up to
+/// a hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
@@ -183,14 +182,13 @@ impl FrameBudget {
         Self { left: BASE, refilled: now }
     }
 
-    /// Charges a frame from the client to the budget. Returns false if the budget is exceeded. The
-    /// clock is read only if necessary.
+    /// Charges a frame from the client to the budget. Returns false if the budget is exceeded.
+    /// Calls `now` only if necessary.
     pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
             DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
-            // Only the first frame of a field section counts as a request. `h2` limits the number
-            // of frames that continue it.
+            // Only HEADERS counts as a request. `h2` limits the number of CONTINUATION frames.
             SETTINGS => return self.spend(SETTINGS_COST, now),
             _ => return self.spend(1, now),
         }
@@ -288,13 +286,14 @@ mod tests {
         let mut budget = FrameBudget::new(start);
         let takes = |budget: &mut FrameBudget, kind| assert!(budget.received(frame(kind, 4), || start), "{kind}");
         for _ in 0..100_000 {
-            // The client updates both windows for each KiB, and sends a PING for each frame.
+            // The client updates both windows for each KiB, and sends a PING for each DATA frame.
             budget.sent(frame(DATA, 16 * 1024));
             (0..32).for_each(|_| takes(&mut budget, 8));
             takes(&mut budget, 6);
         }
         for _ in 0..100_000 {
-            // The server sends small messages. After each, the client updates windows and PINGs.
+            // The server sends small messages. After each, the client updates both windows and
+            // sends a PING.
             budget.sent(frame(DATA, 20));
             [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
@@ -308,7 +307,7 @@ mod tests {
             budget.sent(frame(HEADERS, 40));
             assert!(budget.given_up(|| start));
         }
-        // A client that sends no frames for a long time can save up only a limited budget.
+        // A client without frames of its own cannot accumulate an unlimited budget.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
         assert_eq!(passing(&mut budget, frame(8, 4), start), MAX_BUDGET);
     }

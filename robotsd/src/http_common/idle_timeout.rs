@@ -1,12 +1,12 @@
-//! Limits the time that a client may leave its response unread, and reports stalled clients to the
+//! Limits how long a client may leave its response unread, and reports stalled clients to the
 //! upstream side.
 //!
 //! All code that writes to clients uses this module: the fast path, the socket below the HTTP
 //! libraries, and HTTP/2 streams. If a write has to wait, the wait is reported to the [`Transfer`]
 //! of the response, and the write fails after `body_idle`. A response body cannot detect such a
 //! wait itself, because it is polled only when the client can receive more data. When the upstream
-//! side learns of the wait, it may read ahead. It may also end the response, because another
-//! request needs the connection.
+//! side learns of the wait, it may read ahead, or end the response because another request needs
+//! the connection.
 //!
 //! The timer is created when a write has to wait for the first time, because most small bodies are
 //! written without waiting. Later waits use the same timer.
@@ -20,8 +20,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Limits the time that writes to a client may wait. The time starts again after each
-/// [`reset`](Self::reset).
+/// Limits the time that writes to a client may wait. Each [`reset`](Self::reset) restarts the time.
 #[derive(Debug)]
 pub(crate) struct IdleTimeout {
     limit: Duration,
@@ -35,12 +34,12 @@ impl IdleTimeout {
         Self { limit, timer: None, is_waiting: false }
     }
 
-    /// Records progress. The next wait has the full time again.
+    /// Records progress, so that the next wait may take the full time again.
     pub(crate) fn reset(&mut self) {
         self.is_waiting = false;
     }
 
-    /// Records that a write has to wait. Completes once it has waited for the whole limit.
+    /// Records that a write has to wait. Completes when the wait has reached the limit.
     pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
         if !self.is_waiting {
@@ -50,8 +49,8 @@ impl IdleTimeout {
         timer.as_mut().poll(cx)
     }
 
-    /// Records that the client has received bytes. If a write had to wait, reports the end of the
-    /// stall to the result of `transfer`, and returns true.
+    /// Records that the client has received bytes. Returns whether a write had to wait. If so,
+    /// reports the end of the stall to the `Transfer` that `transfer` returns.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {
@@ -61,8 +60,8 @@ impl IdleTimeout {
         has_waited
     }
 
-    /// Records that a write has to wait. Completes once the wait has lasted too long, or if the
-    /// upstream connection is needed elsewhere.
+    /// Records that a write has to wait. Completes when the wait has reached the limit, or if
+    /// another request needs the upstream connection.
     pub(crate) fn poll_stalled(&mut self, transfer: Option<&Transfer>, cx: &mut Context<'_>) -> Poll<()> {
         let is_revoked = transfer.is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
         if is_revoked { Poll::Ready(()) } else { self.poll_expired(cx) }
@@ -74,8 +73,8 @@ pub(crate) fn client_does_not_read() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the client does not read its response")
 }
 
-/// Completes once the deadline that `due` returns has passed. `due` is called again whenever the
-/// timer fires, because the deadline may have been postponed.
+/// Completes when the deadline that `due` returns has passed. `due` is called again whenever the
+/// timer fires, because the deadline may have changed.
 pub(crate) fn poll_due(
     mut timer: Pin<&mut Sleep>,
     cx: &mut Context<'_>,
@@ -95,8 +94,8 @@ pub(crate) fn poll_due(
 /// The upstream side of a response that occupies an upstream connection. It is notified when the
 /// client stalls.
 pub(crate) trait StallObserver: Send + Sync {
-    /// Records that the client does not read data that was sent to it. Completes if the response
-    /// must end now. Otherwise, wakes the task when it should call this method again.
+    /// Records that the client does not read its response. Completes if the response must end now.
+    /// Otherwise, wakes the task when it must call this method again.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Records that the client has received bytes after a stall.
@@ -104,7 +103,7 @@ pub(crate) trait StallObserver: Send + Sync {
 }
 
 /// The upstream side of a response, stored in the response's extensions. The reference is weak,
-/// because only the body owns the upstream connection, which closes when the body is dropped.
+/// because dropping the body must close the upstream connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer(Weak<dyn StallObserver>);
 

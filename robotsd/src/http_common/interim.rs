@@ -4,12 +4,11 @@
 //! Interim responses arrive before the final response, so the service cannot return them. If the
 //! client accepts interim responses, its request contains [`InterimResponses`], a handle for
 //! sending them. The heads are queued in an [`InterimQueue`]. The code that writes to the client
-//! removes the heads from the queue in the same poll of the same task, and writes them before the
-//! final response.
+//! takes the heads from the queue in the same poll, and writes them before the final response.
 //!
-//! Two statuses are not relayed: the edge sends 100 itself when it begins to read the body, and 101
-//! ends the exchange. HTTP/1.0 clients do not understand interim responses, so robotsd sends them
-//! only the final response.
+//! Two statuses are not relayed: 100, which the edge sends itself when it begins to read the body,
+//! and 101, which ends the exchange. HTTP/1.0 clients get no interim responses, because they do not
+//! understand them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,17 +22,17 @@ use parking_lot::Mutex;
 
 use super::fields;
 
-/// Maximum number of queued heads per client. If a client does not read, further heads are dropped.
+/// Maximum number of queued heads per client. Further heads are dropped.
 pub(crate) const WAITING: usize = 32;
 
 /// Maximum total size of the queued heads, in bytes.
 pub(crate) const WAITING_OCTETS: usize = 64 * 1024;
 
-/// Sends interim responses to the client of a request.
+/// Sends interim responses to one client.
 #[derive(Clone, Debug)]
 pub(crate) struct InterimResponses(Arc<dyn InterimClient>);
 
-/// The client's side of a request, which receives the interim responses.
+/// The client's side of an exchange, which owns the queue of interim responses.
 pub(crate) trait InterimClient: fmt::Debug + Send + Sync {
     fn interim(&self) -> &InterimQueue;
 }
@@ -44,7 +43,7 @@ impl InterimResponses {
     }
 
     /// Sends an interim response to the client, without hop-by-hop fields and `Content-Length`.
-    /// Must be called while the service is polled, and before the service returns its response.
+    /// Must be called from within the service's future, before the service returns its response.
     pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
         if !status.is_informational() || matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
             return;
@@ -58,7 +57,7 @@ impl InterimResponses {
         self.0.interim().push(head);
     }
 
-    /// Sends 100 (Continue) to the client, for connections whose HTTP library does not send it.
+    /// Sends 100 (Continue) to the client, if the HTTP library does not send it.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;
@@ -69,8 +68,8 @@ impl InterimResponses {
 /// Interim responses that have not been written to the client yet.
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Whether responses are queued or being written. This is nearly always false, so the queue
-    /// itself is rarely read.
+    /// Whether responses are queued or being written. It is nearly always false, which avoids
+    /// locking the queue.
     is_waiting: AtomicBool,
     waiting: Mutex<WaitingHeads>,
 }
@@ -79,7 +78,7 @@ pub(crate) struct InterimQueue {
 struct WaitingHeads {
     heads: VecDeque<Response<()>>,
     octets: usize,
-    /// The task whose final response waits until the interim responses are written.
+    /// The task that waits to send its final response until the interim responses are written.
     written: Option<Waker>,
 }
 
@@ -106,7 +105,7 @@ impl InterimQueue {
         }
     }
 
-    /// Records that all heads removed so far have been written.
+    /// Records that all heads that were removed so far have been written.
     pub(crate) fn note_written(&self) {
         if !self.is_waiting() {
             return;
@@ -120,7 +119,7 @@ impl InterimQueue {
         }
     }
 
-    /// Completes once all interim responses have been written.
+    /// Completes when all interim responses have been written.
     pub(crate) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_waiting() {
             return Poll::Ready(());
@@ -140,7 +139,7 @@ impl InterimQueue {
     }
 }
 
-/// Returns the size of a head's fields, in bytes.
+/// Returns the size of all fields of a head, in bytes.
 pub(crate) fn size(head: &Response<()>) -> usize {
     head.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
 }
@@ -232,7 +231,7 @@ mod tests {
         responses.send(StatusCode::EARLY_HINTS, &fields(&[]));
         assert!(client.0.poll_written(&mut cx).is_pending());
         let _ = client.0.take();
-        // The head has been removed, but not written yet.
+        // The head has been removed from the queue, but not written yet.
         assert!(client.0.poll_written(&mut cx).is_pending());
         client.0.note_written();
         assert!(client.0.poll_written(&mut cx).is_ready());

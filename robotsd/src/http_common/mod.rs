@@ -1,9 +1,9 @@
 //! Types that both the client-facing side and the upstream side of the proxy use: request bodies,
 //! data about clients, trailers, interim responses, tunnels, and stalled transfers.
 //!
-//! `edge` and `upstream` are both built on this module. The module itself opens no connections.
-//! Begin with [`EdgeService`], which answers a request, and [`ClientRequest`], which contains what
-//! is known about a request.
+//! `edge` and `upstream` are both built on this module. The module itself opens no connections. The
+//! most important types are [`EdgeService`], which answers requests, and [`ClientRequest`], which
+//! contains what the edge knows about a request.
 
 mod flag;
 mod request_body;
@@ -42,35 +42,33 @@ pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
 pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream};
 pub(crate) use self::tunnel::Tunnel;
 
-/// The service that answers every request that the edge has accepted. Requests are boxed, because a
-/// request would otherwise be moved again for each future that contains it.
+/// The service that answers all requests that the edge has accepted. Requests are boxed, because
+/// otherwise they would be moved for each future that contains them.
 pub(crate) trait EdgeService: Clone + Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// What the edge knows about a request. It is stored in the request's extensions, which contain
-/// nothing else behind the edge.
+/// What the edge knows about a request. Behind the edge, its extensions contain only this.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
-    /// The client's end of the connection. `None` if the client is unknown. For a proxy's question,
-    /// this is the client of the original request, not the proxy.
+    /// Address of the client; `None` if unknown. For a proxy's decision request, this is the client
+    /// of the original request, not the proxy.
     pub(crate) peer: Option<Peer>,
-    /// Every line of the client's `User-Agent`, at least one. `None` unless trusted proxies send
-    /// the `User-Agent` in a field of another name.
+    /// All lines of the client's `User-Agent`, at least one, if trusted proxies send it in a field
+    /// of another name; otherwise `None`.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
     /// Collects fields for the access log; `None` if there is no access log.
     pub(crate) access: Option<AccessFields>,
-    /// Sends interim responses to the client; `None` for HTTP/1.0.
+    /// Sends interim responses to the client; `None` for HTTP/1.0 clients.
     pub(crate) interim: Option<InterimResponses>,
-    /// Whether the client asks for a WebSocket. The fields that ask for it are hop-by-hop and have
-    /// been removed. To accept, the service responds with 101 and a [`Tunnel`].
+    /// Whether the client requests a WebSocket. The hop-by-hop fields of this request have been
+    /// removed. To accept, the service responds with 101 and a [`Tunnel`].
     pub(crate) wants_websocket: bool,
     /// Whether an HTTP/2 client accepts trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
-    /// The forwarded fields to send to an upstream. `None` for a proxy's question, because
-    /// questions are not forwarded.
+    /// Forwarded fields for an upstream. `None` for decision requests, which are not forwarded.
     pub(crate) forwarded: Option<ForwardedValues>,
 }
 
@@ -88,41 +86,42 @@ impl ClientRequest {
     }
 }
 
-/// The address of a request's sender.
+/// The client of a request: its address and its connection.
 ///
-/// The address of the connection, or the address that trusted proxies report. If trusted proxies
-/// report no port, the port is 0.
+/// The address is that of the connection, or the one that trusted proxies report. If they report no
+/// port, it is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// Number of the client's connection, counted from 1. `None` if a trusted proxy sends requests
-    /// of several clients over the connection.
+    /// Number of the client's connection, from 1. `None` if the connection is that of a trusted
+    /// proxy, which may send requests of several clients.
     pub(crate) connection: Option<NonZeroU64>,
     /// Address of the listener that received the request, if known.
     pub(crate) listener: Option<SocketAddr>,
 }
 
 impl Peer {
-    /// Creates a peer with a known address, but without a connection number.
+    /// Creates a peer whose connection number is unknown.
     pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
         Self { address, connection: None, listener }
     }
 }
 
-/// Collects the fields that services behind the edge add to the access record of a request.
+/// Collects the data that services behind the edge add to the access record of a request. Clones
+/// share the data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessFields(Arc<Mutex<AddedFields>>);
 
-/// The data that services behind the edge add to an access record.
+/// The data in [`AccessFields`].
 #[derive(Debug, Default)]
 pub(crate) struct AddedFields {
     pub(crate) notes: Vec<(&'static str, Value)>,
-    /// The original request, if this request is a proxy's question about it. The access record then
-    /// describes the original request.
+    /// The original request, if this request is a proxy's decision request. The access record
+    /// describes it instead of the decision request.
     pub(crate) asked: Option<Box<AskedAbout>>,
 }
 
-/// The original request of a proxy's question, for the access log.
+/// The original request of a proxy's decision request, for the access log.
 #[derive(Debug)]
 pub(crate) struct AskedAbout {
     pub(crate) method: Method,
@@ -135,12 +134,12 @@ pub(crate) struct AskedAbout {
 }
 
 impl AccessFields {
-    /// Adds a field. If several fields have the same name, all of them are kept.
+    /// Adds a field. Fields with the same name are all kept.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
         self.0.lock().notes.push((name, value.into()));
     }
 
-    /// Stores the original request of a proxy's question.
+    /// Stores the original request of a proxy's decision request.
     pub(crate) fn asks_about(&self, asked: Box<AskedAbout>) {
         self.0.lock().asked = Some(asked);
     }
@@ -150,7 +149,7 @@ impl AccessFields {
     }
 }
 
-/// Returns a short plain-text response that robotsd itself sends and that must not be cached.
+/// Returns a short plain-text response of robotsd itself. It must not be cached.
 pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
@@ -159,10 +158,10 @@ pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Respon
     response
 }
 
-/// Lets every other task that is ready on this worker run once before the caller writes.
+/// Lets all other ready tasks on this worker run once before the caller writes.
 ///
-/// A write to a sleeping peer wakes the peer, which costs more than the rest of the write. This
-/// function makes all ready tasks read and decide before any of them writes. So a peer with many
+/// A write to a sleeping peer wakes the peer, which costs more than the rest of the write. With
+/// this function, all ready tasks read and decide before any of them writes, so a peer with many
 /// connections is woken only once.
 pub(crate) async fn yield_before_write() {
     let mut has_yielded = false;

@@ -1,8 +1,8 @@
 //! The request body that a client sends.
 //!
-//! A body that makes no progress fails at the idle deadline. Trailers arrive after everything else
-//! has been checked. So trailers are forwarded only from an HTTP/2 client to an HTTP/2 upstream,
-//! and only if [their names are allowed](super::trailers).
+//! A body that makes no progress fails at the idle deadline. Trailers are forwarded only from an
+//! HTTP/2 client to an HTTP/2 upstream, and only if [their names are allowed](super::trailers),
+//! because they arrive after the head has been checked.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -26,18 +26,18 @@ use super::trailers;
 /// The body of a client's request.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// `None` if the request has no body, or if the end of the body or an error has been returned.
-    /// Boxed, because requests are moved often, and most requests have no body.
+    /// The rest of the body; `None` if there is no body, or after its end or an error. Boxed,
+    /// because most requests have no body, and requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 
 #[derive(Debug)]
 struct IncomingBody {
-    /// The source of the bytes. `None` if the client's body has ended, or if the frames in `again`
-    /// are the whole body.
+    /// The source of the bytes. `None` after the end of the client's body, or if `again` contains
+    /// the whole body.
     incoming: Option<ClientBody>,
     idle: IdleTimeout,
-    /// Frames to return again: an upstream received these frames, but did not process them.
+    /// Frames to return again, because an upstream received but did not process them.
     again: VecDeque<Bytes>,
     forwards_trailers: bool,
 }
@@ -63,8 +63,7 @@ impl RequestBody {
         Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
-    /// Makes the body return the allowed trailers of an HTTP/2 client. Without this call, trailers
-    /// are dropped.
+    /// Makes the body return allowed trailers of an HTTP/2 client. They are dropped by default.
     pub(crate) fn with_trailers(mut self) -> Self {
         if let Some(coming) = &mut self.coming {
             coming.forwards_trailers = matches!(coming.incoming, Some(Either::Right(_)));
@@ -72,15 +71,15 @@ impl RequestBody {
         self
     }
 
-    /// Puts bytes that were already read from the body in front of the rest.
+    /// Prepends bytes that were already read from the body.
     pub(crate) fn preceded_by(mut self, octets: Vec<Bytes>) -> Self {
         let coming = self.coming.get_or_insert_with(|| IncomingBody::boxed(None, Duration::MAX));
         coming.again.extend(octets);
         self
     }
 
-    /// Records that the exchange has made progress, so that the idle deadline starts again. Bytes
-    /// from the client are recorded without this call.
+    /// Records progress of the exchange, so that the idle deadline starts again. Not needed for
+    /// bytes from the client, which the body records itself.
     pub(crate) fn has_moved(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.idle.reset();
@@ -145,16 +144,16 @@ impl Body for RequestBody {
 }
 
 /// The body of a request on an HTTP/2 stream. The flow-control window grows only when bytes are
-/// read from the body, so unread bytes never exceed the window.
+/// read from the body, so the number of unread bytes never exceeds the window.
 #[derive(Debug)]
 pub(crate) struct RequestStream {
     stream: RecvStream,
-    /// Number of body bytes that have not arrived yet, if the head declares the length. The HTTP
-    /// library enforces the declared length.
+    /// Number of bytes still to come, if the head declares the length. The HTTP library enforces
+    /// the declared length.
     left: Option<u64>,
     has_data: bool,
-    /// The client, if it waits for 100 (Continue) before it sends the body (RFC 9110, section
-    /// 10.1.1); `None` otherwise.
+    /// Handle to the client, if it waits for 100 (Continue) before it sends the body (RFC 9110,
+    /// section 10.1.1).
     expectant: Option<InterimResponses>,
 }
 
@@ -185,8 +184,8 @@ impl Body for RequestStream {
             }
             match ready!(polled) {
                 Some(Ok(data)) => {
-                    // The caller gets the data, so the client may send as much again. An error here
-                    // would be an error of the stream, which the next poll returns.
+                    // The caller takes the data, so the client may send the same amount again. An
+                    // error is ignored, because the next poll returns the error of the stream.
                     let _ = this.stream.flow_control().release_capacity(data.len());
                     this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -207,13 +206,13 @@ impl Body for RequestStream {
     }
 }
 
-/// The reason why a request body ended early. In every case, the client caused it.
+/// The reason why a request body ended early. The cause is always the client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestBodyError {
     /// No bytes arrived for too long.
     #[error("the client stopped sending its request body")]
     Idle,
-    /// The client left, or its framing is invalid.
+    /// The client disconnected, or its framing is invalid.
     #[error("the client's request body is broken")]
     Broken(#[source] BoxError),
 }

@@ -22,12 +22,12 @@ impl TestAuthority {
         Self { issuer, folder }
     }
 
-    /// Returns the path of the file with the authority's own certificate.
+    /// Returns the path of the file with the certificate of the authority.
     pub(crate) fn file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
 
-    /// Returns the roots of a client that trusts only this authority.
+    /// Returns the trusted roots for a client that trusts only this authority.
     pub(crate) fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).unwrap();

@@ -1,5 +1,4 @@
-//! Test support: a peer that sends exactly the given bytes, and reads exactly the bytes that
-//! arrive.
+//! Test support: a peer that sends exactly the given bytes, and returns exactly the received bytes.
 //!
 //! Every wait in this module has a deadline.
 
@@ -22,7 +21,7 @@ use tower::{BoxError, Service, ServiceExt};
 
 use super::{ClientRequest, EdgeService, RequestBody};
 
-/// Longer than any expected event takes, even on a busy machine.
+/// Maximum time to wait for an event. It suffices even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes any Tower service usable as a service behind the edge.
@@ -38,7 +37,7 @@ where
     type Body = B;
 
     async fn answer(self, mut request: Box<Request<RequestBody>>) -> Response<B> {
-        // The test's service receives the same fields as an upstream.
+        // The service of a test receives the same fields as an upstream.
         if let Some(mut forwarded) = ClientRequest::of(request.extensions()).and_then(|client| client.forwarded.clone())
         {
             forwarded.host = forwarded.host.or_else(|| request.headers().get(http::header::HOST).cloned());
@@ -62,7 +61,7 @@ pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Returns an address that refuses connections. Its bound socket never listens.
+/// Returns an address that refuses connections, because its socket is bound but does not listen.
 pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_reuseaddr(true).expect("a socket");
@@ -71,8 +70,8 @@ pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// Runs a script for each connection to a new port. The script gets the number of the connection,
-/// counted from zero. Returns the address of the port.
+/// Listens on a new port and runs a script for each connection. The script gets the number of the
+/// connection, from 0. Returns the address of the port.
 pub(crate) fn accepting<F>(script: impl Fn(usize, TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output: Send> + Send + 'static,
@@ -88,7 +87,7 @@ where
     address
 }
 
-/// Returns a value that all parts of a test can share. It lives as long as the process.
+/// Returns a value that all parts of a test can share. It is never dropped.
 pub(crate) fn shared<T: Default>() -> &'static T {
     Box::leak(Box::default())
 }
@@ -132,12 +131,12 @@ pub(crate) struct Raw<S = TcpStream> {
 impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let socket = soon(TcpStream::connect(address)).await.expect("a connection");
-        // Without this option, small frames would wait for acknowledgements, which arrive late.
+        // Without this option, small frames would be delayed until earlier ones are acknowledged.
         let _ = socket.set_nodelay(true);
         Self::new(socket)
     }
 
-    /// Opens a connection and sends these bytes on it.
+    /// Opens a connection and sends bytes on it.
     pub(crate) async fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> Self {
         let mut peer = Self::connect(address).await;
         peer.send(octets).await;
@@ -153,7 +152,7 @@ impl Raw {
         peers
     }
 
-    /// Opens `count` connections. Sends a request on each, which must get 200.
+    /// Opens `count` connections and sends the request on each. All must get 200.
     pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -174,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         soon(self.socket.write_all(octets.as_ref())).await.expect("the other side reads");
     }
 
-    /// Sends as many of the bytes as the other side accepts.
+    /// Sends bytes. Ignores errors, because the other side may close the connection earlier.
     pub(crate) async fn try_send(&mut self, octets: impl AsRef<[u8]>) {
         let _ = soon(self.socket.write_all(octets.as_ref())).await;
     }
@@ -218,7 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 
     /// Reads up to and including a delimiter, without a deadline. Returns `None` if the connection
-    /// ends before the delimiter.
+    /// ends first.
     pub(crate) async fn up_to(&mut self, delimiter: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = memchr::memmem::find(&self.buffer, delimiter) {
@@ -230,7 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads up to and including a delimiter. Returns false if the connection ends first.
+    /// Reads up to and including a delimiter. Returns whether the delimiter was found.
     pub(crate) async fn heard(&mut self, delimiter: &[u8]) -> bool {
         self.up_to(delimiter).await.is_some()
     }
@@ -258,13 +257,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads the next request, which must have no body, and returns its target. `None` at the end.
+    /// Reads the next request, which must have no body, and returns its target. `None` if the
+    /// connection has ended.
     pub(crate) async fn asked(&mut self) -> Option<String> {
         let head = self.up_to(b"\r\n\r\n").await?;
         String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
     }
 
-    /// Sends this many bytes, however long the other side takes to read them.
+    /// Sends this many bytes, without a deadline for all of them together.
     pub(crate) async fn pour(&mut self, octets: usize) {
         let some = [b'x'; 16 * 1024];
         let mut left = octets;
@@ -295,7 +295,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Waits until bytes have arrived. They can still be read afterwards.
+    /// Waits until bytes have arrived. Later calls return these bytes.
     pub(crate) async fn some(&mut self) {
         assert!(self.fill().await.expect("an open connection") > 0, "closed");
     }
@@ -306,7 +306,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.text()
     }
 
-    /// Reads the next bytes, without a deadline. Returns false if the connection has ended.
+    /// Reads the next bytes, without a deadline. Returns whether there were any.
     async fn more(&mut self) -> bool {
         matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..))
     }
@@ -320,7 +320,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 }
 
-/// An HTTP/2 client that receives each response as it arrives.
+/// An HTTP/2 client for tests.
 pub(crate) struct Http2Client {
     pub(crate) sender: SendRequest<Bytes>,
     /// Completes when the connection ends.
@@ -349,7 +349,7 @@ impl Http2Client {
     }
 }
 
-/// Reads a whole body.
+/// Reads a body to its end.
 pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     let mut octets = Vec::new();
     while let Some(data) = soon(body.data()).await {
@@ -360,7 +360,7 @@ pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(octets)
 }
 
-/// Percent-encodes the bytes of a target that hyper rejects. This does not use the code under test.
+/// Percent-encodes the bytes of a target that hyper rejects. Independent of the code under test.
 pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     let (is_text, mut in_query, mut out) = (std::str::from_utf8(target).is_ok(), false, Vec::new());
     for octet in target {
@@ -375,7 +375,7 @@ pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A request or a response as it was received.
+/// A received request or response.
 #[derive(Debug)]
 pub(crate) struct RawMessage {
     /// The start line and the fields, with all line ends.

@@ -1,6 +1,6 @@
 //! Decides which trailer fields are forwarded.
 //!
-//! Trailers arrive after the head has been checked. So fields that affect framing, routing,
+//! Trailers arrive after the head has been checked. Therefore, fields that affect framing, routing,
 //! authentication or the interpretation of the content are dropped (RFC 9110, section 6.5.1).
 //! Hop-by-hop fields and fields that only a proxy may send are dropped as well.
 //!
@@ -17,7 +17,7 @@ const FIELDS: usize = 64;
 /// A function that reports whether a field may be a trailer: [`of_request`] or [`of_response`].
 pub(crate) type MayTrail = fn(&str) -> bool;
 
-/// Removes the fields that may not be trailers. Returns `None` if no field is left.
+/// Removes the fields that may not be trailers. Returns `None` if no field remains.
 pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<HeaderMap> {
     if trailers.len() > FIELDS {
         return None;
@@ -26,12 +26,12 @@ pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<He
     (!trailers.is_empty()).then_some(trailers)
 }
 
-/// Reports whether a field may be a request trailer.
+/// Reports whether a request may contain this field as a trailer.
 pub(crate) fn of_request(name: &str) -> bool {
     of_response(name) && !fields::is_made_up(name)
 }
 
-/// Reports whether a field may be a trailer of a response.
+/// Reports whether a response may contain this field as a trailer.
 pub(crate) fn of_response(name: &str) -> bool {
     // Fields with these prefixes describe the content (type, coding, length, location) or restrict
     // who may read it.
@@ -41,9 +41,8 @@ pub(crate) fn of_response(name: &str) -> bool {
         || fields::is_hop_by_hop(name))
 }
 
-/// The names of fields that must be in a head and not in a trailer section: fields for framing,
-/// routing, request modifiers, authentication, control data, caching and cookies. The names are
-/// sorted.
+/// Names of fields that may be only in a head: fields for framing, routing, request modifiers,
+/// authentication, control data, caching and cookies. Sorted.
 const OF_HEAD: &[&str] = &[
     "accept",
     "accept-charset",

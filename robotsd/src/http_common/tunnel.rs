@@ -1,9 +1,8 @@
-//! A connection that has switched to a WebSocket. Its bytes are passed in both directions without
-//! being interpreted.
+//! A connection that has switched to WebSocket. Its bytes are passed in both directions unchanged.
 //!
-//! The service that answers the request stores the upstream's end in the extensions of its
-//! response. The driver of the client's connection then joins the two ends. So a tunnel belongs to
-//! the client's connection and ends with it at shutdown.
+//! The service stores the upstream's end of the connection in the extensions of its response. The
+//! driver of the client's connection then joins the two ends. A tunnel therefore belongs to the
+//! client's connection and ends with it at shutdown.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -23,8 +22,7 @@ use tokio::time::timeout;
 use super::idle_timeout::Transfer;
 
 /// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
-/// `Clone`, so clones share the end: the first clone that takes the end gets it, and all other
-/// clones get nothing.
+/// `Clone`, so clones share the end. Only the first clone that takes it gets it.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -40,13 +38,13 @@ impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
     /// Creates a tunnel from the upstream connection and the bytes that were already read from it.
-    /// `transfer` allows other requests to claim the connection.
+    /// Through `transfer`, other requests can claim the connection.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }
 }
 
-/// The upstream's end of a tunnel before it is joined with the client's end.
+/// A tunnel whose two ends have not been joined yet.
 #[derive(Debug)]
 pub(crate) struct PendingTunnel {
     pub(crate) client: OnUpgrade,
@@ -55,8 +53,8 @@ pub(crate) struct PendingTunnel {
 
 impl PendingTunnel {
     /// Passes bytes in both directions. Completes when one side has closed its end and the other
-    /// side has received everything. Fails when no bytes have passed for `idle`, or when other
-    /// requests need the upstream connection.
+    /// side has received everything. Fails if no bytes have passed for `idle`, or if other requests
+    /// need the upstream connection.
     pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
         let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.0.lock().take() else { return Ok(()) };
         let passing = async {
@@ -64,12 +62,12 @@ impl PendingTunnel {
             pass(TokioIo::new(client), upstream, &early, idle).await
         };
         tokio::select! {
-            // Bytes that have already arrived come first, because they show that the connection is
-            // in use.
+            // Bytes that have already arrived are passed first, because they show that the
+            // connection is in use.
             biased;
             passed = passing => passed,
-            // If the client does not read, this function does not read from the upstream either. So
-            // the timeout covers stalls of both sides.
+            // If the client does not read, nothing is read from the upstream either, so this covers
+            // stalls of both sides.
             () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
                 let why = "the tunnel carried no data for a long time, and other requests needed its connection to the upstream";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
@@ -87,7 +85,7 @@ async fn pass(
     let (client_read, mut client_write) = tokio::io::split(client);
     let (upstream_read, upstream_write) = tokio::io::split(upstream);
     timeout(idle, write(&mut client_write, early)).await??;
-    // Often only one side sends, so bytes in one direction count as progress in both.
+    // Often only one side sends, so progress in one direction counts for both directions.
     let moved = AtomicUsize::new(0);
     tokio::try_join!(pump(client_read, upstream_write, idle, &moved), pump(upstream_read, client_write, idle, &moved))
         .map(|_| ())
@@ -112,8 +110,8 @@ async fn pump(
     }
 }
 
-/// Writes and flushes. Without the flush, TLS could keep the bytes in its buffer until the next
-/// write, which may not happen for a long time.
+/// Writes and flushes. Without the flush, TLS could buffer the bytes until the next write, which
+/// may come much later.
 async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     to.write_all(octets).await?;
     to.flush().await

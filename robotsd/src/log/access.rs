@@ -3,14 +3,14 @@
 //!
 //! Workers only send the data of each request to that thread. If the thread cannot keep up, lines
 //! are dropped and counted, so that a slow disk does not slow down requests. Requests that are not
-//! valid HTTP have no line in this log, because hyper answers them itself. The event log reports
-//! them as connection errors.
+//! valid HTTP are not in this log, because hyper answers them itself. In the event log, they are
+//! connection errors.
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
 //! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
-//! disallows the request, and the id of the request. They are in quotes; a missing value is written
-//! `-`. Quotes, backslashes, control characters and bytes from 0x80 are written `\xHH`, as nginx
-//! does, so that lines and fields cannot be forged.
+//! disallows the request, and the id of the request. These fields are in quotes. A missing value is
+//! written `-`. Quotes, backslashes, control characters and bytes from 0x80 are written `\xHH`, as
+//! nginx does, so that lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -33,7 +33,7 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Minimum size of the collected lines before they are written, in bytes.
+/// Lines are written when this many bytes have been collected, or when no request is queued.
 const BLOCK: usize = 64 * 1024;
 
 /// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is
@@ -41,7 +41,7 @@ const BLOCK: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
-    /// Counts the lines that were lost.
+    /// Counts of the lines that were not written.
     pub(crate) lost: Arc<LostLines>,
 }
 
@@ -52,14 +52,14 @@ enum WriterMessage {
 }
 
 impl AccessLog {
-    /// Opens the log and starts the thread. Errors after that are reported to `log`.
+    /// Opens the log and starts the thread. Later errors are reported to `log`.
     pub(crate) fn start(settings: &AccessSettings, privacy: LogPrivacy, log: Log) -> Result<Self, String> {
         let path = settings.path.clone();
         let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
         let lost = Arc::<LostLines>::default();
-        // The event log also writes to standard output. So the two logs share the information
-        // whether the last line there is incomplete.
+        // The event log also writes to standard output. The two logs therefore share `is_cut`,
+        // which records whether the last line there is incomplete.
         let is_cut = if path.is_some() { Arc::default() } else { log.queue.0.is_cut.clone() };
         let writer = Writer {
             format: settings.format,
@@ -89,15 +89,14 @@ impl AccessLog {
         })
     }
 
-    /// Makes the thread open the file again. This is necessary after log rotation, which moves the
-    /// old file.
+    /// Makes the thread open the file again, which is necessary after log rotation.
     pub(crate) fn reopen(&self) {
-        // If the queue is full, this message is lost. That does no harm, because the next rotation
-        // reopens the file.
+        // If the queue is full, this message is lost, which is acceptable, because the next
+        // rotation reopens the file.
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
-    /// Waits until all lines so far are written, but at most one second.
+    /// Waits until all lines so far are written, for at most one second.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.queue.try_send(WriterMessage::Flush(done)).is_ok() {
@@ -124,7 +123,7 @@ impl Writer {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
             let message = messages.try_recv().or_else(|_| {
-                // Nothing else is queued, so the lines are written now. Readers of the log see them
+                // Nothing else is queued, so the lines are written now, and are visible
                 // immediately.
                 self.write();
                 messages.recv_timeout(Duration::from_secs(1))
@@ -179,15 +178,15 @@ impl Writer {
     }
 }
 
-/// Opens the file or pipe that receives the lines.
+/// Opens the file, the pipe or standard output, which the lines are written to.
 fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;
     Ok(Box::new(file))
 }
 
-/// Opens a file or a pipe without blocking. A blocking open would wait for a reader of the pipe and
-/// delay the start of robotsd. Later writes may block.
+/// Opens a file or a pipe without blocking. A blocking open would delay the start of robotsd until
+/// the pipe has a reader. Later writes may block.
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -204,8 +203,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The status that is logged if the client left before the response, as in nginx. robotsd never
-/// sends this status.
+/// Status in the log if the client left before the response, as in nginx. It is never sent.
 const CLIENT_LEFT: u16 = 499;
 
 fn status(record: &AccessRecord) -> u16 {

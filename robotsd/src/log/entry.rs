@@ -1,4 +1,4 @@
-//! An event of the log, and its formats as one line of text or JSON.
+//! A line of the event log, formatted as text or JSON.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,14 +14,14 @@ use crate::render;
 /// Initial capacity for a line, in bytes. It is enough for nearly every line.
 const LINE: usize = 640;
 
-/// Declares an entry with its optional fields, in their order in both formats. `plain` marks values
-/// that robotsd itself creates, which need no escaping.
+/// Declares the optional fields of an entry, in the order of both formats. `plain` marks values
+/// that need no escaping, because robotsd itself creates them.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
-        /// One event. Fields without a value are not written.
+        /// One event. Fields that are `None` are not written.
         #[derive(Clone, Debug)]
         pub(crate) struct LogEntry<'a> {
-            /// Time of the event, since 1970.
+            /// Time of the event, since the Unix epoch.
             pub(crate) at: Duration,
             pub(crate) level: LogLevel,
             pub(crate) event: LogEvent,
@@ -29,14 +29,14 @@ macro_rules! fields {
         }
 
         impl LogEntry<'_> {
-            /// Creates an event with the current time and the usual level of its kind.
+            /// Creates an event with the current time and the usual level of `event`.
             pub(crate) fn now(event: LogEvent) -> Self {
                 let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Self { at, level: event.level(), event, $($field: None,)* }
             }
 
             fn push_fields(&self, line: &mut Line) {
-                // The text before a value is concatenated at compile time.
+                // The text before the value is concatenated at compile time.
                 $(fields!(@push $($kind)?)(
                     line,
                     &FieldName {
@@ -64,32 +64,31 @@ fields! {
     identity_reason: &'a str,
     decision: &'a str [plain],
     reason: &'a str,
-    /// The mode override that decides about the request.
+    /// The exception from the mode that decides about the request.
     exception: String,
     would: &'a str [plain],
     grace_end: String [plain],
-    /// The severity of a finding.
+    /// Severity of the finding.
     severity: &'a str,
-    /// The config key that has changed. `before` and `after` contain its values in the format of
-    /// the config.
+    /// The changed key of the config. `before` and `after` are its values, in TOML.
     setting: &'a str,
     before: &'a str,
     after: &'a str,
     /// When the change takes effect.
     applies: &'a str,
     status: u16 [number],
-    /// The gRPC status of a refused call.
+    /// gRPC status of a refused call.
     grpc_status: u16 [number],
     group: &'a str,
     rule: &'a str,
     line: usize [number],
-    /// The form of the path that matched, if it differs from the path that was sent.
+    /// The path form that matched, if it differs from the path in the request.
     form: &'a str,
     suspect_human: String,
     method: &'a str,
     path: Cow<'a, str>,
     address: String [plain],
-    // People read the other fields first, and use these only to find related lines.
+    // These fields come last, because people use them only to find related lines.
     request_id: &'a str,
     trace_id: &'a str,
     robots_hash: String [plain],
@@ -97,15 +96,16 @@ fields! {
 }
 
 thread_local! {
-    /// The time of the last line, to the second, as a number and as text. For other lines within
-    /// the same second, only the milliseconds are formatted.
+    /// The second of the last line, as a number and as text. For further lines within the same
+    /// second, only the milliseconds are formatted.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
 impl LogEntry<'_> {
-    /// Returns the line with its line feed. `fields` are written in addition to the entry's own.
+    /// Returns the line with its line feed. `fields` are additional fields.
     ///
-    /// A serializer would be slower, and every refused request has a line.
+    /// The line is not written by a serializer, which would be slower, because every refused
+    /// request has a line.
     pub(super) fn to_line(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
         let mut line = Line { out: String::with_capacity(LINE), format };
         self.push_start(&mut line);
@@ -141,7 +141,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // The zone is removed, because the milliseconds come before it.
+                // The time zone is removed, because the milliseconds precede it.
                 text.pop();
             }
             out.push_str(text);
@@ -165,8 +165,8 @@ struct FieldName<'n> {
     text: &'n str,
 }
 
-/// Writes a field if it has a value. This function is not inlined, because it is called for each
-/// field, and most calls have no value to write.
+/// Writes a field if it has a value. It is not inlined, because it is called for each field, and
+/// most fields have no value.
 #[inline(never)]
 fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
     let Some(value) = value.map(AsRef::as_ref) else { return };
@@ -178,7 +178,7 @@ fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<st
     }
 }
 
-/// Writes a field whose value needs no escaping in JSON, if it has a value.
+/// Writes a field whose value needs no escaping in JSON. Writes nothing for `None`.
 #[inline(never)]
 fn push_plain(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
     if let Some(value) = value.map(AsRef::as_ref) {
@@ -210,7 +210,7 @@ fn push_number(Line { out, format }: &mut Line, name: &FieldName<'_>, value: Opt
     }
 }
 
-/// Writes the message. In the text format, it has no name.
+/// Writes the message. In the text format, the message has no field name.
 fn push_message(line: &mut Line, name: &FieldName<'_>, message: Option<&String>) {
     match (line.format, message) {
         (LogFormat::Text, Some(message)) => line.out.extend([": ", &render::printable(message)]),

@@ -13,10 +13,10 @@ word_enum! {
         /// Normal operation.
         #[default]
         Info = "info",
-        /// Everything is served, but not as configured, or not for much longer.
+        /// Everything is served, but not as configured, or this will end soon.
         Warn = "warn",
-        /// Something failed that should have worked. For example, a file could not be put into
-        /// force, a request got no response, or lines were lost.
+        /// A failure. For example, a file could not be put into force, a request got no response,
+        /// or log lines were lost.
         Error = "error",
     }
 }
@@ -45,12 +45,14 @@ events! {
     Refused = "refused", Info;
     Tagged = "tagged", Info;
     Observed = "observed", Info;
-    /// The request is disallowed, but passes because it shows signs of a person. Requests that pass
-    /// because of an exemption, or because a mode override turns enforcement off, are not logged.
+    /// The request is disallowed, but forwarded because it seems to come from a person. Requests
+    /// that are forwarded because of an exemption, or because an exception turns enforcement off,
+    /// are not logged.
     Passed = "passed", Info;
-    /// The request is allowed, but answered with 429 because it exceeds its crawl delay.
+    /// The request is allowed by robots.txt, but answered with 429 because it exceeds the crawl
+    /// delay.
     Limited = "limited", Info;
-    /// The request is allowed and passes, although it exceeds its crawl delay.
+    /// The request is allowed by robots.txt, and forwarded although it exceeds the crawl delay.
     LimitObserved = "limit-observed", Info;
     /// The sender is not the crawler that it claims to be, but the request is neither tagged nor
     /// refused.
@@ -62,19 +64,19 @@ events! {
     Unchanged = "unchanged", Info;
     /// There is no robots.txt, so the site starts without rules.
     Absent = "absent", Warn;
-    /// The robots.txt is missing at its source, and the live version stays in force for a while.
+    /// The robots.txt is missing at its source. The live version stays in force for a limited time.
     Held = "held", Warn;
     Unreachable = "unreachable", Warn;
     Rejected = "rejected", Error;
     Gated = "gated", Warn;
-    /// A reload had an outcome that a later version of the library has added.
+    /// A reload had an outcome that this version of robotsd does not know.
     Reloaded = "reloaded", Info;
     Finding = "finding", Warn;
-    /// The state of a part that is appended to a robots.txt has changed.
+    /// The state of a list that is appended to a robots.txt has changed.
     Append = "append", Info;
-    /// The outcome of a hook's request for a version that has gone live.
+    /// The outcome of a hook's request about a version that has gone live.
     OnPublish = "on-publish", Info;
-    /// The outcome of a notification that is sent to people.
+    /// The outcome of a notification of `[[notify]]`.
     Notify = "notify", Info;
     Directory = "directory", Warn;
     /// The evidence that identifies genuine crawlers is missing, or is available again.
@@ -95,17 +97,16 @@ events! {
     CertificateWarning = "certificate-warning", Warn;
 
     // Decisions of the operator.
-    /// The admin interface failed to do something.
+    /// The admin interface has failed.
     Admin = "admin", Error;
     /// An operator changed something, or a change was refused.
     Audit = "audit", Info;
     Accept = "accept", Info;
     Rollback = "rollback", Info;
     Enforcement = "enforcement", Info;
-    /// robotsd begins or stops to use the rate store.
+    /// robotsd has begun or stopped using the rate store.
     RateStore = "rate-store", Info;
-    /// The fleet has changed something on this replica, or the state of the fleet's store has
-    /// changed.
+    /// The fleet has changed this replica, or the state of the fleet's store has changed.
     Fleet = "fleet", Info;
     Reload = "reload", Info;
 
@@ -122,13 +123,13 @@ events! {
     ConnectionsBounded = "connections-bounded", Warn;
     Descriptors = "descriptors", Warn;
     Clock = "clock", Error;
-    /// The sites refuse crawlers in general, but only tag search engines.
+    /// The sites refuse disallowed requests of crawlers, but only tag those of search engines.
     SearchEngines = "search-engines", Info;
     State = "state", Warn;
-    /// A new process will replace this one, has replaced it, or has failed to replace it.
+    /// The replacement of this process by a new one has begun, succeeded or failed.
     Upgrade = "upgrade", Info;
     Supervisor = "supervisor", Warn;
-    /// A thread has stopped processing its work, or has resumed.
+    /// A thread has stopped making progress, or has resumed.
     Stalled = "stalled", Error;
     Panic = "panic", Error;
     Stopping = "stopping", Info;
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_handbook_has_every_event_of_the_schema_with_its_fields() {
-        // The page is not part of this package, so it cannot be included at compile time.
+        // The page is outside of this package, so it cannot be included at compile time.
         let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/reference/log.md");
         let page = std::fs::read_to_string(page).expect("the page exists");
         let schema = schema();

@@ -1,11 +1,11 @@
-//! The log: one line per event, written by a separate thread. [`access`] is the access log.
+//! The event log, with one line per event, and the access log ([`access`]). Separate threads write
+//! the lines.
 //!
-//! Every field that comes from a request is escaped, so that each event is one line, whatever a
-//! client sends.
+//! Values from requests are escaped, so that a client cannot break or forge lines.
 //!
-//! All threads append their lines to one shared string, which the writing thread takes. If each
-//! line were a message, one thread would allocate it and another thread would free it, which costs
-//! more than formatting the line.
+//! All threads append their lines to one shared string, which the writing thread takes. Sending
+//! each line to the writing thread would be slower, because one thread would allocate it and
+//! another would free it.
 
 mod access;
 mod entry;
@@ -27,14 +27,14 @@ pub(crate) use self::access::AccessLog;
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 
-/// Writes events. Cheap to clone. The thread ends when the last clone is dropped.
+/// Writes events. Cheap to clone. The writing thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     format: LogFormat,
     queue: Arc<OpenQueue>,
 }
 
-/// A queue that is closed when its last writer is dropped.
+/// A queue that is closed when the last [`Log`] is dropped.
 #[derive(Debug)]
 struct OpenQueue(Arc<Queue>);
 
@@ -55,7 +55,7 @@ impl Log {
         self.write_with(entry, &[]);
     }
 
-    /// Writes an event with additional fields. Fields without a value are omitted.
+    /// Writes an event with additional fields. Fields that are `None` are omitted.
     pub(crate) fn write_with(&self, entry: &LogEntry<'_>, fields: &[(&str, Option<&str>)]) {
         self.queue.0.push(&entry.to_line(self.format, fields));
     }
@@ -65,24 +65,23 @@ impl Log {
         self.say_at(event.level(), event, message);
     }
 
-    /// Writes an event that consists only of a message, at another level.
+    /// Writes an event that consists only of a message, at a given level.
     pub(crate) fn say_at(&self, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Writes an event of the named site, like [`say_at`](Self::say_at).
+    /// Writes an event of the given site, like [`say_at`](Self::say_at).
     pub(crate) fn say_of(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Returns the counts of lines that were lost because events arrived too fast, or because the
-    /// log could not be written at all.
+    /// Returns the counts of lines that were lost because there were too many or writing failed.
     pub(crate) fn lost(&self) -> &LostLines {
         &self.queue.0.lost
     }
 
-    /// Waits until all lines so far are written, but at most one second, because the reader of the
-    /// log may have stopped reading.
+    /// Waits until all lines so far are written. The wait ends after one second, because the log
+    /// may be a pipe that nobody reads.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         self.queue.0.waiting.lock().flushes.push(done);
@@ -101,21 +100,20 @@ impl Drop for OpenQueue {
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
-    /// Number of lines that were dropped because the queue was full, and that no event has reported
-    /// yet.
+    /// Number of lines that were dropped because the queue was full, and not reported yet.
     dropped: AtomicU64,
     /// `Some` while writing fails: the number of lines lost since the failure began, and the error.
     problem: Mutex<Option<(u64, String)>>,
 }
 
 impl LostLines {
-    /// Returns why lines cannot be written at present, if they cannot.
+    /// Returns the reason why lines cannot be written now; `None` if they can.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().as_ref().map(|(_, why)| why.clone())
     }
 
     /// Writes complete lines. If the last line may be incomplete, writes a line feed first. Returns
-    /// an event only when writing begins to fail and when it works again, because a full disk
+    /// a message only when writing begins to fail and when it works again, because a full disk
     /// affects many lines.
     fn write(
         &self,
@@ -143,8 +141,8 @@ impl LostLines {
     }
 }
 
-/// Writes lines until the queue is closed. Lines that arrive during a pause are written together
-/// after the pause.
+/// Writes lines until the queue is closed. Lines that arrive during a [`PAUSE`] are written
+/// together afterwards.
 fn write_all(format: LogFormat, queue: &Queue) {
     let overflow =
         |message| LogEntry { message: Some(message), ..LogEntry::now(LogEvent::LogOverflow) }.to_line(format, &[]);
@@ -155,7 +153,7 @@ fn write_all(format: LogFormat, queue: &Queue) {
                 "{lost} lines were not written: the log could not be written as fast as events occurred"
             )));
         }
-        // robotsd continues to serve even if standard output is closed.
+        // Errors are not fatal: robotsd continues to serve even if standard output is closed.
         let said = queue.lost.write(&mut io::stdout(), &queue.is_cut, "standard output", block.as_bytes());
         if let Some((LogLevel::Info, message)) = said {
             queue.push(&overflow(message));
@@ -168,19 +166,18 @@ fn write_all(format: LogFormat, queue: &Queue) {
     }
 }
 
-/// Maximum number of lines that wait to be written. Further lines are dropped and counted, so that
-/// a slow disk does not slow down requests.
+/// Maximum number of queued lines. Further lines are dropped and counted, so that a slow disk does
+/// not slow down requests.
 const MAX_QUEUED_LINES: usize = 4096;
 
-/// How long lines may wait, so that several are written together. The delay is too short to be
-/// noticed. Even a core that does nothing but refuse requests produces fewer than
-/// [`MAX_QUEUED_LINES`] lines in this time.
+/// Pause after each write, so that several lines are written together. Even a core that does
+/// nothing but refuse requests produces fewer than [`MAX_QUEUED_LINES`] lines in this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How often the thread tries to write again after writing has failed.
+/// Interval between attempts to write again after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Maximum capacity of the emptied buffer that is kept for the next lines, in bytes.
+/// Maximum capacity of the buffer that is reused for the next lines, in bytes.
 const KEPT: usize = 512 * 1024;
 
 #[derive(Debug, Default)]
@@ -189,7 +186,7 @@ struct Queue {
     news: Condvar,
     lost: LostLines,
     /// Whether the last line on standard output may be incomplete. Shared with the access log,
-    /// which may also write there.
+    /// which may also write to standard output.
     is_cut: Arc<Mutex<bool>>,
 }
 
@@ -199,7 +196,7 @@ struct PendingLines {
     count: usize,
     /// Number of lines that were dropped since the writing thread last took lines.
     lost: u64,
-    /// Callers of `flush`, to be notified when the queued lines have been written.
+    /// Callers of `flush`, which are notified when the queued lines have been written.
     flushes: Vec<SyncSender<()>>,
     /// Whether the writing thread is asleep and must be woken when a line arrives.
     is_awaited: bool,
@@ -217,8 +214,8 @@ impl Queue {
         }
         waiting.count += 1;
         waiting.lines.push_str(line);
-        // Waking the thread costs more than adding the line. If the thread is only pausing, it is
-        // not woken: after the pause it finds all lines at once.
+        // Waking the thread costs more than adding the line. A thread that pauses is not woken,
+        // because it takes all lines after the pause.
         let is_awaited = std::mem::take(&mut waiting.is_awaited);
         drop(waiting);
         if is_awaited {
@@ -226,7 +223,7 @@ impl Queue {
         }
     }
 
-    /// Closes the queue, so that no more lines are added.
+    /// Closes the queue. The writing thread ends when the queue is empty.
     fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.news.notify_one();
@@ -246,7 +243,7 @@ impl Queue {
             if self.lost.problem().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
-                // Returns even without a line, so that a full disk that has space again is noticed.
+                // This returns without a line, so that writing is tried again after a failure.
                 break;
             }
         }
@@ -256,7 +253,7 @@ impl Queue {
         Some((std::mem::take(&mut waiting.lost), std::mem::take(&mut waiting.flushes)))
     }
 
-    /// Waits for a moment, so that several lines can be written together. Returns at once if a
+    /// Waits for [`PAUSE`], so that several lines can be written together. Returns immediately if a
     /// caller waits for a flush or the queue is closed.
     fn pause(&self) {
         let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;
@@ -271,7 +268,7 @@ impl PendingLines {
 }
 
 /// Which parts of queries and of clients' addresses are logged. By default, the values of query
-/// parameters are left out, and addresses are reduced to their networks.
+/// parameters are left out, and only the networks of addresses are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogPrivacy {
     pub(crate) query: QueryLogging,
@@ -283,7 +280,7 @@ impl LogPrivacy {
         Self { query: log.query, address: log.address }
     }
 
-    /// Returns a target or URL, with its query reduced to the parts that may be logged.
+    /// Returns a target or URL with the part of its query that may be logged.
     pub(crate) fn target(self, target: &str) -> Cow<'_, str> {
         let Some((path, query)) = target.split_once('?') else { return target.into() };
         match self.query {
@@ -307,8 +304,8 @@ impl LogPrivacy {
         let network = self.network(address)?;
         Some(match (self.address, network) {
             (AddressLogging::Truncate, IpAddr::V4(network)) => {
-                // Each refused request is logged with an address, so this function is faster than
-                // the formatter of the standard library.
+                // This is faster than the formatter of the standard library, because each refused
+                // request is logged with an address.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
                 for octet in &network.octets()[..3] {
                     text.push_str(itoa::Buffer::new().format(*octet));
@@ -363,7 +360,7 @@ mod tests {
         assert!(queue.take(&mut block).is_none());
     }
 
-    /// A writer that fails when its space is used up, like a full disk.
+    /// A writer that fails when its space is used up, as on a full disk.
     struct Disk {
         room: usize,
         written: Vec<u8>,

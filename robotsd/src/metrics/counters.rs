@@ -1,9 +1,9 @@
-//! Counters for metrics, and the labels of counted responses. Clients cannot choose labels.
+//! Counters for metrics, and the labels of counted responses. Labels never come from clients.
 //!
-//! Each worker has its own counters, because a counter that several cores write is slow. A single
-//! number is a [`Counter`], which only one thread writes. Counts by key are in a map behind a
-//! mutex. This mutex is contended only while a scrape reads the counts of all workers; locking it
-//! costs 12 instructions. An [`EventCounter`] also limits how often events are reported.
+//! Each worker has its own counters, because a counter that several cores write is slow. A
+//! [`Counter`] is a single number, which only one thread writes. Counts by key are in a map behind
+//! a mutex, which is contended only while a scrape reads the counts. An [`EventCounter`] also
+//! limits how often events are reported.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds one. Only one thread may call this, because concurrent calls would lose events.
+    /// Adds one. Only one thread may call this: concurrent calls would lose counts.
     pub(crate) fn add_one(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
@@ -28,7 +28,7 @@ impl Counter {
     }
 }
 
-/// Counts the events of one kind, and limits reports about them to one per second.
+/// Counts the events of one kind, and limits the reports about them to one per second.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounter(Mutex<EventCount>);
 
@@ -61,8 +61,7 @@ impl EventCounter {
     }
 }
 
-/// Methods that have a label of their own. All other methods have the label `_OTHER`, as in
-/// OpenTelemetry.
+/// Methods with their own label. All other methods have the label `_OTHER`, as in OpenTelemetry.
 static METHODS: [Method; 9] = [
     Method::GET,
     Method::HEAD,
@@ -75,14 +74,14 @@ static METHODS: [Method; 9] = [
     Method::TRACE,
 ];
 
-/// Maximum number of keys in a map of response counts. Without a limit, the map could grow
-/// indefinitely, because clients choose the method and upstreams choose the status.
+/// Maximum number of keys in a map of response counts. Clients choose the method and upstreams
+/// choose the status, so the map could otherwise become large.
 const MAX_KEYS: usize = 512;
 
-/// The key of a response in the counts: listener, method and status.
+/// The labels of a response: listener, method and status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ResponseKey {
-    /// The listener's number.
+    /// Index of the listener.
     pub(crate) listener: u16,
     method: MethodLabel,
     /// The status code; 0 for responses beyond [`MAX_KEYS`].
@@ -102,12 +101,12 @@ impl ResponseKey {
         *counts.entry(key).or_default() += 1;
     }
 
-    /// Returns the label of the method.
+    /// Returns the value of the method label.
     pub(crate) fn method(&self) -> &'static str {
         METHODS.get(usize::from(self.method.0)).map_or("_OTHER", Method::as_str)
     }
 
-    /// Returns the label of the status code.
+    /// Returns the value of the status label.
     pub(crate) fn code(&self) -> String {
         if self.code == 0 { "other".to_owned() } else { self.code.to_string() }
     }

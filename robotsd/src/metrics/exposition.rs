@@ -1,12 +1,11 @@
 //! Builds the text of a scrape, in Prometheus's format 0.0.4 or in OpenMetrics 1.0.
 //!
-//! Samples are added site by site, but the text must be ordered by family. So each family has its
-//! own buffer until the text is complete. The number of series is limited. If it is exceeded,
-//! series of the last families are dropped and counted, so that the first families stay complete.
+//! Samples are added site by site, but the text must be ordered by family. Therefore, each family
+//! has its own buffer until the text is complete. The number of series is limited. Beyond the
+//! limit, series of the last families are dropped and counted, so that the first ones are complete.
 //!
 //! The format and the content coding depend on the request (RFC 9110, section 12). A client that
-//! accepts none of the supported formats gets one of them nevertheless, because that is more useful
-//! than a 406.
+//! accepts none of the supported formats gets the text format, not a 406.
 
 use std::fmt::{Display, Write as _};
 use std::time::SystemTime;
@@ -17,8 +16,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
 use super::family::{self, ALL, Family, FamilyKind};
 use super::histogram::Histogram;
 
-/// Maximum number of series in one scrape. A scrape of this size has about 30 MB; Prometheus itself
-/// has no limit by default.
+/// Maximum number of series in one scrape, about 30 MB of text. Prometheus has no limit by default.
 const MAX_SERIES: usize = 250_000;
 
 /// Names and values of labels.
@@ -31,12 +29,12 @@ pub(crate) struct Exposition {
     texts: Vec<FamilyText>,
 }
 
-/// The lines of a family's samples.
+/// The samples of a family, as text.
 #[derive(Clone, Debug, Default)]
 struct FamilyText {
     lines: String,
-    /// For each metric, the end of its lines in the text, and its number of series. A histogram is
-    /// one metric, so that it is never dropped partly.
+    /// For each metric, the end of its lines in `lines`, and its number of series. A histogram is
+    /// one metric, so that it is kept or dropped as a whole.
     metrics: Vec<(usize, usize)>,
 }
 
@@ -45,7 +43,7 @@ impl Exposition {
         Self { format, texts: vec![FamilyText::default(); ALL.len()] }
     }
 
-    /// Adds a sample of a counter or a gauge; for an info family, the value is 1.
+    /// Adds a sample of a counter, gauge or info family. The value of an info family is 1.
     pub(crate) fn sample(&mut self, family: &Family, labels: Labels<'_>, value: impl Display) {
         let suffix = match family.kind {
             FamilyKind::Counter => "_total",
@@ -57,12 +55,12 @@ impl Exposition {
         text.end_metric(1);
     }
 
-    /// Adds a sample that is 1 for true and 0 for false.
+    /// Adds a sample with the value 1 for `true` and 0 for `false`.
     pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
         self.sample(family, labels, u8::from(holds));
     }
 
-    /// Adds a time, in seconds since 1970. Omits times before 1970.
+    /// Adds a sample with a time, in seconds since 1970. Omits times before 1970.
     pub(crate) fn moment(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
         if let Ok(since) = at.duration_since(SystemTime::UNIX_EPOCH) {
             self.sample(family, labels, since.as_secs_f64());
@@ -91,7 +89,7 @@ impl Exposition {
         text.end_metric(states.len());
     }
 
-    /// Adds a histogram of seconds.
+    /// Adds a histogram of durations in seconds.
     pub(crate) fn histogram(&mut self, family: &Family, labels: Labels<'_>, durations: &Histogram) {
         let text = self.text(family);
         let mut count = 0;
@@ -104,7 +102,7 @@ impl Exposition {
         text.end_metric(durations.buckets().count() + 2);
     }
 
-    /// Combines the families into the whole text.
+    /// Combines all families into the text of the scrape.
     pub(crate) fn finish(self) -> String {
         self.finish_within(MAX_SERIES)
     }
@@ -148,8 +146,8 @@ impl FamilyText {
     }
 }
 
-/// Writes the lines HELP, TYPE and UNIT of a family. Format 0.0.4 has no UNIT and no types info and
-/// stateset, and its family names include the suffix of the samples.
+/// Writes the HELP, TYPE and UNIT lines of a family. Format 0.0.4 has no UNIT line and no types
+/// `info` and `stateset`. Its family names include the suffix of the samples.
 fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     let (suffix, kind) = match (format, family.kind) {
         (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter"),
@@ -169,7 +167,7 @@ fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     }
 }
 
-/// Writes the line of one sample. `last` is one more label, written after `labels`.
+/// Writes the line of one sample. `last` is an additional label after `labels`.
 fn line(
     text: &mut String,
     (name, suffix): (&str, &str),
@@ -244,7 +242,7 @@ impl ExpositionFormat {
     }
 }
 
-/// Reports whether to compress the text: the client must accept gzip, and must not prefer
+/// Reports whether to compress the text. The client must accept gzip and must not prefer
 /// `identity`.
 pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     let (mut gzip, mut identity) = (0, 0);
@@ -267,7 +265,7 @@ struct Member<'f> {
 }
 
 impl<'f> Member<'f> {
-    /// Parses a list member. Returns `None` if it is invalid; the caller ignores it.
+    /// Parses a list member. Returns `None` if it is invalid and must be ignored.
     fn new(text: &'f str) -> Option<Self> {
         let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
         let mut member = Self { name: name.trim(), parameters, weight: 1000 };
@@ -345,7 +343,8 @@ mod tests {
     fn what_is_past_the_bound_is_left_out_from_the_end_and_counted() {
         let text = exposition(ExpositionFormat::Text).finish_within(5);
         assert!(text.contains("robotsd_metrics_series 5\n"), "{text}");
-        // Fourteen series are dropped: one of two decision series, and thirteen of the histogram.
+        // Fourteen series are dropped: one of the two decision series, and the thirteen of the
+        // histogram.
         assert!(text.contains("robotsd_metrics_series_dropped 14\n"), "{text}");
         assert!(text.contains("} 17\n") && !text.contains("duration"), "{text}");
     }

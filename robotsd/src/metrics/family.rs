@@ -1,7 +1,7 @@
 //! Declares the metric families, each with its name, type, unit and help.
 //!
-//! The families are in the order of the scrape, most important first, because series beyond the
-//! limit are dropped from the end.
+//! The families are in the order of the scrape. The most important ones are first, because series
+//! beyond the limit are dropped from the end.
 
 /// A metric family, as declared in this module.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ pub(crate) struct Family {
     /// The name, without the suffixes `_total` and `_info`.
     pub(super) name: &'static str,
     pub(super) kind: FamilyKind,
-    /// The unit, which is also the end of the name. Empty if the family has no unit.
+    /// The unit, which the name ends with. Empty if the family has no unit.
     pub(super) unit: &'static str,
     pub(super) help: &'static str,
 }
@@ -35,7 +35,7 @@ macro_rules! families {
             help: $help,
         };)*
 
-        /// All families, in the order of the text.
+        /// All families, in the order of a scrape.
         pub(super) const ALL: &[&Family] = &[$(&$constant),*];
     };
 }
@@ -168,7 +168,7 @@ families! {
 }
 
 impl Family {
-    /// Returns the index of the family in the order of the text.
+    /// Returns the index of the family in the order of a scrape.
     pub(super) fn place(&self) -> usize {
         ALL.iter().position(|family| family.name == self.name && family.kind == self.kind).unwrap_or(0)
     }

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The upper bounds of a histogram's buckets. Each is given in nanoseconds and as text in seconds;
-/// the text is the same in both formats.
+/// The upper bounds of a histogram's buckets. Each is given in nanoseconds, and in seconds as text
+/// for both formats.
 pub(crate) type Buckets = [(u64, &'static str)];
 
 /// Buckets for decisions. Most decisions take a few hundred nanoseconds.
@@ -25,7 +25,7 @@ fn of_seconds(bounds: &'static str) -> Box<Buckets> {
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     buckets: &'static Buckets,
-    /// The number of durations in each bucket. The last element counts durations above all bounds.
+    /// Number of durations in each bucket. The last element is for durations above all bounds.
     counts: Box<[u64]>,
     nanoseconds: u64,
 }
@@ -51,16 +51,16 @@ impl Histogram {
         self.nanoseconds = self.nanoseconds.wrapping_add(other.nanoseconds);
     }
 
-    /// Returns each bound, with the number of durations above the previous bound and up to this
-    /// one.
+    /// Returns each bound as text, with the number of durations up to this bound and above the
+    /// previous one.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let bounds = self.buckets.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// Returns a quantile in seconds, for example the median for a `share` of 0.5. Interpolates
-    /// linearly within a bucket, as Prometheus does. If the quantile is above all bounds, returns
-    /// the last bound.
+    /// Returns a quantile in seconds, for example the median if `share` is 0.5. `None` without
+    /// durations. Interpolates linearly within a bucket, as Prometheus does. If the quantile is
+    /// above all bounds, returns the last bound.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = total as f64 * share;

@@ -1,11 +1,11 @@
 //! Lists of pages that matter to a site: an operator's list of URLs, and sitemaps.
 //!
-//! The gate watches these pages, `diff` measures the effect of a change on them, and the live check
+//! The gate protects these pages, `diff` shows the effect of a change on them, and the live check
 //! reads the sitemaps that a robots.txt lists.
 //!
-//! The caller determines how documents are read. The number and size of documents and the number of
-//! pages are limited. Pages on other hosts are left out. This module does not determine whether
-//! pages are allowed.
+//! Callers pass the function that reads documents. The number and size of documents and the number
+//! of pages are limited. Pages on other hosts are left out. Whether pages are allowed is decided
+//! elsewhere.
 
 mod page_set;
 mod sitemap;

@@ -10,14 +10,14 @@ use tower_robots::source::fetch::FetchUrl;
 use crate::input::ReadInput;
 use crate::target_url::{TargetUrl, listed};
 
-/// Maximum number of pages that are kept from a list. It is the number that the sitemap protocol
-/// allows in one sitemap.
+/// Maximum number of pages in a [`PageSet`]. The sitemap protocol allows the same number in one
+/// sitemap.
 pub(super) const MAX_PAGES: usize = 50_000;
 
-/// Maximum length of a page's path and query, in bytes. Pages with a longer one are left out.
+/// Maximum length of a page's path and query, in bytes. Longer ones are left out.
 const MAX_PAGE_LENGTH: usize = 2048;
 
-/// Memory for a page in addition to its own bytes: pointer, reference count and allocator overhead.
+/// Memory per page in addition to its own bytes: pointer, reference count and allocator overhead.
 const BESIDE: usize = 48;
 
 /// Returns the approximate memory that pages take, in bytes.
@@ -30,12 +30,12 @@ fn held(page: &Page) -> usize {
 }
 
 /// Pages of one site. If there are more than [`MAX_PAGES`], or they take more than `room` bytes,
-/// only every second page is kept, then every fourth, and so on. The kept pages represent all
-/// pages, in whatever order the list has them.
+/// only every second page is kept, then every fourth, and so on. The kept pages are therefore a
+/// sample of the whole list, not only of its beginning.
 #[derive(Debug)]
 pub(crate) struct PageSet {
     pages: Vec<Page>,
-    /// Memory that the pages take, in bytes; `room` is its maximum.
+    /// Memory that the pages take, in bytes. `room` is the maximum.
     held: usize,
     room: usize,
     /// Interval of kept pages: every `stride`-th page is kept.
@@ -102,9 +102,9 @@ impl PageSet {
 /// The host patterns of a site.
 #[derive(Debug)]
 pub(crate) struct OwnHosts {
-    /// Patterns; `None` if the site serves every host.
+    /// Host patterns; `None` if the site serves every host.
     patterns: Option<HostMap<()>>,
-    /// The first host without a wildcard, if any. Requests can be sent to it.
+    /// The first host without a wildcard, if any. It can be used in requests.
     pub(crate) name: Option<String>,
 }
 
@@ -112,7 +112,7 @@ impl OwnHosts {
     pub(crate) fn of(hosts: &[String]) -> Self {
         let mut patterns = HostMap::new();
         for host in hosts {
-            // The result is ignored, because a config with an invalid host is rejected.
+            // Errors are ignored, because a config with an invalid host is rejected earlier.
             let _ = patterns.insert(host, ());
         }
         let name = hosts.iter().find(|host| !host.contains('*')).cloned();
@@ -131,14 +131,15 @@ impl OwnHosts {
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
     }
 
-    /// Describes the first listed sitemap on another host. The gate does not read sitemaps on other
-    /// hosts.
+    /// Returns a message about the first sitemap on another host, which the gate does not read.
+    /// `None` if there is none.
     pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
         self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is not on a host of the site"))
     }
 }
 
-/// Reads a list of pages. Skips URLs on other hosts, because several sites may share one list.
+/// Reads a list of pages. URLs on other hosts are skipped, because several sites may share one
+/// list.
 pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Result<Vec<Page>, String> {
     let octets = read(path).map_err(|error| error.to_string())?;
     let hosts = OwnHosts::of(hosts);
@@ -175,7 +176,7 @@ mod tests {
         let kept = pages(2 << 20);
         let held = held_octets(&kept);
         assert!(held <= 2 << 20 && held > 1 << 20, "{held} octets");
-        // The kept pages are every 16th page, from the first to the last.
+        // Every 16th page is kept, from the first to the last.
         let numbers: Vec<usize> =
             kept.iter().map(|page| std::str::from_utf8(&page.target()[1..]).unwrap().parse().unwrap()).collect();
         assert!(numbers.iter().enumerate().all(|(at, number)| at * 16 == *number), "{numbers:?}");

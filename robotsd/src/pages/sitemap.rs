@@ -1,5 +1,5 @@
-//! Parses one sitemap (sitemaps.org). A sitemap is XML with pages, XML with more sitemaps, a feed,
-//! or a list with one URL per line. It may be compressed.
+//! Parses one sitemap (sitemaps.org). A sitemap is an XML file with pages or further sitemaps, a
+//! feed, or a list with one URL per line. It may be compressed.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -10,10 +10,10 @@ use quick_xml::{Reader, XmlVersion};
 
 use super::sitemap_text::{LineColumn, SitemapFault, SitemapText};
 
-/// Maximum nesting of elements; no sitemap has more than a few levels.
+/// Maximum nesting of elements. Real sitemaps have only a few levels.
 const DEEPEST: usize = 32;
 
-/// Maximum length of a location, in bytes; longer ones are cut.
+/// Maximum length of a location, in bytes. Longer locations are truncated.
 pub(super) const MAX_LOCATION_LENGTH: usize = 4096;
 
 /// Kind of an entry in a sitemap.
@@ -23,24 +23,24 @@ pub(crate) enum Listed {
     Sitemap,
 }
 
-/// An XML element that lists a page or sitemap. Images and videos are listed in other elements,
-/// which are not read.
+/// An XML element that lists a page or a sitemap. Other elements, such as those for images and
+/// videos, are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Located {
     Url,
     Sitemap,
-    /// RSS item. Its link is the text of an element.
+    /// RSS item. The link is the text of a child element.
     Item,
-    /// Atom entry. Its link is an attribute.
+    /// Atom entry. The link is an attribute of a child element.
     Entry,
 }
 
-/// Reads a sitemap, and passes every location in it to `list`.
+/// Reads a sitemap, and passes each location to `list`.
 ///
 /// # Errors
 ///
-/// Returns an error if the document is not a sitemap or cannot be read to its end. The locations
-/// before the error have already been passed to `list`.
+/// Returns an error if the document is not a sitemap or cannot be read to its end. Locations before
+/// the error have already been passed to `list`.
 pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
     let mut text = SitemapText::of(octets)?;
     if text.skip_blank()? == Some(b'<') {
@@ -78,7 +78,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     let mut within: Vec<Option<Located>> = Vec::new();
     let mut location: Option<(Listed, Vec<u8>)> = None;
     let mut is_sitemap = false;
-    // The encoding that the document declares; `None` if it is UTF-8.
+    // Encoding that the document declares; `None` if it is compatible with UTF-8.
     let mut encoding: Option<String> = None;
     loop {
         buffer.clear();
@@ -154,14 +154,14 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     }
 }
 
-/// Reports whether every string in this encoding is also valid UTF-8.
+/// Reports whether text in this encoding is always valid UTF-8.
 fn is_utf8(name: &str) -> bool {
     ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Returns an error if part of a location is not UTF-8, which the protocol requires. Decoded with a
-/// wrong encoding, it would be a different location. ASCII characters are accepted in every
-/// declared encoding.
+/// Returns an error if part of a location is not UTF-8, which the protocol requires. With a wrong
+/// encoding, it would be a different location. ASCII characters are accepted whatever the declared
+/// encoding is.
 fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {
     if part.is_ascii() {
         return Ok(());
@@ -202,7 +202,7 @@ fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Op
     value("href").filter(|href| is_page && href.len() <= MAX_LOCATION_LENGTH)
 }
 
-/// Appends text of the document to the current location, if there is one.
+/// Appends text to the current location, if there is one.
 fn add_text(
     location: &mut Option<(Listed, Vec<u8>)>,
     part: &str,
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(bomb, Err("s.xml: the sitemap is larger than 50 MiB".to_owned()));
         assert_eq!(listed(io::repeat(b' ')).1, bomb, "plain");
         assert!(listed(&b"\x1f\x8bno"[..]).1.is_err());
-        // The pages listed before the error are kept.
+        // Pages before the error are returned.
         for damaged in [&good[..good.len() - 4], &[&good[..], b"garbage"].concat()] {
             let (pages, read) = listed(damaged);
             let fault = read.expect_err("damaged");
@@ -356,7 +356,7 @@ mod tests {
         assert!(list.1.is_err_and(|fault| fault.starts_with("s.xml:2:1: a location is not in UTF-8: ")));
         let atom = "<?xml version=\"1.0\" encoding=\"koi8-r\"?><feed><entry><link href=\"https://a.example/\u{448}\"/></entry></feed>";
         assert!(listed(atom.as_bytes()).1.is_err_and(|fault| fault.contains("in the encoding \"koi8-r\"")));
-        // Documents without a byte order mark.
+        // These documents have no byte order mark.
         for wide in [&b"<\0?\0x\0"[..], b"\0<\0?\0x", b"h\0t\0"] {
             assert_eq!(listed(wide).1, Err("s.xml: the sitemap is UTF-16: save it as UTF-8".to_owned()));
         }
@@ -366,7 +366,7 @@ mod tests {
     fn a_document_that_would_cost_much_costs_little() {
         let deep = listed("<a>".repeat(100_000).as_bytes()).1;
         assert_eq!(deep, Err("s.xml:1:100: elements are nested more than 32 levels deep".to_owned()));
-        // Entities that a document declares are not expanded, not even entities from a file.
+        // Entities that a document declares are not expanded, including external entities.
         let bomb = "<!DOCTYPE urlset [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;\"><!ENTITY f SYSTEM \"file:///etc/hostname\">]>\
             <urlset><url><loc>https://a.example/&b;&f;x</loc></url></urlset>";
         assert_eq!(listed(bomb.as_bytes()), (vec![(Listed::Page, "https://a.example/x".to_owned())], Ok(())));
@@ -379,7 +379,7 @@ mod tests {
         let (pages, read) =
             listed(format!("<urlset><url><loc>https://a.example/{name}</loc></url></urlset>").as_bytes());
         assert_eq!((pages.len(), pages[0].1.len(), read), (1, MAX_LOCATION_LENGTH.min(name.len() + 18), Ok(())));
-        // A part without an end must not be kept in memory as a whole.
+        // An endless part must not be collected in memory.
         for begin in ["<!--", "<![CDATA[", "<!DOCTYPE urlset [", "<", "<a b=\"", "", "&", "<url><loc>", "<?a "] {
             let endless = listed(format!("<urlset>\n{begin}").as_bytes().chain(io::repeat(b'x')));
             let fault = endless.1.expect_err("no end");
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(listed(format!("<urlset><url><x>{text}</x></url></urlset>").as_bytes()).1, Ok(()));
     }
 
-    /// Reader that returns pieces of these lengths, cyclically.
+    /// A reader that returns pieces of the given lengths, cyclically.
     struct Pieces<'a>(&'a [u8], std::iter::Cycle<std::slice::Iter<'a, usize>>);
 
     impl Read for Pieces<'_> {
@@ -433,7 +433,7 @@ mod tests {
             octets in prop::collection::vec(prop::sample::select(&b"a\n\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xED\xA0"[..]), 4..60),
             lengths in prop::collection::vec(1_usize..5, 1..4),
         ) {
-            // With this prefix, a text has neither a byte order mark nor a compression header.
+            // With this prefix, the input has neither a byte order mark nor a compression header.
             let octets = [b"text", &octets[..]].concat();
             let mut text = SitemapText::of(Pieces(&octets, lengths.iter().cycle())).unwrap();
             let mut read = String::new();

@@ -1,4 +1,4 @@
-//! Reads sitemaps, and the sitemaps that these list, and collects their pages.
+//! Reads sitemaps, including the sitemaps that they list, and collects their pages.
 
 use std::collections::{HashSet, VecDeque};
 use std::io::Read;
@@ -16,10 +16,10 @@ use crate::target_url::TargetUrl;
 /// Maximum number of sitemaps that are read for a site.
 pub(super) const MAX_SITEMAPS: usize = 200;
 
-/// Maximum nesting of sitemaps. The protocol allows two levels: an index, and the sitemaps in it.
+/// Maximum nesting of sitemaps. The protocol allows two levels: an index and its sitemaps.
 const DEEPEST: usize = 3;
 
-/// Maximum number of problems that a message describes. All other problems are only counted.
+/// Maximum number of problems in a message. Further problems are only counted.
 const NAMED: usize = 3;
 
 /// Location of a sitemap.
@@ -27,7 +27,7 @@ const NAMED: usize = 3;
 pub(crate) enum SitemapSource {
     #[display("{}", printable_path(_0))]
     File(PathBuf),
-    /// A URL is displayed without its query, which may contain a secret.
+    /// A URL. It is displayed without its query, which may contain a secret.
     Url(FetchUrl),
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum SitemapSource {
 pub(crate) struct SitemapWalk<'a> {
     hosts: &'a OwnHosts,
     pages: PageSet,
-    /// Number of sitemaps that could be read.
+    /// Number of sitemaps that were read.
     pub(crate) read: usize,
     left_out: usize,
     problems: Vec<String>,
@@ -48,8 +48,9 @@ impl<'a> SitemapWalk<'a> {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
     }
 
-    /// Reads these sitemaps, and the sitemaps that they list on the site's own hosts. A sitemap is
-    /// parsed while it is received. `fetch` returns `None` for a missing document.
+    /// Reads the sitemaps in `roots`. Also reads the sitemaps that they list, if these are on the
+    /// site's own hosts. Each sitemap is parsed while it is received. `fetch` returns `None` for a
+    /// missing document.
     pub(crate) fn walk<R: Read>(
         &mut self,
         roots: impl IntoIterator<Item = SitemapSource>,
@@ -94,7 +95,7 @@ impl<'a> SitemapWalk<'a> {
         self.left_out += queue.left_out;
     }
 
-    /// Describes, in one line, the sitemaps that could not be read.
+    /// Returns one line about the sitemaps that could not be read.
     pub(crate) fn problem(&self) -> Option<String> {
         let mut parts: Vec<String> = self.problems.iter().take(NAMED).cloned().collect();
         if self.problems.len() > NAMED {
@@ -119,7 +120,7 @@ impl<'a> SitemapWalk<'a> {
     }
 }
 
-/// Sitemaps in the order of discovery, without duplicates, up to the limit.
+/// The sitemaps to read, in the order of discovery, without duplicates, up to the limit.
 #[derive(Default)]
 struct SitemapQueue {
     waiting: VecDeque<(usize, SitemapSource)>,
@@ -146,7 +147,7 @@ impl FromStr for SitemapSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Values with a scheme are never files, so that an unsupported scheme is reported as such.
+        // Values with a scheme are never file names, so that unsupported schemes are reported.
         if text.contains("://") {
             return text.parse().map(Self::Url).map_err(|error: tower_robots::rules::ValueError| error.to_string());
         }
@@ -155,7 +156,7 @@ impl FromStr for SitemapSource {
 }
 
 impl SitemapSource {
-    /// Returns the key for recognizing duplicates. It includes the query, because two sitemaps may
+    /// Returns a key that identifies the sitemap. It includes the query, because two sitemaps may
     /// differ only in their queries.
     fn key(&self) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! Entry points for fuzzing sitemaps, which a stranger's server sends.
+//! Fuzzing entry points for sitemaps, which come from other people's servers.
 
 use std::io::{self, Read, Write as _};
 
@@ -9,15 +9,17 @@ use super::page_set::OwnHosts;
 use super::sitemap::{Listed, MAX_LOCATION_LENGTH, read_sitemap};
 use super::sitemap_walk::{MAX_SITEMAPS, SitemapWalk};
 
-/// Parses a document as a sitemap. Compression and pieces must not change the result. Locations and
-/// errors must be bounded. A walk must end even if every URL returns this document.
+/// Parses a document as a sitemap. The result must not depend on compression or on how the input is
+/// split. Locations and errors must have a limited length. A walk must end even if every URL
+/// returns this document.
 pub fn sitemap(octets: &[u8]) {
     let plain = listed(octets);
     let length = octets.len() % 7 + 1;
     let is_packed = octets.starts_with(&[0x1F, 0x8B]);
     let (in_pieces, fault) = listed(Pieces { octets, length });
     if is_packed && plain.1.is_some() {
-        // If the compressed bytes are cut, a decoder that gets all at once returns less text.
+        // If the compressed bytes are truncated, a decoder returns less text if it gets all of them
+        // at once.
         assert!(fault.is_some(), "no fault in pieces of {length}");
         assert!(
             in_pieces.starts_with(&plain.0) || plain.0.starts_with(&in_pieces),
@@ -47,7 +49,7 @@ pub fn sitemap(octets: &[u8]) {
     }
 }
 
-/// Reader that returns bytes in pieces.
+/// A reader that returns bytes in pieces of `length` bytes.
 struct Pieces<'a> {
     octets: &'a [u8],
     length: usize,

@@ -1,8 +1,8 @@
-//! The answers to refused requests of a site: one for all, and special ones for some crawlers, paths
-//! and identities.
+//! The responses to refused requests of a site: a default, and special ones for some crawlers,
+//! paths and identities.
 //!
-//! A case can name a server of the operator that answers instead, such as a page with terms or a
-//! tarpit. This module only marks the refusal; the proxy forwards the request.
+//! A case can name a server of the operator that responds instead, such as a page with terms or a
+//! tarpit. This module only marks the response; the proxy then forwards the request to that server.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -18,60 +18,60 @@ use super::RefusalPage;
 use crate::http_common::ClientRequest;
 use crate::upstream::OriginsSettings;
 
-/// The answers to refused requests of a site.
+/// The responses to refused requests of a site.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SiteRefusals {
-    /// The answer if no case covers the request.
+    /// The response if no case applies to the request.
     pub(crate) page: RefusalPage,
     pub(crate) cases: RefusalTable<CaseAnswer>,
 }
 
-/// The answer of a case.
+/// The response of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CaseAnswer {
     pub(crate) page: RefusalPage,
-    /// Fields that are added to the fields of the page, such as a challenge or a price.
+    /// Header fields that are added to the response, such as a challenge or a price.
     pub(crate) fields: HeaderMap,
-    /// The server that answers instead of the page, if any.
+    /// The server that responds instead, if any.
     pub(crate) server: Option<CaseServer>,
 }
 
-/// A server of the operator that answers refused requests.
+/// A server of the operator that responds to refused requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CaseServer {
     pub(crate) origins: OriginsSettings,
-    /// Maximum number of requests and connections at a time.
+    /// Maximum number of concurrent requests and connections.
     pub(crate) max_connections: NonZeroUsize,
 }
 
-/// The index of the case whose server answers, in the extensions of a refusal.
+/// The index of the case whose server must respond. It is stored in the extensions of the response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnsweringCase(pub(crate) usize);
 
-/// The answer that a refused request would get.
+/// What a request would get as its response if it were refused.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct ExpectedRefusal {
-    /// The status; `None` if a server of the operator answers.
+    /// Status of the response; `None` if a server of the operator responds.
     pub(crate) status: Option<u16>,
-    /// Number of the deciding case, from 1; `None` for the plain refusal.
+    /// Number of the case that applies, from 1; `None` for the default response.
     pub(crate) case: Option<usize>,
 }
 
 impl ExpectedRefusal {
-    /// The refusal of a site without settings for refusals.
+    /// The response of a site without settings for refusals.
     pub(crate) const USUAL: Self = Self { status: Some(403), case: None };
 }
 
 impl SiteRefusals {
-    /// Returns the files of all templates.
+    /// Returns the template files of the default response and of all cases.
     pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
         let pages = self.cases.0.iter().map(|(_, answer)| &answer.page);
         std::iter::once(&self.page).chain(pages).filter_map(|page| page.file.clone())
     }
 
-    /// Returns the response to a refused request, as a function of the site's layer.
+    /// Returns the response to a refused request. The site's layer calls this.
     pub(crate) fn respond(&self, event: &Event<'_>, policy: &Policy) -> Response<Bytes> {
-        // The status of a gRPC call is not the status of HTTP, so no case applies.
+        // No case applies to gRPC calls, because their status is not the HTTP status.
         let has_case = !self.cases.0.is_empty() && !event.request.is_grpc_call();
         let path = if has_case { Some(policy.path(event.request.target())) } else { None };
         let found = path.as_ref().and_then(|path| {
@@ -81,7 +81,7 @@ impl SiteRefusals {
         let Some((case, answer)) = found else { return self.page.respond(event) };
         let mut response = answer.page.respond(event);
         response.headers_mut().extend(answer.fields.clone());
-        // If another proxy asks, the request itself is not here.
+        // A decision request of another proxy cannot be forwarded instead of the original request.
         let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
         if answer.server.is_some() && is_here && is_forwardable(event.request.method.as_str()) {
             response.extensions_mut().insert(Provisional);
@@ -90,7 +90,7 @@ impl SiteRefusals {
         response
     }
 
-    /// Returns the answer that a request would get if it were refused.
+    /// Returns what a request would get as its response if it were refused.
     pub(crate) fn expected(&self, request: &RefusedRequest<'_>, method: &str) -> ExpectedRefusal {
         match self.cases.find(request) {
             None => ExpectedRefusal { status: Some(self.page.status.as_u16()), case: None },

@@ -1,5 +1,5 @@
 //! Formats findings as JSON, one object per line, and as Markdown, for a comment on a pull request.
-//! It also formats rows of CSV files.
+//! Also formats rows of CSV files.
 
 use std::io::{self, Write};
 
@@ -63,7 +63,7 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
     }
     match checked.report.omitted() {
         0 => Ok(()),
-        // The report does not contain all findings, so their number is written.
+        // The report omits findings, so their number is written.
         omitted => write_json(out, &json!({ "file": checked.name, "omitted": omitted })),
     }
 }
@@ -90,7 +90,7 @@ struct AnswersMarkdown<'a> {
     findings: &'a [FoundProblem],
 }
 
-/// Writes a table of the findings about a response, or nothing if there are none.
+/// Writes the findings about a response as a table, or nothing if there are none.
 pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[FoundProblem]) -> io::Result<()> {
     match findings {
         [] => Ok(()),
@@ -98,8 +98,8 @@ pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[Fou
     }
 }
 
-/// Formats counts, in the order of [`Severity::ALL`], as in `1 error, 2 notes`; empty if all are
-/// zero.
+/// Formats counts in the order of [`Severity::ALL`], for example as `1 error, 2 notes`. Empty if
+/// all counts are zero.
 pub(crate) fn found(counts: [usize; 3]) -> String {
     let counts = Severity::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0);
     let words = counts.map(|(severity, count)| plural(count, severity.as_str()));
@@ -107,7 +107,7 @@ pub(crate) fn found(counts: [usize; 3]) -> String {
 }
 
 /// Formats a message as Markdown. Quoted parts become code, because they come from files and
-/// servers. If the rest contains more than plain words, the whole message becomes code.
+/// servers. If the rest contains special characters, the whole message becomes code.
 pub(crate) fn markdown_text(message: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || " .,:;()'/%+-=".contains(char);
     let (mut shown, mut part, mut is_quoted) = (String::new(), String::new(), false);
@@ -131,7 +131,7 @@ pub(crate) fn markdown_text(message: &str) -> String {
     if is_quoted || message.contains("://") || message.contains("www.") { markdown_code(message) } else { shown }
 }
 
-/// Maximum number of consecutive backticks that are shown. Markdown renderers do not support much
+/// Maximum number of consecutive backticks in the output. Markdown renderers do not support much
 /// longer fences.
 const MAX_BACKTICKS: usize = 16;
 
@@ -140,7 +140,7 @@ pub(crate) fn markdown_code(text: &str) -> String {
     code_span(text).replace('|', "\\|")
 }
 
-/// Formats text as code. Nothing in code is treated as markup, as a mention or as a link, and the
+/// Formats text as code. In code, nothing is treated as markup, as a mention or as a link, and the
 /// text can be copied unchanged.
 pub(crate) fn code_span(text: &str) -> String {
     let (mut shown, mut run, mut longest) = (String::with_capacity(text.len()), 0, 0);
@@ -154,7 +154,7 @@ pub(crate) fn code_span(text: &str) -> String {
         }
     }
     if shown.is_empty() {
-        // Two backticks without content would begin a code span, so a space is added.
+        // Two backticks without content would begin another code span, so a space is added.
         shown.push(' ');
     }
     let fence = "`".repeat(longest + 1);
@@ -182,7 +182,7 @@ mod tests {
     use super::super::found_problem::github;
     use super::*;
 
-    /// Returns what `write` writes about a file with this name.
+    /// Returns the output of `write` for a file with this name.
     fn written(write: fn(&mut Vec<u8>, Checked<'_>) -> io::Result<()>, name: &str, file: &[u8]) -> String {
         let robots = RobotsTxt::parse(file);
         let report = check(&robots, &Options::new());
@@ -255,7 +255,7 @@ mod tests {
         );
         for row in text.lines().filter(|line| line.starts_with("| 2 |")) {
             assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");
-            // No content of the file appears outside code.
+            // Content of the file must not appear outside code.
             let outside: String = row.split("```").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();
             assert!(!outside.contains('@') && !outside.contains("<img"), "{row}");
         }

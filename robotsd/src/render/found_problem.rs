@@ -1,6 +1,6 @@
-//! The record of a problem that a command reports: of a config, of a file that a site serves, or of
-//! a server's response. It also writes problems as snippets, lines, JSON and annotations. A problem
-//! shared by many sites is written once.
+//! The problems that commands report, in configs, in files of sites and in responses of servers.
+//! Writes them as snippets, lines, JSON and annotations. A problem that many sites share is written
+//! once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use super::printable::{complain, printable, styled_stderr, write_json};
 use super::secrets::{without_passwords, without_secret};
 use super::text::{Colour, LineSnippet, help, level, renderer};
 
-/// Minimum number of sites that must share a problem, so that the problem is written only once.
+/// Problems that at least this many sites share are written only once.
 const MANY: usize = 4;
 
-/// Maximum number of additional sites to name in a message for people.
+/// Maximum number of additional sites in a message for people.
 const NAMED: usize = 8;
 
-/// A lint for servers' responses.
+/// A lint for the responses of servers.
 #[derive(Debug)]
 pub(crate) struct AnswerLint {
     /// A permanent code, in kebab-case.
@@ -35,8 +35,8 @@ pub(crate) struct AnswerLint {
     pub(crate) why: &'static str,
 }
 
-/// A problem of a config, of a file that a site serves, or of a server's response. The `Display`
-/// form of a problem in a file is one line, for the log: `file:line:column: message; help`.
+/// A problem with the config, the files of a site, or the responses of servers. `Display` writes
+/// problems of files on one line, for the log: `file:line:column: message; help`.
 #[derive(Clone, Debug, Serialize, derive_more::Display)]
 #[display(
     "{}:{}:{}: {message}{}",
@@ -44,7 +44,7 @@ pub(crate) struct AnswerLint {
     help.as_ref().map(|help| format!("; {help}")).unwrap_or_default()
 )]
 pub(crate) struct FoundProblem {
-    /// The file. For a response: the requested URL, before any redirect.
+    /// Name of the file. For a response, the requested URL before any redirect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,16 +60,16 @@ pub(crate) struct FoundProblem {
     /// The page that explains the lint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) url: Option<String>,
-    /// The sites that have the problem.
+    /// Names of the sites that have the problem.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
-    /// Key that identifies the problem. The same problem of another site has the same key.
+    /// Identifies the problem. The same problem of another site has the same key.
     #[serde(skip)]
     key: String,
-    /// The message for people, in one line, if there is no line of the config to show.
+    /// The message for people, on one line. Used if there is no line of a file to show.
     #[serde(skip)]
     text: String,
-    /// The line with the problem, if the file is one that people write, such as the config.
+    /// The line with the problem, if people write the file, such as a config.
     #[serde(skip)]
     shown: Option<ShownLine>,
     /// The lint for responses that found the problem.
@@ -77,7 +77,7 @@ pub(crate) struct FoundProblem {
     pub(super) lint: Option<&'static AnswerLint>,
 }
 
-/// The line where a problem is, without secrets, and the byte range in it.
+/// The line with a problem, without secrets, and the byte range of the problem.
 #[derive(Clone, Debug, Default)]
 struct ShownLine {
     line: String,
@@ -85,7 +85,7 @@ struct ShownLine {
 }
 
 impl AnswerLint {
-    /// Returns the URL of the lint's row in the table of the newest documentation.
+    /// Returns the URL of the lint's row in the newest documentation.
     pub(crate) fn url(&self) -> String {
         format!("https://docs.rs/robotsd/latest/robotsd/docs/answers/#{}", self.code)
     }
@@ -100,8 +100,8 @@ impl FoundProblem {
         Self { file, line, column, severity, code, message, help, url, sites, key, text, shown, lint }
     }
 
-    /// Creates a problem for a byte range of `text`. If the range spans several lines, the first is
-    /// shown.
+    /// Creates a problem for a byte range of `text`. If the range spans several lines, only the
+    /// first one is shown.
     pub(crate) fn at(severity: Severity, name: &str, text: &str, span: &Range<usize>, message: &str) -> Self {
         let start = floor(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
@@ -120,8 +120,8 @@ impl FoundProblem {
         }
     }
 
-    /// Creates a problem of a server's response, with the lint's severity. The message may quote
-    /// what a server sent.
+    /// Creates a problem for the response of a server, with the severity of the lint. The message
+    /// may contain text from the server.
     pub(crate) fn answer(lint: &'static AnswerLint, requested: &dyn fmt::Display, message: &str) -> Self {
         Self {
             file: Some(printable(requested.to_string())),
@@ -161,16 +161,16 @@ impl FoundProblem {
         Self { help: Some(without_passwords(&printable(help))), ..self }
     }
 
-    /// Sets the site that the problem concerns. The key does not contain its name, because other
-    /// sites may have the same problem.
+    /// Sets the affected site. Its name is removed from the key, because other sites may have the
+    /// same problem.
     pub(crate) fn of_site(self, site: &str) -> Self {
         let key = self.key.replacen(&format!("{site:?}"), "", 1);
         Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], key, ..self }
     }
 
-    /// Renders the problem with its line of the file and a caret, like a finding.
+    /// Renders the problem like a finding: with its line of the file and a caret.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
-        // The message may quote the file; quotes are already escaped.
+        // The message may quote the file. Quotes in it are already escaped.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let ShownLine { line, span } = self.shown.clone().unwrap_or_default();
         let snippet = LineSnippet {
@@ -193,7 +193,7 @@ pub(crate) fn complain_at<'a>(problems: impl IntoIterator<Item = &'a FoundProble
     let mut out = styled_stderr();
     let colour = Colour::of(&io::stderr());
     for problem in problems {
-        // If standard error is closed, the exit status still reports the failure.
+        // Errors are ignored, because the exit status also reports the failure.
         let _ = writeln!(out, "{}\n", problem.snippet(colour));
     }
 }
@@ -214,7 +214,7 @@ pub(crate) enum ProblemFormat {
 pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems: Vec<FoundProblem>) -> io::Result<()> {
     let (mut first, mut groups) = (HashMap::new(), Vec::<Vec<FoundProblem>>::new());
     for problem in problems {
-        // Problems are joined only if they belong to different sites.
+        // Problems are grouped only if they belong to different sites.
         let key = (problem.severity, problem.key.clone());
         let group = problem.sites.first().map(|_| *first.entry(key).or_insert(groups.len()));
         let is_other = |group: &&mut Vec<FoundProblem>| group.last().is_some_and(|other| other.sites != problem.sites);
@@ -290,8 +290,8 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
     checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
 }
 
-/// Writes a problem as a workflow command of GitHub. If the problem has a line, GitHub shows the
-/// annotation at this line. A URL has no line, so the message begins with it.
+/// Writes a problem as a workflow command of GitHub. GitHub shows the annotation at the line of the
+/// problem. A URL has no lines, so it is written at the beginning of the message.
 pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
     let (place, subject) = match (file, line.zip(*column)) {
@@ -317,8 +317,8 @@ fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Escapes a property of a workflow command. Commas and colons end a property, so they are escaped,
-/// too.
+/// Escapes a property of a workflow command. Commas and colons are escaped, too, because they would
+/// end the property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

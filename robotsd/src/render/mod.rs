@@ -1,7 +1,7 @@
 //! Renders findings for people and programs: snippets, lines, JSON, Markdown, annotations, SARIF.
 //!
-//! No part of a robots.txt or a path is written unescaped: control characters would be interpreted
-//! by a terminal or by the log of a CI run.
+//! Text from a robots.txt or a path is always escaped, because a terminal or a CI log would
+//! interpret its control characters.
 
 mod checked;
 mod formats;
@@ -44,8 +44,7 @@ pub(crate) enum FindingFormat {
     Sarif,
 }
 
-/// Writes every finding about a file. For SARIF, adds the findings to the document that is written
-/// at the end.
+/// Writes every finding about a file. For SARIF, adds them to the final document.
 pub(crate) fn findings(
     out: &mut impl Write,
     form: FindingFormat,

@@ -4,7 +4,7 @@
 //!
 //! On a terminal, every non-printing character is escaped, whatever its source. In a pipe or file,
 //! bytes are unchanged, so that `patch` can read a diff. In JSON output, non-printing characters
-//! become JSON escapes, on a terminal and elsewhere.
+//! always become JSON escapes.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
@@ -19,7 +19,7 @@ pub(crate) fn printable(octets: impl AsRef<[u8]>) -> String {
     printable_with_span(octets.as_ref(), 0..0).0
 }
 
-/// askama escaper for text templates. It escapes line ends and other non-printing characters.
+/// An askama escaper for text templates, which escapes line ends and other non-printing characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printable;
 
@@ -34,7 +34,7 @@ pub(crate) fn printable_path(path: impl AsRef<Path>) -> String {
     printable(path.as_ref().as_os_str().as_encoded_bytes())
 }
 
-/// Returns the first 16 hex digits of a version's hash. Messages show hashes in this form, and
+/// Returns the first 16 hex digits of a version's hash. Messages contain hashes in this form, and
 /// every command accepts it.
 pub(crate) fn short_hash(hash: &str) -> &str {
     let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
@@ -126,14 +126,13 @@ const STYLE: (&[u8], u8) = (b"\x1b[", b'm');
 /// Maximum length of the parameters of a style sequence, in bytes.
 const MAX_STYLE_LENGTH: usize = 24;
 
-/// Returns standard output. It is buffered: text is written when the returned writer is flushed or
-/// dropped.
+/// Returns standard output, buffered. Text is written when the buffer is full, flushed or dropped.
 pub(crate) fn stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Terminal))
 }
 
-/// Returns standard output for snippets. On a terminal, the style sequences of snippets are not
-/// escaped, so text that a snippet quotes must be passed through [`printable`] first.
+/// Returns standard output for snippets. On a terminal, style sequences are not escaped, so quoted
+/// text must be passed through [`printable`] first.
 pub(crate) fn styled_stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Styled))
 }
@@ -145,7 +144,7 @@ pub(crate) fn stderr() -> PrintableWriter<StderrLock<'static>> {
 
 /// Writes a line to standard error.
 pub(crate) fn complain(reason: &dyn Display) {
-    // If standard error is closed, the exit status still reports the failure.
+    // Errors are ignored: if standard error is closed, the exit status still reports the failure.
     let _ = writeln!(stderr(), "robotsd: {reason}");
 }
 
@@ -160,8 +159,8 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
     out.write_all(b"\n")
 }
 
-/// Returns a value as JSON, like [`write_json`] but without the line feed, and twice as fast if
-/// nothing has to be escaped.
+/// Returns a value as JSON like [`write_json`], but without the line feed. Twice as fast if nothing
+/// has to be escaped.
 pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     if json.bytes().all(|octet| matches!(octet, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
@@ -174,8 +173,8 @@ pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) ->
     out.write_all(b"\n")
 }
 
-/// A writer that escapes non-printing characters. A character split over two writes is treated as
-/// bytes that are not UTF-8.
+/// A writer that escapes non-printing characters. A character that is split over two writes is
+/// treated as invalid UTF-8.
 #[derive(Debug)]
 pub(crate) struct PrintableWriter<W> {
     form: Form,
@@ -216,7 +215,7 @@ impl<W: Write> Write for PrintableWriter<W> {
     }
 }
 
-/// Escapes bytes for a terminal, except line feeds, tabs and allowed styles.
+/// Escapes bytes for a terminal, except line feeds, tabs and the sequences that `style` recognizes.
 fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String {
     let mut text = String::with_capacity(octets.len());
     while !octets.is_empty() {
@@ -240,9 +239,8 @@ fn style(octets: &[u8]) -> Option<usize> {
     (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
 }
 
-/// Escapes non-printing characters of serialized JSON. They occur only in strings, because JSON is
-/// ASCII elsewhere. The serializer has already escaped the characters that JSON requires to be
-/// escaped.
+/// Escapes non-printing characters of serialized JSON. They occur only in strings, because the rest
+/// of JSON is ASCII. The serializer has already escaped what JSON requires.
 fn for_json(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for char in String::from_utf8_lossy(octets).chars() {
@@ -261,8 +259,8 @@ pub(crate) fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> St
     words.into_iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word for a POSIX shell; words with non-printing characters use the syntax of bash and
-/// zsh.
+/// Quotes a word for a POSIX shell. For words with non-printing characters, uses the syntax of bash
+/// and zsh.
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
@@ -315,7 +313,7 @@ mod tests {
 
     #[test]
     fn nothing_but_styles_commands_a_terminal() {
-        // Style sequences can also hide text, so they are kept only in snippets.
+        // Style sequences can hide text, so they are kept only in snippets.
         assert_eq!(written(Form::Terminal, b"\x1b[8mhidden"), "\\u{1b}[8mhidden");
         for (octets, want) in [
             ("a\n\tb \u{e9}\n", "a\n\tb \u{e9}\n"),

@@ -20,10 +20,10 @@ const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Maximum number of results in one document; GitHub accepts no more.
 const MAX_RESULTS: usize = 25_000;
 
-/// Maximum number of edits in a fix; a fix with more edits is left out.
+/// Maximum number of edits in a fix. Larger fixes are left out.
 const MAX_EDITS: usize = 1_000;
 
-/// Maximum number of bytes of a line that are hashed for its fingerprint.
+/// Maximum number of bytes of a line that its fingerprint covers.
 const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// Bytes to percent-encode in a path segment of a URI (RFC 3986, section 3.3).
@@ -37,7 +37,7 @@ const URL: &AsciiSet = &SEGMENT.remove(b'%').remove(b':').remove(b'/').remove(b'
 pub(crate) struct SarifLog {
     results: Vec<Value>,
     notifications: Vec<Value>,
-    /// The lints of responses that were found. In the document's list of rules, they follow the
+    /// The lints with findings about responses. In the document's list of rules, they follow the
     /// lints of files.
     answer_lints: Vec<&'static AnswerLint>,
     /// Number of findings about responses so far, by code and URL.
@@ -68,7 +68,7 @@ impl SarifLog {
         }
     }
 
-    /// Adds the findings about the responses of a URL.
+    /// Adds the findings about the responses for a URL.
     pub(crate) fn add_answer(&mut self, findings: &[FoundProblem]) {
         for FoundProblem { file, severity, message: text, help, lint, .. } in findings {
             let (Some(requested), Some(lint)) = (file, lint) else { continue };
@@ -91,7 +91,7 @@ impl SarifLog {
         }
     }
 
-    /// Adds a file that could not be read.
+    /// Adds an error message about an unreadable file.
     pub(crate) fn add_unread(&mut self, name: &str, reason: &str) {
         self.has_failed = true;
         self.notify("error", reason, &uri(name));
@@ -175,37 +175,36 @@ fn with_help(text: &str, help: Option<&str>) -> String {
     message(&help.map_or_else(|| text.to_owned(), |help| format!("{text}\nhelp: {help}")))
 }
 
-/// Percent-encodes a URL without its query. The argument may be an invalid URL and contain any
-/// characters.
+/// Percent-encodes a URL without its query. `url` may be invalid and contain any characters.
 fn uri_of_url(url: &str) -> String {
     utf8_percent_encode(url.split('?').next().unwrap_or(url), URL).to_string()
 }
 
-/// Returns the fingerprint of a finding. It does not change when other lines are added or removed
-/// before the finding's line.
+/// Returns the fingerprint of a finding. It does not change if other lines are added or removed.
+/// `times` is the number of earlier findings with the same code and line.
 fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     let hash = VersionHash::of(&[code.as_bytes(), b"\n", line].concat()).to_string();
     let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
     format!("{hash}:{times}")
 }
 
-/// Reports whether the positions that this module writes are correct for programs that read the
-/// document. These programs do not treat a lone CR as a line end, and they count columns in
-/// characters. The file must therefore be valid UTF-8 without lone CRs.
+/// Reports whether the positions of this module are correct for programs that read SARIF: these do
+/// not treat a lone CR as a line end, and count columns in characters. The file must therefore be
+/// valid UTF-8 without lone CRs.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');
     std::str::from_utf8(file).is_ok() && !(0..file.len()).any(is_lone)
 }
 
-/// Returns the SARIF object of a fix; `None` if an edit concerns bytes before the first line, or a
-/// replacement is not UTF-8.
+/// Returns the SARIF object of a fix; `None` if an edit changes bytes before the first line, or if
+/// a replacement is not UTF-8.
 fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> Option<Value> {
     let first = lines.first().map_or(0, |line| line.range.start);
     let mut replacements = Vec::new();
     for edit in fix.edits.clone() {
         let mut replacement = json!({ "deletedRegion": region(robots, lines, edit.start..edit.end) });
-        // `insertedContent` is left out if the replacement is empty.
+        // If the replacement is empty, `insertedContent` is omitted.
         match std::str::from_utf8(&edit.replacement).ok()? {
             "" => {}
             text => replacement["insertedContent"] = json!({ "text": text }),

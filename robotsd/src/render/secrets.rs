@@ -1,11 +1,10 @@
 //! Masks passwords in lines and messages about files that people write, such as the config.
 
-/// URL prefixes of stores. The URL of a store may contain a password.
+/// Schemes of the URLs of stores, which may contain a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
-/// Returns the line of a syntax error, masked from the first position where a password may begin.
-/// The rest is masked as a whole, because the error may be in the password, so that its end is
-/// unknown.
+/// Returns the line of a syntax error, masked from the first position where a password may begin to
+/// the end of the line: if the error is in the password, the end of the password is unknown.
 pub(super) fn without_secret(line: &str) -> String {
     let of_store = line.match_indices("store").find_map(|(at, key)| {
         let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
@@ -33,7 +32,7 @@ pub(super) fn without_passwords(text: &str) -> String {
         let (before, after) = (&rest[..at], &rest[at + 3..]);
         let is_of_scheme = |octet: char| octet.is_ascii_alphanumeric() || matches!(octet, '+' | '-' | '.' | ':' | '@');
         let scheme = before.trim_end_matches(is_of_scheme).len();
-        // A URL in quotes ends at the closing quote, any other at whitespace.
+        // A URL in quotes ends at the closing quote. Any other URL ends at whitespace.
         let quote = before[..scheme].chars().next_back().filter(|quote| matches!(quote, '"' | '\'' | '`'));
         let (url, next) = after.split_at(end_of_value(after, quote));
         shown.push_str(&before[..scheme]);
@@ -64,7 +63,7 @@ pub(crate) fn without_password(scheme: &str, url: &str) -> String {
         let Some((user, _)) = login.split_once(':') else { return format!("{scheme}://{url}") };
         return format!("{scheme}://{user}:***@{host}");
     }
-    // The URL may be cut off before the "@". In this case, everything after the colon is masked,
+    // The URL may be truncated before the "@". Therefore, everything after a colon is masked,
     // unless it is a port.
     let is_of_store = scheme.starts_with("redis");
     match url.split_once(':').filter(|_| is_of_store && !url.starts_with('[')) {

@@ -1,8 +1,8 @@
-//! Checks the answers for the documents in the files of `tests/cases`.
+//! Compares answers with the files in `tests/cases`.
 
-/// Checks a file with cases: a title, a document, `---`, and the answer to the document. After
-/// messages have changed, run the test with `UPDATE=1` in the environment to write them to the file,
-/// and read them before committing.
+/// Checks a file with cases. A case consists of a title, a document, `---`, and the answer to the
+/// document. If messages have changed, run the test with `UPDATE=1` in the environment to write
+/// them to the file, and review them before committing.
 pub(crate) fn check_cases(file: &str, answer: impl Fn(&str) -> String) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(file);
     let cases = std::fs::read_to_string(&path).expect("the cases");

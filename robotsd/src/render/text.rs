@@ -1,5 +1,5 @@
-//! Findings for people: as snippets of the file with carets, like the messages of compilers, or as
-//! one line each.
+//! Findings for people: as snippets of the file with carets, like messages of compilers, or as one
+//! line per finding.
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
@@ -53,11 +53,11 @@ fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: O
     snippet.render(colour)
 }
 
-/// Maximum number of bytes of a line that a snippet shows; a longer line is cut around the part
+/// Maximum number of bytes of a line that a snippet shows; longer lines are cut around the part
 /// that the message is about.
 const SHOWN: usize = 120;
 
-/// Number of bytes that a cut line shows before the part that the message is about.
+/// Number of bytes that a cut line contains before the part that the message is about.
 const BEFORE: usize = 40;
 
 /// Whether output contains escape sequences for colours.
@@ -67,22 +67,22 @@ pub(crate) enum Colour {
     Styled,
 }
 
-/// A message about a part of one line.
+/// A message about a byte range of one line.
 #[derive(Debug)]
 pub(super) struct LineSnippet<'a> {
     pub(super) severity: Severity,
     pub(super) code: Option<&'a str>,
     pub(super) message: &'a str,
     pub(super) help: Option<&'a str>,
-    /// How safe the fix is, if `--fix` can correct the finding.
+    /// Safety of the fix, if `--fix` can correct the finding.
     pub(super) fix: Option<Safety>,
     /// The name of the file, in printable form.
     pub(super) name: &'a str,
     /// Line and column, both from 1.
     pub(super) place: (usize, usize),
-    /// The line without its end; may contain any bytes.
+    /// The line without its line end. It may contain any bytes.
     pub(super) line: &'a [u8],
-    /// The part of the line that the message is about.
+    /// Byte range of `line` that the message is about.
     pub(super) span: Range<usize>,
 }
 
@@ -110,8 +110,8 @@ impl LineSnippet<'_> {
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);
-        // The renderer would compute a wrong column, because the excerpt may start in the middle of
-        // the line and may contain escapes. So the correct column is inserted here.
+        // The column of the renderer would be wrong, because the excerpt may start in the middle of
+        // the line and may contain escapes. Therefore, line and column are inserted here.
         let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
         let (arrow, indent) = (place_arrow(colour), line.to_string().len());
         format!("{title}\n{:indent$}{arrow} {}:{line}:{column}\n{snippet}", "", self.name)
@@ -144,7 +144,7 @@ fn place_arrow(colour: Colour) -> String {
     }
 }
 
-/// Returns the part of a line to show, and the span within this part.
+/// Returns the part of a line to show, and the range of `span` within this part.
 fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
     let window = window(octets, span.start);
     let end = span.end.clamp(window.start, window.end);
@@ -160,8 +160,8 @@ fn window(octets: &[u8], at: usize) -> Range<usize> {
         return 0..octets.len();
     }
     let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
-    // In UTF-8, a byte of the form 10xxxxxx continues a character, and a character has at most
-    // three such bytes.
+    // In UTF-8, bytes of the form 10xxxxxx continue a character. A character has at most three of
+    // them.
     let between = |from: usize| {
         (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
     };

@@ -1,5 +1,4 @@
-//! Reports about the robots.txt of a site and its effects, and about the traffic of sites and
-//! listeners.
+//! Reports about sites and their robots.txt, and about the traffic of sites and listeners.
 
 use serde::{Deserialize, Serialize};
 use tower_robots::check::Severity;
@@ -12,41 +11,40 @@ pub(crate) struct SiteReport {
     pub(crate) name: String,
     /// Host patterns; empty if the site serves every host.
     pub(crate) hosts: Vec<String>,
-    /// `live`, `last-good`, `gated` or `none`. In the state `none`, nothing is enforced.
+    /// `live`, `last-good`, `gated` or `none`. `none` means that nothing is enforced.
     pub(crate) state: String,
-    /// Origin of the robots.txt.
+    /// Path or URL that the live robots.txt came from.
     pub(crate) origin: String,
     pub(crate) mode: String,
-    /// Exceptions from the mode, in the order of the config. If several match a request, the last
-    /// one counts.
+    /// Exceptions from the mode, in the order of the config. The last exception that matches a
+    /// request counts.
     pub(crate) overrides: Vec<OverrideReport>,
-    /// `off` if the switch of the site or the switch of all sites is off, otherwise `on`.
+    /// `off` if the kill switch of the site or of all sites is off, otherwise `on`.
     pub(crate) enforcement: String,
-    /// Position of the site's own switch.
+    /// Position of the site's own kill switch.
     pub(crate) switch: String,
-    /// Reason why the switch counts as `off` although nobody turned it off.
+    /// Reason why the site's kill switch counts as `off` although nobody has turned it off.
     pub(crate) switch_problem: Option<String>,
     pub(crate) hash: Option<String>,
     /// Time when the live version went live.
     pub(crate) since: Option<String>,
     pub(crate) age_seconds: Option<u64>,
     pub(crate) findings: Findings,
-    /// Errors and warnings in one line, as in the log.
+    /// Summary of the errors and warnings on one line, as in the log.
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
-    /// Time since which the source has not contained a usable version. Until the source contains
-    /// one again, the last good version stays live.
+    /// Time since which the source has no usable version, so the last good version stays live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_taken_since: Option<String>,
     /// Number of reloads by cause and result, since the process started.
     pub(crate) reloads: Vec<ReloadCount>,
-    /// The pending version.
+    /// The version that must be accepted before it goes live.
     pub(crate) pending: Option<PendingReport>,
     /// The operator's decision (`accept` or `rollback`) that made the live version live, if there
     /// was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decided: Option<RecordedReload>,
-    /// Hash of the version that a rollback would restore.
+    /// Hash of the version that a rollback would restore; `None` if there is none.
     pub(crate) before: Option<String>,
     /// End of the grace period, during which new rules are only observed.
     pub(crate) grace_end: Option<String>,
@@ -58,50 +56,49 @@ pub(crate) struct SiteReport {
     /// Number of internal errors while a decision was logged. These decisions took effect.
     pub(crate) callback_faults: u64,
     /// Pages that the gate watches, by their origin. `None` if there is no gate, or if the site has
-    /// a directory of files.
+    /// one robots.txt per host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
-    /// Problems with the inputs of the site's gate, with file system events, with the state
-    /// directory, or with the site's upstreams.
+    /// Problems with files that the gate reads, file system events, the state directory or
+    /// upstreams.
     pub(crate) problems: Vec<String>,
-    /// State of fetching the robots.txt; `None` if it is not fetched.
+    /// How the robots.txt is fetched; `None` if it is not fetched.
     pub(crate) fetch: Option<FetchReport>,
-    /// The parts that are appended to the robots.txt, in order.
+    /// The lists that are appended to the robots.txt, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
     /// The requests that are sent when a version goes live.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) on_publish: Vec<PublishHookReport>,
-    /// Next steps, the most urgent first.
+    /// Next steps for the operator, the most urgent first.
     pub(crate) next: Vec<NextStep>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WatchedPagesReport {
-    /// Description of the pages, such as `of the sitemaps`. In output, it follows the word "pages".
+    /// Description of the pages, such as `of the sitemaps`, to be printed after the word "pages".
     pub(crate) of: String,
     pub(crate) count: u64,
 }
 
-/// A part that is appended to a robots.txt.
+/// A list that is appended to a robots.txt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AppendReport {
-    /// Title of the part in the comments of the served file.
+    /// Title of the list in the comments of the served file.
     pub(crate) name: String,
-    /// Path or URL of the part.
+    /// Path or URL of the list.
     pub(crate) source: String,
-    /// `appended`: the part is in the newest version, which may be pending. `last-good`: the part
-    /// cannot be read now, so its last good copy is appended. `missing`: the part has not been read
+    /// `appended`: the list is in the newest version, which may be pending. `last-good`: the list
+    /// cannot be read now, so its last good copy is appended. `missing`: the list has not been read
     /// since the start, and there is no copy.
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) problem: Option<String>,
-    /// The rules of the part that are left out because no crawler obeys them.
+    /// Describes the rules of the list that are left out because no crawler obeys them.
     pub(crate) left_out: Option<String>,
 }
 
-/// A publish hook, and the state of the request that informs its receiver about the newest live
-/// version.
+/// A hook, and the state of its last request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PublishHookReport {
     /// Scheme and host of the receiver.
@@ -120,7 +117,7 @@ pub(crate) struct OverrideReport {
     pub(crate) of: String,
     pub(crate) mode: String,
     pub(crate) until: Option<String>,
-    /// Whether `until` has passed, so that the exception no longer matches anything.
+    /// Whether `until` has passed, so that the exception no longer applies.
     pub(crate) ended: bool,
 }
 
@@ -139,7 +136,7 @@ pub(crate) struct FetchReport {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadCount {
-    /// As in [`LastReload`].
+    /// Cause of the reloads, as in [`LastReload`].
     pub(crate) cause: String,
     pub(crate) outcome: String,
     pub(crate) count: u64,
@@ -148,19 +145,19 @@ pub(crate) struct ReloadCount {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PendingReport {
     pub(crate) hash: String,
-    /// Origin of the pending version.
+    /// Path or URL that the pending version came from.
     pub(crate) origin: String,
     pub(crate) since: String,
     pub(crate) objections: Vec<String>,
     /// Effect of the pending version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
-    /// What the source contains instead of the pending version, and the effect of that content;
-    /// `None` if the source contains the pending version.
+    /// Describes the content of the source and its effect, if the source no longer contains the
+    /// pending version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instead: Option<String>,
 }
 
-/// Number of findings in the live version, by severity.
+/// Number of findings in the live version, for each severity.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Findings {
@@ -170,7 +167,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Counts the findings of each severity with `count`.
+    /// Creates the counts by calling `count` for each severity.
     pub(crate) fn of(count: impl Fn(Severity) -> usize) -> Self {
         Self { errors: count(Severity::Error), warnings: count(Severity::Warning), notes: count(Severity::Note) }
     }
@@ -182,8 +179,8 @@ pub(crate) struct LastReload {
     pub(crate) when: Option<String>,
     /// Cause: `start`, `config`, `new-file`, `event`, `poll`, `request` and so on.
     pub(crate) cause: String,
-    /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (it is held until
-    /// accepted).
+    /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (the new file is
+    /// held until an operator accepts it).
     pub(crate) outcome: String,
     pub(crate) message: String,
 }
@@ -196,7 +193,7 @@ pub(crate) struct ListenerReport {
     pub(crate) kind: String,
     /// `http` or `https`.
     pub(crate) scheme: String,
-    /// `bound` by the process itself, or `passed` to it.
+    /// `bound` by this process, or `passed` to it.
     pub(crate) socket: String,
 }
 
@@ -211,10 +208,10 @@ pub(crate) struct TrafficReport {
     /// Number of requests that ended without a response because the client or robotsd closed the
     /// connection.
     pub(crate) unanswered: u64,
-    /// Connection errors by kind. The kinds have the same names as in the event `problem`. Contains
-    /// only kinds that occurred.
+    /// Connection errors by kind, for kinds that occurred. The kinds have the same names as in the
+    /// event `problem`.
     pub(crate) connection_errors: Vec<KindCount>,
-    /// Traffic by site of the config.
+    /// Traffic of each site in the config.
     pub(crate) sites: Vec<SiteTraffic>,
 }
 
@@ -225,24 +222,23 @@ pub(crate) struct KindCount {
     pub(crate) count: u64,
 }
 
-/// Requests and upstreams of a site. A site with a directory of files counts as one site here.
+/// Requests and upstreams of a site. A site with one robots.txt per host counts as one site here.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SiteTraffic {
     pub(crate) name: String,
     pub(crate) requests: RequestsReport,
     pub(crate) upstreams: Vec<UpstreamReport>,
-    /// The requests that got no response from an upstream, by kind. The kinds have the same names
-    /// as in the event `upstream`. Contains only kinds that occurred since the upstreams were
-    /// configured.
+    /// Requests that got no response from an upstream, by kind, for kinds that occurred since the
+    /// upstreams were configured. The kinds have the same names as in the event `upstream`.
     pub(crate) failures: Vec<KindCount>,
 }
 
-/// Reports whether the robots.txt called `name` belongs to a site: `name` is `SITE` or `SITE/HOST`.
+/// Reports whether `name`, which is `SITE` or `SITE/HOST`, is a robots.txt of this site.
 pub(crate) fn is_of(site: &str, name: &str) -> bool {
     name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The requests of a site since the process started, including requests that other proxies asked
+/// The requests of a site since the process started, including those that other proxies asked
 /// about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -252,8 +248,8 @@ pub(crate) struct RequestsReport {
     pub(crate) robots_txt: u64,
     /// Number of requests that robots.txt does not disallow.
     pub(crate) allowed: u64,
-    /// Disallowed requests that were refused. The next three fields count disallowed requests with
-    /// another action.
+    /// Disallowed requests that were refused. The next three fields count the other disallowed
+    /// requests by action.
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
     pub(crate) observed: u64,
@@ -262,13 +258,13 @@ pub(crate) struct RequestsReport {
     pub(crate) limited: u64,
 }
 
-/// An upstream server, or a name that cannot be resolved.
+/// An upstream server, or a host name that does not resolve.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct UpstreamReport {
     pub(crate) server: String,
     /// `up`, `out`, or `unresolved`.
     pub(crate) state: String,
-    /// Connections to the server that are open now.
+    /// Number of open connections to the server.
     pub(crate) connections: usize,
     /// Time since which the server has been `out` or `unresolved`.
     pub(crate) since: Option<String>,
@@ -277,7 +273,7 @@ pub(crate) struct UpstreamReport {
     pub(crate) check: Option<String>,
     /// Error message of the last failure.
     pub(crate) why: Option<String>,
-    /// Seconds until a request is sent to the server again.
+    /// Number of seconds until the server gets a request again.
     pub(crate) again_seconds: Option<u64>,
 }
 

@@ -1,37 +1,36 @@
-//! Decides whether requests use the store or only the buckets of their own process. This is a state
-//! machine that gets the time as an argument.
+//! A circuit breaker. It decides whether requests use the store or only the buckets of this
+//! process. It is a state machine that takes the time as an argument.
 //!
-//! While the breaker is closed, requests use the store. Three consecutive questions without an
-//! answer, or a broken connection, open the breaker. While it is open, requests do not use the
-//! store, and a probe is sent every second. The breaker closes when a probe is answered after the
-//! hold time. At first, the hold time is one second, so a store that recovers is used again within
-//! two seconds. If the store answers probes but fails under load, the hold time doubles each time,
-//! up to 30 seconds.
+//! While the breaker is closed, requests use the store. Three consecutive queries without a reply,
+//! or a broken connection, open the breaker. While it is open, requests do not use the store, and a
+//! probe is sent every second. The breaker closes at the first reply to a probe after the hold
+//! time. At first, the hold time is one second, so a recovered store is used again within two
+//! seconds. If the store answers probes but fails under load, the hold time doubles each time, up
+//! to 30 seconds.
 //!
 //! All nodes of a cluster share one breaker, because the cluster client does not report which node
-//! has a key.
+//! stores a key.
 
 use std::time::{Duration, Instant};
 
-/// Number of consecutive unanswered questions that open the breaker.
+/// Number of consecutive unanswered queries that open the breaker.
 const FAILURES: u32 = 3;
 
 /// Interval between probes while the breaker is open.
 pub(super) const PROBE: Duration = Duration::from_secs(1);
 
-/// Minimum and maximum time that the breaker stays open.
+/// Minimum and maximum hold time, which is the time that the breaker stays open.
 const MIN_HOLD: Duration = Duration::from_secs(1);
 const MAX_HOLD: Duration = Duration::from_secs(30);
 
-/// A store that has answered for this long counts as recovered. The hold time is then reset to the
-/// minimum.
+/// After the breaker has been closed for this time, the hold time is reset to the minimum.
 const RECOVERED: Duration = Duration::from_secs(10);
 
 /// Decides whether requests use the store.
 #[derive(Debug)]
 pub(super) struct StoreBreaker {
     state: BreakerState,
-    /// How long the breaker will stay open the next time.
+    /// Next hold time.
     hold: Duration,
 }
 
@@ -42,7 +41,7 @@ enum BreakerState {
 }
 
 impl StoreBreaker {
-    /// Creates an open breaker. The first answered probe closes it.
+    /// Creates an open breaker, which the first reply to a probe closes.
     pub(super) const fn new(now: Instant) -> Self {
         Self { state: BreakerState::Open { until: now }, hold: MIN_HOLD }
     }
@@ -51,7 +50,7 @@ impl StoreBreaker {
         matches!(self.state, BreakerState::Closed { .. })
     }
 
-    /// Records that the store has answered a question or a probe.
+    /// Records a reply to a query or a probe.
     pub(super) fn answered(&mut self, now: Instant) {
         match &mut self.state {
             BreakerState::Closed { failures, .. } => *failures = 0,
@@ -62,7 +61,7 @@ impl StoreBreaker {
         }
     }
 
-    /// Records that the store did not answer a question in time.
+    /// Records that a query got no reply in time.
     pub(super) fn unanswered(&mut self, now: Instant) {
         if let BreakerState::Closed { failures, .. } = &mut self.state {
             *failures += 1;
@@ -72,8 +71,7 @@ impl StoreBreaker {
         }
     }
 
-    /// Records that the connection broke, or that the store reported an error after which it cannot
-    /// be used.
+    /// Records that the connection broke, or that the store reported that it is unusable.
     pub(super) fn broken(&mut self, now: Instant) {
         if let BreakerState::Closed { since, .. } = self.state {
             if now.saturating_duration_since(since) >= RECOVERED {
@@ -111,7 +109,7 @@ mod tests {
         assert!(breaker.is_closed());
         breaker.unanswered(now);
         assert!(!breaker.is_closed());
-        // Questions that were sent before the breaker opened must not affect it any more.
+        // The results of queries from before the breaker opened must not affect it.
         breaker.unanswered(now);
         breaker.broken(now);
         breaker.answered(now);

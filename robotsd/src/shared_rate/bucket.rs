@@ -1,10 +1,10 @@
 //! Defines a rate-limit bucket that replicas share: its rate, its key, and the script that updates
 //! it in the store.
 //!
-//! The store contains a TAT (theoretical arrival time) per bucket. **A TAT further ahead than the
-//! bucket allows was written with another clock** (such as the clock of a former primary), or for
-//! another delay. The script then treats the bucket as full, so that a wrong clock refuses no
-//! requests. No request waits longer than one interval, as with a bucket within the process.
+//! The store contains a TAT (theoretical arrival time) per bucket. **A TAT further in the future
+//! than the bucket allows was written with another clock** (such as that of a former primary), or
+//! for another delay. The script then treats the bucket as unused, so that a wrong clock causes no
+//! refusals. No request waits longer than one interval, as with a bucket within the process.
 
 use std::time::Duration;
 
@@ -17,43 +17,43 @@ pub struct SharedBucket {
     burst: u32,
 }
 
-/// The store's verdict on a request.
+/// The verdict of the store on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedVerdict {
     /// The request passes.
     Allow,
-    /// The request must be refused, because requests to this or other replicas have used up the
+    /// The request must be refused, because earlier requests to any replica have used up the
     /// bucket.
     Deny {
-        /// Time until the next request may pass. It is at most one interval.
+        /// Time until the next request may pass. At most one interval.
         wait: Duration,
     },
-    /// The store did not answer, so the process's own bucket decides.
+    /// The store did not reply, so the bucket of this process decides.
     Unknown,
 }
 
-/// The script that updates a bucket. It uses only one key, so it can run on any cluster.
+/// The script that updates a bucket. It uses only one key, so it also works in a cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
-    /// Maximum interval. `new` shortens longer intervals to this value.
+    /// Maximum interval. [`new`](Self::new) reduces longer intervals to this value.
     pub const MAX_INTERVAL: Duration = Duration::from_secs(3600);
-    /// Maximum burst. `new` reduces larger bursts to this value.
+    /// Maximum burst. [`new`](Self::new) reduces larger bursts to this value.
     pub const MAX_BURST: u32 = 10_000;
 
-    /// Creates a bucket for one request per interval, with up to `burst` requests at once.
+    /// Creates a bucket for one request per interval on average, and up to `burst` at once.
     pub fn new(interval: Duration, burst: u32) -> Self {
         let interval = interval.clamp(Duration::from_micros(1), Self::MAX_INTERVAL);
         Self { interval, burst: burst.clamp(1, Self::MAX_BURST) }
     }
 
-    /// Returns the arguments of the script that takes a token from the bucket.
+    /// Returns the arguments of [`SCRIPT`] for taking one request from the bucket.
     pub(super) fn arguments(self) -> [String; 2] {
         let interval = self.interval.as_micros();
         [interval, interval * u128::from(self.burst)].map(|micros| micros.to_string())
     }
 
-    /// Converts an answer of [`SCRIPT`] to a verdict; `None` if the answer is invalid for this
+    /// Converts the reply of [`SCRIPT`] to a verdict; `None` if the reply is impossible for this
     /// bucket.
     pub(super) fn verdict(self, micros: u64) -> Option<SharedVerdict> {
         match Duration::from_micros(micros) {
@@ -64,19 +64,19 @@ impl SharedBucket {
     }
 }
 
-/// Key of a bucket. It is a hash, so that the store does not contain site names and addresses in
-/// plain text.
+/// Key of a bucket in the store. It is a hash, so that the store contains no site names and
+/// addresses in plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedKey([u8; 16]);
 
 impl SharedKey {
-    /// Creates a key from the parts that identify a bucket: the site, the crawler, and, if requests
-    /// are limited per network, the network of the address.
+    /// Creates a key from the strings that identify a bucket, such as the site, the crawler and the
+    /// client's network.
     pub fn new(parts: &[&[u8]]) -> Self {
         let mut hash = hmac_sha256::Hash::new();
         for part in parts {
-            // Lengths are hashed as well, so that two different lists of parts cannot result in the
-            // same hashed bytes.
+            // The lengths are hashed as well, so that different lists of parts never result in the
+            // same bytes.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -123,7 +123,7 @@ mod tests {
         let denied = |micros| Some(SharedVerdict::Deny { wait: Duration::from_micros(micros) });
         assert_eq!(bucket.verdict(0), Some(SharedVerdict::Allow));
         assert_eq!([1, 10_000_000].map(|micros| bucket.verdict(micros)), [denied(1), denied(10_000_000)]);
-        // The script cannot give these answers for this bucket.
+        // The script cannot return these values for this bucket.
         assert_eq!([10_000_001, 3_600_000_000, u64::MAX].map(|micros| bucket.verdict(micros)), [None; 3]);
     }
 }

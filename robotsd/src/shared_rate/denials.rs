@@ -1,8 +1,8 @@
-//! Remembers denials of the store that are still in force. This process repeats them without asking
-//! the store. A crawler that exceeds its rate and does not slow down therefore does not cause a
-//! call for each request.
+//! Remembers the store's denials while they are in force, so that they can be repeated without
+//! asking the store. A crawler that exceeds its rate therefore does not cause a call for each
+//! request.
 //!
-//! Forgetting a denial costs only one more call. A full table is therefore simply cleared.
+//! A full table is cleared, because forgetting a denial costs only one more call.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 
 use super::bucket::{SharedBucket, SharedKey};
 
-/// Maximum number of denials in memory, which use about 1 MB. A limit is necessary, because clients
-/// can use any number of addresses.
+/// Maximum number of denials, about 1 MB of memory. A limit is necessary, because clients can use
+/// any number of addresses.
 const MAX_DENIALS: usize = 16_384;
 
 #[derive(Debug, Default)]
@@ -20,21 +20,20 @@ pub(super) struct StoreDenials(Mutex<HashMap<SharedKey, Denial>>);
 
 #[derive(Debug)]
 struct Denial {
-    /// The bucket that was denied. If its rate changes, the denial does not apply any more.
+    /// The bucket that was denied. If its rate changes, the denial no longer applies.
     bucket: SharedBucket,
     until: Instant,
 }
 
 impl StoreDenials {
-    /// Returns how long a request must wait because of an earlier denial; `None` if the store must
-    /// be asked.
+    /// Returns how long a request must wait because of an earlier denial; `None` if there is none.
     pub(super) fn wait(&self, key: SharedKey, bucket: SharedBucket, now: Instant) -> Option<Duration> {
         let denials = self.0.lock();
         let denial = denials.get(&key).filter(|denial| denial.bucket == bucket && denial.until > now)?;
         Some(denial.until - now)
     }
 
-    /// Remembers a denial until the next request may pass.
+    /// Remembers a denial until the time `until`, when the next request is allowed.
     pub(super) fn add(&self, key: SharedKey, bucket: SharedBucket, until: Instant) {
         let mut denials = self.0.lock();
         if denials.len() >= MAX_DENIALS && !denials.contains_key(&key) {
@@ -78,7 +77,7 @@ mod tests {
         assert!(denials.0.lock().len() <= MAX_DENIALS);
     }
 
-    /// Does the same as the script in the store. Returns how long a request must wait.
+    /// Does the same as the script in the store. Returns the time that a request must wait.
     fn ask(tat: &mut u64, now: u64, interval: u64, burst: u64) -> u64 {
         let next = now.max(*tat) + interval;
         let wait = next.saturating_sub(now + interval * burst);
@@ -89,7 +88,7 @@ mod tests {
     }
 
     proptest! {
-        /// A repeated denial must not last longer than a new denial of the store would.
+        /// A repeated denial must not last longer than a new denial of the store.
         #[test]
         fn replicas_allow_what_one_bucket_does(
             gaps in prop::collection::vec((0u64..400_000, 0usize..3), 1..600),

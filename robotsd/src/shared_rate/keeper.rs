@@ -1,5 +1,5 @@
-//! Runs the thread that communicates with a store. It sends questions as they arrive, and probes a
-//! store that is idle or out of use.
+//! Runs the thread that communicates with a store. It sends queries as they arrive, and sends
+//! probes while the store is idle or not used.
 
 use std::cell::Cell;
 use std::io;
@@ -17,18 +17,18 @@ use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript};
 
-/// Maximum number of questions in progress. When there are more, the process's own bucket decides.
+/// Maximum number of concurrent queries. Beyond it, the bucket of this process decides.
 const UNDER_WAY: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
     pub(super) key: SharedKey,
     pub(super) bucket: SharedBucket,
-    /// Where to send the answer; `None` if no request waits for the answer.
+    /// Channel for the verdict; `None` if no request waits for it.
     pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
-/// This is called on the thread when requests start or stop using the store.
+/// A function that the thread calls when requests start or stop using the store.
 pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {
@@ -36,13 +36,13 @@ struct StoreKeeper {
     script: StoreScript,
     changed: ChangeObserver,
     under_way: Cell<usize>,
-    /// Whether the store has answered anything since the last tick of the timer.
+    /// Whether the store has replied to anything since the last tick of the timer.
     heard: Cell<bool>,
     /// The value that the [`ChangeObserver`] last received.
     said: Cell<Option<StoreUsage>>,
 }
 
-/// Starts the thread. It ends once all senders of questions have been dropped.
+/// Starts the thread. It ends when all senders of queries have been dropped.
 pub(super) fn start(
     shared: Arc<StoreState>,
     questions: mpsc::Receiver<PendingQuestion>,
@@ -60,7 +60,7 @@ pub(super) fn start(
             said: Cell::new(None),
         };
         runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).serve(questions, StoreAddresses::new(lookup))));
-        // Shutting down in the background does not wait for a name lookup in progress.
+        // This does not wait for a name lookup in progress.
         runtime.shutdown_background();
     };
     std::thread::Builder::new().name("rate-store".to_owned()).spawn(thread).map(drop)
@@ -76,7 +76,7 @@ impl StoreKeeper {
                 question = questions.recv() => match (question, &connection) {
                     (None, _) => return,
                     (Some(question), Some(connection)) => self.send(connection, question),
-                    // The connection was lost meanwhile, so the question is dropped.
+                    // The connection was lost meanwhile, so the query is dropped.
                     (Some(_), None) => {}
                 },
                 _ = ticks.tick() => connection = self.renewed(connection.take(), &mut addresses).await,
@@ -84,9 +84,8 @@ impl StoreKeeper {
         }
     }
 
-    /// Probes a store that is out of use, or that has not answered since the last tick. This keeps
-    /// the status and the log correct even without traffic. If the store does not answer, connects
-    /// again.
+    /// Sends a probe if the store is not used, or has not replied since the last tick, so that the
+    /// status and the log are correct even without traffic. Reconnects if there is no reply.
     async fn renewed(
         self: &Rc<Self>,
         connection: Option<StoreConnection>,
@@ -100,14 +99,14 @@ impl StoreKeeper {
                 }
                 Some(connection)
             }
-            // If the probe is answered, the connection to the cluster is kept, because the node in
-            // the URL may not belong to the cluster any more.
+            // If the cluster replies to the probe, its connection is kept, because the node in the
+            // URL may no longer belong to the cluster.
             Some(cluster) if cluster.mends_itself() && self.probe(cluster.clone()).await => Some(cluster),
             _ => self.connect(addresses).await,
         }
     }
 
-    /// Connects to the store and sends a probe. Returns the connection if the probe is answered.
+    /// Connects to the store and sends a probe. Returns the connection if the store replies.
     async fn connect(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Option<StoreConnection> {
         let keeper = Rc::clone(self);
         let probe = move |mut connection: StoreConnection| {
@@ -127,7 +126,7 @@ impl StoreKeeper {
         }
     }
 
-    /// Sends a probe to the store. Returns whether the probe is answered.
+    /// Sends a probe to the store. Returns whether the store replies.
     async fn probe(&self, mut connection: StoreConnection) -> bool {
         match self.run_probe(&mut connection).await {
             Ok(()) => {
@@ -141,7 +140,7 @@ impl StoreKeeper {
         }
     }
 
-    /// Runs the script once as a probe, with a bucket that is full again immediately.
+    /// Runs the script once as a probe. Its bucket allows any number of requests.
     async fn run_probe(&self, connection: &mut StoreConnection) -> Result<(), StoreProblem> {
         let bucket = SharedBucket::new(Duration::from_micros(1), 1);
         self.run(connection, SharedKey::new(&[b"probe"]), bucket).await.map(drop)
@@ -160,11 +159,10 @@ impl StoreKeeper {
         }
     }
 
-    /// Sends a question. The answer is handled by a separate task.
+    /// Sends a query. A separate task handles the reply.
     fn send(self: &Rc<Self>, connection: &StoreConnection, pending: PendingQuestion) {
         if pending.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
-            // The request has already been decided without the store, so it must not use up the
-            // bucket in the store.
+            // The request was already decided without the store, so it must not count in the store.
             return;
         }
         if self.under_way.get() >= UNDER_WAY || self.shared.usage() == StoreUsage::Out {

@@ -2,10 +2,10 @@
 //!
 //! For each limited request, the store runs one script with its own clock (`bucket`, `gcra.lua`).
 //! `denials` repeats a denial without asking the store, so a crawler that exceeds its rate causes
-//! no calls until its next request may pass. `breaker` decides whether the store is used at all. If
-//! anything fails, the answer is [`SharedVerdict::Unknown`] within the deadline, and the process's
-//! own bucket decides. A failing store therefore never causes a refusal. At most, more requests
-//! pass, because each process then allows the rate on its own.
+//! no calls until its next request is allowed. `breaker` decides whether the store is used at all.
+//! If anything fails, the verdict is [`SharedVerdict::Unknown`] within the deadline, and the bucket
+//! of the process decides. A failing store therefore never causes refusals. More requests are
+//! allowed, because each process then counts separately.
 //!
 //! Crawlers and sites are unknown to this module. A bucket has only a key and a rate.
 

@@ -1,4 +1,4 @@
-//! State that requests share with the thread of a store, and the counts that the status shows.
+//! The state that requests share with the thread of a store, and the counts for the status.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
@@ -38,7 +38,7 @@ impl StoreState {
         self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records why the store failed, for the status.
+    /// Records the reason of a failure of the store, for the status.
     pub(super) fn failed(&self, why: &str) {
         *self.problem.lock() = Some((SystemTime::now(), why.to_owned()));
     }
@@ -51,7 +51,7 @@ impl StoreState {
 }
 
 word_enum! {
-    /// An event that is counted from the moment when the process began to use the store.
+    /// A counted event.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum StoreCount {
         /// Requests stopped using the store.
@@ -68,21 +68,21 @@ word_enum! {
         Allowed = "allowed",
         /// The store denied a request.
         Denied = "denied",
-        /// A request was denied without a call, because an earlier denial of the store was still in
+        /// A request was denied without a call, because of an earlier denial that was still in
         /// force.
         KnownDenied = "known-denied",
-        /// The process's own bucket decided a request, because the store did not answer or was out
-        /// of use.
+        /// The bucket of this process decided about a request, because the store did not reply or
+        /// was not used.
         Alone = "alone",
     }
 }
 
-/// The counts of all events at one point in time.
+/// The counts of all events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreCounts([u64; StoreCount::ALL.len()]);
 
 impl StoreCounts {
-    /// Returns how often an event has occurred.
+    /// Returns the number of times that an event has occurred.
     pub fn of(&self, outcome: StoreCount) -> u64 {
         self.0[outcome as usize]
     }
@@ -94,20 +94,20 @@ word_enum! {
     pub enum StoreUsage {
         /// Requests use the store.
         Used = "used",
-        /// Requests do not use the store; each process counts alone.
+        /// Requests do not use the store. Each process counts separately.
         Out = "out",
     }
 }
 
-/// State of the store, and counts since the process began to use it.
+/// The state of the store, and the counts since this process began to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreReport {
     /// The address of the store, without secrets.
     pub place: String,
     /// Whether requests use the store.
     pub usage: StoreUsage,
-    /// When the store last failed, and why.
+    /// When the store last failed, and why; `None` if it never failed.
     pub problem: Option<(SystemTime, String)>,
-    /// How often each event has occurred.
+    /// The counts of all events.
     pub counts: StoreCounts,
 }

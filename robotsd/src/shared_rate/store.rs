@@ -1,7 +1,7 @@
-//! Lets requests ask the store. A separate thread communicates with the store.
+//! The handle that requests use to ask the store. A separate thread communicates with the store.
 //!
-//! A request sends its question through a bounded queue, and waits for the answer until the
-//! deadline. If anything fails, the verdict is `Unknown`, and the process's own bucket decides.
+//! A request sends its query through a bounded queue, and waits for the verdict until the deadline.
+//! If anything fails, the verdict is `Unknown`, and the bucket of the process decides.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,11 +16,11 @@ use super::keeper::{self, PendingQuestion};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{StoreSettings, of_system};
 
-/// Maximum number of questions in the queue. When there are more, the process's own bucket decides.
+/// Maximum number of queries in the queue. Beyond it, the bucket of the process decides.
 const QUEUE: usize = 1024;
 
-/// Handle to the buckets that replicas share. All clones use the same store and thread. The thread
-/// ends when the last clone is dropped.
+/// A handle to the buckets that replicas share. All clones use the same store and thread. The
+/// thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct SharedRate {
     shared: Arc<StoreState>,
@@ -28,8 +28,7 @@ pub struct SharedRate {
 }
 
 impl SharedRate {
-    /// Starts the thread that communicates with the store. The store does not have to be reachable
-    /// yet.
+    /// Starts the thread that communicates with the store. The store need not be reachable yet.
     ///
     /// # Errors
     ///
@@ -55,7 +54,7 @@ impl SharedRate {
         Ok(Self { shared, questions })
     }
 
-    /// Asks the store whether a request may pass.
+    /// Asks the store whether a request is allowed, and counts the request.
     pub async fn spend(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         if let Some(known) = self.known(key, bucket) {
             return known;
@@ -74,8 +73,8 @@ impl SharedRate {
         verdict
     }
 
-    /// Makes the store count a request that passes in any case. The answer is not awaited. Returns
-    /// a denial if one is already known.
+    /// Counts a request in the store that is allowed in any case. Does not wait for the store.
+    /// Returns an earlier denial if it is still in force.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         self.known(key, bucket).unwrap_or_else(|| {
             self.ask(key, bucket, None);
@@ -83,7 +82,7 @@ impl SharedRate {
         })
     }
 
-    /// Returns the verdict if it is known without asking the store; otherwise `None`.
+    /// Returns the verdict if it is known without asking the store.
     fn known(&self, key: SharedKey, bucket: SharedBucket) -> Option<SharedVerdict> {
         if self.shared.usage() == StoreUsage::Out {
             self.shared.count(StoreCount::Alone);
@@ -94,8 +93,7 @@ impl SharedRate {
         Some(SharedVerdict::Deny { wait })
     }
 
-    /// Sends a question. If the queue is full, drops the sender for the answer, so that the caller
-    /// does not wait.
+    /// Sends a query. If the queue is full, drops `answer`, so that the caller does not wait.
     fn ask(&self, key: SharedKey, bucket: SharedBucket, answer: Option<oneshot::Sender<SharedVerdict>>) {
         let _ = self.questions.try_send(PendingQuestion { key, bucket, answer });
     }

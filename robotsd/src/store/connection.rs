@@ -1,12 +1,12 @@
-//! Connects to a store, which is one server or a cluster, and resolves its name. Also explains
+//! Connects to a store, which is one server or a cluster, and resolves its host name. Also explains
 //! errors to the operator: the cause, how to fix it, and the server's own message.
 //!
-//! **All addresses of a store's name are tried at the same time, and the lowest usable address is
-//! chosen.** The client library would use the first address that accepts a connection, even if that
-//! server hangs or is a replica. Different processes could then choose different servers.
+//! **All addresses of a store's host name are tried at the same time, and the lowest usable address
+//! is chosen.** The client library would use the first address that accepts a connection, even if
+//! that server hangs or is a replica. Different processes could then choose different servers.
 //!
 //! **A lost connection to a cluster is opened again through any known node of the cluster.** The
-//! node in the URL may be down while another node has taken over its slots.
+//! node in the URL may be down, and another node may have taken over its slots.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -31,14 +31,13 @@ use crate::render::cut;
 /// Minimum time limit for connecting, including TLS and login.
 const CONNECT: Duration = Duration::from_millis(250);
 
-/// Returns the time limit for connecting: [`CONNECT`], or the time limit for an answer if that is
-/// longer.
+/// Returns the time limit for connecting: [`CONNECT`] or the limit for a reply, if longer.
 fn connect_time(settings: &StoreSettings) -> Duration {
     CONNECT.max(settings.deadline)
 }
 
-/// A connection that can be cloned. Clones share the connection, and a question is sent without
-/// waiting for the answers to earlier ones.
+/// A connection that can be cloned. Clones share the connection, and commands are sent without
+/// waiting for the replies to earlier ones.
 #[derive(Clone)]
 pub(crate) enum StoreConnection {
     One(MultiplexedConnection),
@@ -46,9 +45,9 @@ pub(crate) enum StoreConnection {
 }
 
 impl StoreConnection {
-    /// Tries all addresses of the store at the same time. If several addresses answer the probe,
-    /// the first in sort order is used, so that all processes choose the same server. If no address
-    /// answers, tries the nodes that the cluster last listed.
+    /// Tries all addresses of the store at the same time. If several reply to the probe, uses the
+    /// first one in sort order, so that all processes choose the same server. If none replies,
+    /// tries the nodes that the cluster last listed.
     pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
         settings: &StoreSettings,
         addresses: &mut StoreAddresses,
@@ -58,8 +57,7 @@ impl StoreConnection {
         let (host, port) = host(info.addr());
         let is_address = host.parse::<IpAddr>().is_ok();
         let found = addresses.find(host, port).await?;
-        // If a server has answered before, the URL does not lack `rediss://`, so the message does
-        // not suggest TLS.
+        // If a server has replied before, the scheme is right, so the message does not suggest TLS.
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
         let hint = if is_new { ": if the server requires TLS, write the URL with \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
@@ -89,7 +87,7 @@ impl StoreConnection {
         Err(problems.join("; "))
     }
 
-    /// Connects through the given servers. The host name in the URL is resolved to `address`.
+    /// Connects through the given servers. `address` is used for the host name in the URL.
     async fn open(
         settings: &StoreSettings,
         servers: Vec<ConnectionInfo>,
@@ -115,7 +113,7 @@ impl StoreConnection {
         };
         let ca = settings.ca.clone().filter(|_| settings.url.is_encrypted());
         let certificates = ca.map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca) });
-        // The certificate must be valid for the host name. The address is used only to connect.
+        // The certificate must be valid for the host name, so the address is used only to connect.
         let (host, _) = host(info.addr());
         let resolver = OneAddress { host: host.to_owned(), address };
         match settings.nodes {
@@ -137,7 +135,7 @@ impl StoreConnection {
                     .async_dns_resolver(resolver)
                     .connection_timeout(connect_time(settings))
                     .response_timeout(settings.deadline)
-                    // The library must not retry, because the process's own bucket decides after
+                    // The library must not retry, because the bucket of the process decides after
                     // the time limit.
                     .retries(1);
                 let builder = match certificates {
@@ -151,8 +149,7 @@ impl StoreConnection {
         }
     }
 
-    /// Records that the store has answered, and which nodes its cluster has, for the next
-    /// connection.
+    /// Records for the next connection that the store has replied, and which nodes its cluster has.
     async fn noted(mut self, settings: &StoreSettings, addresses: &mut StoreAddresses) -> Result<Self, String> {
         if matches!(self, Self::Cluster(_)) {
             let ranges = self.query(redis::cmd("CLUSTER").arg("SLOTS")).await;
@@ -162,7 +159,7 @@ impl StoreConnection {
         Ok(self)
     }
 
-    /// Reports whether the connection recovers by itself when nodes are back.
+    /// Reports whether the connection recovers by itself after nodes have failed.
     pub(crate) const fn mends_itself(&self) -> bool {
         matches!(self, Self::Cluster(_))
     }
@@ -175,8 +172,7 @@ impl StoreConnection {
         }
     }
 
-    /// Runs a script with one key. If the store does not have the script, loads the script into the
-    /// store.
+    /// Runs a script with one key. Loads the script into the store if necessary.
     pub(crate) async fn run<T: FromRedisValue>(
         &mut self,
         script: &StoreScript,
@@ -189,7 +185,7 @@ impl StoreConnection {
             command
         };
         match self.query(&command("EVALSHA", script.known.get_hash())).await {
-            // The server was restarted, or its scripts were removed. EVAL loads the script again.
+            // The server has lost the script, for example after a restart. EVAL loads it again.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 self.query(&command("EVAL", script.text)).await
             }
@@ -214,7 +210,7 @@ impl StoreScript {
 fn host(address: &ConnectionAddr) -> (&str, u16) {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
-        // A URL with another kind of address is never accepted.
+        // URLs with other kinds of addresses are never accepted.
         _ => ("", 0),
     }
 }
@@ -239,7 +235,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
     known.into_iter().map(|node| info.clone().set_addr(at(node))).collect()
 }
 
-/// Time limit for resolving a name. After that, the last known addresses are tried.
+/// Time limit for resolving a host name. After it, the last known addresses are tried.
 const RESOLVE: Duration = Duration::from_millis(250);
 
 /// Maximum number of addresses to try.
@@ -253,16 +249,16 @@ pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
-/// The addresses of a store's host name, and the nodes of its cluster.
+/// The addresses of a store's host name, and the nodes of the store's cluster.
 pub(crate) struct StoreAddresses {
     lookup: AddressLookup,
-    /// A lookup in progress. No other lookup is started until it has finished.
+    /// The lookup in progress, if any. No other lookup is started until it has finished.
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
-    /// The addresses that the last successful lookup found.
+    /// The addresses from the last successful lookup.
     known: Vec<SocketAddr>,
-    /// Nodes that the cluster listed on the last connection.
+    /// The nodes that the cluster listed at the last connection.
     nodes: Vec<ConnectionInfo>,
-    /// Whether a store has ever answered at any of the addresses.
+    /// Whether a store has ever replied at any of the addresses.
     has_answered: bool,
 }
 
@@ -271,8 +267,8 @@ impl StoreAddresses {
         Self { lookup, under_way: None, known: Vec::new(), nodes: Vec::new(), has_answered: false }
     }
 
-    /// Returns the addresses, in the same order in all processes. If the name cannot be resolved,
-    /// returns the last known addresses.
+    /// Returns the addresses in sort order. If the name cannot be resolved, returns the last known
+    /// addresses.
     pub(crate) async fn find(&mut self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let mut looking = self.under_way.take().unwrap_or_else(|| {
             let (lookup, host) = (Arc::clone(&self.lookup), host.to_owned());
@@ -305,8 +301,8 @@ impl StoreAddresses {
     }
 }
 
-/// A resolver that returns a fixed address for one name, and asks the system's resolver about all
-/// other names.
+/// A resolver that returns a fixed address for one host name, and asks the system's resolver about
+/// all others.
 struct OneAddress {
     host: String,
     address: SocketAddr,
@@ -329,21 +325,20 @@ impl AsyncDNSResolver for OneAddress {
     }
 }
 
-/// Maximum number of characters that are shown of a server's message, because a server can send
-/// anything.
+/// Maximum length of a server's message in output, in characters.
 const MAX_SHOWN_LENGTH: usize = 200;
 
-/// Reason why a question was not answered.
+/// Reason why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreProblem {
-    /// No answer arrived in time.
+    /// No reply arrived in time.
     Late,
     /// The connection broke, or the server reported an error that makes it unusable.
     Broken(String),
 }
 
 impl StoreProblem {
-    /// Returns the problem for an answer that the script cannot have given.
+    /// Returns the problem for a reply that the script cannot have returned.
     pub(crate) fn garbage() -> Self {
         Self::Broken("the answer is not from a store: another service answers at this address".to_owned())
     }
@@ -352,7 +347,7 @@ impl StoreProblem {
         if error.is_timeout() { Self::Late } else { Self::Broken(describe(error, settings)) }
     }
 
-    /// Returns the description for the status and the log.
+    /// Returns the message for the status and the log.
     pub(crate) fn message(self, settings: &StoreSettings) -> String {
         match self {
             Self::Late => format!("the server did not answer within {limit} ms", limit = settings.deadline.as_millis()),
@@ -363,8 +358,9 @@ impl StoreProblem {
 
 const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is down";
 
-/// Strings that occur in errors of the server or the library, with an explanation of each error.
-/// The error's kind cannot be used, because the cluster client wraps errors in other errors.
+/// Strings that occur in errors of the server or the library, and explanations of these errors. The
+/// kind of an error cannot be used instead, because the cluster client wraps errors in other
+/// errors.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],
@@ -423,12 +419,12 @@ const MEANINGS: &[(&[&str], &str)] = &[
     (&["unknown command", "max number of clients"], "the server refuses this client"),
 ];
 
-/// Describes an error in one line: an explanation if there is one, and the message of the library
-/// or the server.
+/// Describes an error on one line: an explanation, if known, and the message of the library or the
+/// server.
 fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     let text = shown(&error.to_string(), settings);
-    // The cluster client follows a MOVED reply by itself. An error with MOVED therefore means that
-    // the node in the reply is down.
+    // The cluster client follows MOVED replies itself. An error with MOVED therefore means that the
+    // new node is down.
     let is_stray = settings.nodes == StoreNodes::Cluster && text.contains("Moved");
     let known = || MEANINGS.iter().find(|(marks, _)| marks.iter().any(|mark| text.contains(mark)));
     let found = if is_stray { Some(NODE_OUT) } else { known().map(|(_, meaning)| *meaning) };
@@ -441,7 +437,7 @@ fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     }
 }
 
-/// Removes secrets and control characters from a message, and limits its length. A server may send
+/// Removes secrets and control characters from a message, and limits its length. Servers may send
 /// secrets back.
 fn shown(text: &str, settings: &StoreSettings) -> String {
     let mut text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
@@ -483,8 +479,7 @@ mod tests {
         let error = addresses.find("cache.internal", 6379).await.unwrap_err();
         assert_eq!(error, "the name \"cache.internal\" cannot be resolved: no such name");
         for number in 1..=4 {
-            // The lookup of call 3 never ends, so calls 3 and 4 both wait for it until their time
-            // limit.
+            // The lookup of call 3 never ends, so calls 3 and 4 both reach their time limit.
             let time = async {
                 if number >= 3 {
                     tokio::time::advance(2 * RESOLVE).await;

@@ -1,37 +1,37 @@
-//! Defines the settings of a store: its address, login, keys and time limit.
+//! The settings of a store: its address, login, keys and time limit.
 
 use std::fmt;
 use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
-/// Settings of the store with the buckets that replicas share.
+/// The settings of a store.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub struct StoreSettings {
     /// The URL of the store.
     pub url: StoreUrl,
-    /// The password. If set, it replaces the one in the URL.
+    /// The password. It replaces the password in the URL.
     #[debug(skip)]
     pub password: Option<String>,
-    /// The certificates, in PEM, that are trusted instead of the system's.
+    /// Certificate authorities, in PEM, that are trusted instead of the system's.
     #[debug(skip)]
     pub ca: Option<Vec<u8>>,
-    /// Whether the store is one server or a cluster.
+    /// Whether the store is a single server or a cluster.
     pub nodes: StoreNodes,
     /// The prefix of all keys.
     pub prefix: String,
-    /// Maximum time that a request waits for the store. It cannot exceed
+    /// Maximum time that a request waits for the store, at most
     /// [`MAX_DEADLINE`](Self::MAX_DEADLINE).
     pub deadline: Duration,
 }
 
-/// Whether the server in the URL is a single server or a node of a cluster.
+/// Kind of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreNodes {
-    /// One server.
+    /// A single server.
     #[default]
     One,
-    /// A cluster. The server in the URL returns the list of all nodes.
+    /// A cluster. The server in the URL is one of its nodes.
     Cluster,
 }
 
@@ -49,8 +49,8 @@ impl StoreUrl {
     ///
     /// # Errors
     ///
-    /// Returns an error if the string is not a valid URL of a store. The error message does not
-    /// repeat the string, because it may contain a password.
+    /// Returns an error if the string is not a valid URL of a store. The error does not contain the
+    /// string, because the string may contain a password.
     pub fn new(text: &str) -> Result<Self, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(format!("the store is not a URL: {RIGHT}"));
@@ -68,8 +68,8 @@ impl StoreUrl {
         match text.into_connection_info() {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(error) => {
-                // The first part of the library's message is fixed text. The rest, after the
-                // separator, may quote the URL and is left out.
+                // The library's message is fixed text up to the separator. The rest may contain the
+                // URL and is left out.
                 let why = error.to_string();
                 let why =
                     why.split(" - ").next().unwrap_or_default().trim_end_matches(|end: char| !end.is_alphanumeric());
@@ -93,7 +93,7 @@ impl StoreUrl {
     }
 }
 
-/// Formats only the scheme, host and port, because they are not secret.
+/// Formats only scheme, host and port, which are not secret.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
@@ -105,8 +105,9 @@ impl fmt::Display for StoreUrl {
 impl StoreSettings {
     /// Default prefix of keys.
     pub const PREFIX: &str = "robotsd:rate:";
-    /// Default of [`deadline`](Self::deadline). It is less than the limit of 20 ms, because timers
-    /// have a resolution of one millisecond and workers may be busy.
+    /// Default of [`deadline`](Self::deadline). It is less than
+    /// [`MAX_DEADLINE`](Self::MAX_DEADLINE), because timers have a resolution of one millisecond
+    /// and workers may be busy.
     pub const DEADLINE: Duration = Duration::from_millis(12);
     /// Upper limit of [`deadline`](Self::deadline).
     pub const MAX_DEADLINE: Duration = Duration::from_millis(20);
@@ -136,8 +137,8 @@ impl StoreSettings {
         Ok(info.set_redis_settings(login))
     }
 
-    /// Returns all forms of the password: decoded from the URL, as written in the URL, and the one
-    /// that replaces it.
+    /// Returns all strings that contain a password: decoded from the URL, as written in the URL,
+    /// and from `password`.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let sent = self.url.info().ok().and_then(|info| info.redis_settings().password().map(str::to_owned));
         let login = self.url.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));

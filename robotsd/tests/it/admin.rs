@@ -1,4 +1,4 @@
-//! Sends queries and commands to a running proxy: over address, socket and with commands.
+//! Tests the admin interface of a running proxy, over TCP, over its socket, and with commands.
 
 use crate::harness::*;
 
@@ -128,7 +128,8 @@ fn a_site_in_front_of_the_admin_interface_does_not_expose_it() {
     assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
 }
 
-/// More idle connections than slots, over TCP and the socket, silent or with half a request.
+/// Opens more idle connections than the interface accepts, over TCP and the socket. Some send half
+/// a request.
 #[test]
 fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
@@ -250,8 +251,8 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     assert_has(refused.body, &["robotsd itself requested a robots.txt from its admin interface"]);
 }
 
-/// HTTP/1.0 requires no `Host`, and a relay that uses it drops the field. This must not give a web
-/// page access.
+/// HTTP/1.0 requires no `Host`, and a relay that uses it drops the field. Nevertheless, a web page
+/// must not get access.
 #[test]
 fn a_web_page_changes_nothing_whatever_its_request() {
     let (_folder, running) = config().start();

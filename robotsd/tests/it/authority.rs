@@ -1,5 +1,5 @@
-//! Tests who may do what over the admin interface. Every combination of path, client, site and way
-//! of access is tried at a real listener. Also tests the audit log.
+//! Tests the permissions of clients of the admin interface. Every combination of path, client, site
+//! and kind of access is tried at a real listener. Also tests the audit log.
 
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -23,7 +23,7 @@ enum Needs {
     Process(u8),
 }
 
-/// All requests: method, path and query, the right needed for a named site, and for all.
+/// All requests: method, path, query, and the rights needed with and without a site.
 const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("GET", "/", "", Needs::Nothing, Needs::Nothing),
     ("GET", "/livez", "", Needs::Nothing, Needs::Nothing),
@@ -55,7 +55,7 @@ const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
 /// (all sites), and an empty value (all sites).
 const SITES: [Option<&str>; 6] = [Some("shop"), Some("shop/a.test"), Some("blog-1"), Some("nowhere"), None, Some("")];
 
-/// Clients: name, role and sites.
+/// Clients: name, role and sites. (Roles are numbers from 1 to 3.)
 const CLIENTS: &[(&str, u8, &[&str])] = &[
     ("reader", 1, &["*"]),
     ("shop-reader", 1, &["shop"]),
@@ -91,7 +91,7 @@ fn role(number: u8) -> &'static str {
     ["read", "operate", "admin"][usize::from(number) - 1]
 }
 
-/// How a client connects and proves who it is.
+/// How a client connects and authenticates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Token,
@@ -504,7 +504,7 @@ fn a_restricted_client_sees_its_sites_in_the_status() {
     assert!(page(0).contains("blog-1") && !page(1).contains("blog-1"), "{}", page(1));
 }
 
-/// Otherwise, a client would see no problems at all if its site had been renamed.
+/// Otherwise, a client whose site was renamed would see no problem.
 #[test]
 fn a_client_without_existing_sites_is_told_so() {
     let scene = Scene::start();

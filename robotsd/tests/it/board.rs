@@ -211,7 +211,8 @@ pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
     }
 }
 
-/// Each crawler's verdict, fetches, requests, and disallowed ones by earlier fetches.
+/// Returns a line for each crawler: the verdict, fetches, requests, and disallowed requests by
+/// earlier fetches.
 fn said(crawlers: &[Value]) -> Vec<String> {
     let said = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or("no word").to_owned();

@@ -25,7 +25,8 @@ const CRAWLERS: [(&str, &str); 6] = [
 const IMPOSTOR: &str = "9.9.9.9";
 
 /// The expected verdict, fetches and disallowed requests of each crawler. The disallowed requests
-/// are split by what was fetched before: ignored, not the newest version, no fetch, undecided.
+/// are split by the earlier fetch: a fetched version was ignored, it was not the newest version,
+/// there was no fetch, or undecided.
 const WEEK: [&str; 7] = [
     "Ignorer verified: ignores, 1 2, 2 0 0 0",
     "Late verified: has not read the newest version, 1 2, 0 2 0 0",
@@ -36,7 +37,7 @@ const WEEK: [&str; 7] = [
     "Unseen verified: no read seen here, 0 1, 0 0 1 0",
 ];
 
-/// Controls how far the clock of the processes is ahead.
+/// Controls by how much the clock of the processes is ahead.
 pub(super) struct Clock {
     pub(super) library: PathBuf,
     pub(super) file: PathBuf,
@@ -112,7 +113,8 @@ fn settle<'r>(running: impl IntoIterator<Item = &'r Running>) {
     }
 }
 
-/// Returns the rows of a report, except those only because an identity was not known yet.
+/// Returns the rows of a report, except those that exist only because an identity was not known
+/// yet.
 fn said(report: &Value) -> Vec<String> {
     let crawlers = report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default();
     let counts =

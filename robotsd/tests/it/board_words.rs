@@ -1,4 +1,5 @@
-//! The verdicts about a verified crawler on a running board, behind a cache and on a full disk.
+//! Tests the verdicts of a running board about a verified crawler, also behind a cache and with a
+//! full disk.
 
 use std::time::UNIX_EPOCH;
 
@@ -102,7 +103,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     assert_has(&page, &["per minute, 0.0 % refused</small></summary>", "p99 of a decision"]);
 }
 
-/// Meanwhile, another site responded for the host. Fetches at that site are not known here.
+/// Another site has the host for a while. Fetches from that site are unknown to the first site.
 #[test]
 fn a_host_that_returns_to_a_site_accuses_no_crawler() {
     let names = PlayedDns::start();

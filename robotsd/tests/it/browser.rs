@@ -103,8 +103,8 @@ impl Browser {
         wait_for(settled, || (self.run(settled) == true).then_some(()));
     }
 
-    /// Presses and releases keys, one after the other. WebDriver names keys without a character by
-    /// private characters.
+    /// Presses and releases keys, one after the other. In WebDriver, private-use characters stand
+    /// for keys without a character.
     pub(super) fn press(&self, keys: &str) {
         let press = |key: char| ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }));
         let actions: Vec<Value> = keys.chars().flat_map(press).collect();

@@ -42,8 +42,8 @@ fn unsafe_fixes_print_their_effect() {
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /y\n");
 }
 
-/// A fix must write the path that the author meant. If the file does not show which path that is,
-/// the help must name both, and nothing may be fixed.
+/// A fix must write the path that the author meant. If the file does not show which of two paths
+/// was meant, the help must name both, and the file must not be changed.
 #[test]
 fn a_fix_writes_the_intended_path() {
     let folder = folder(&[("robots.txt", "")]);

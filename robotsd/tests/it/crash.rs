@@ -1,5 +1,5 @@
-//! Tests crashes at every point while robotsd writes versions, switches, the board, a published
-//! registry, or hands over in an upgrade. File operations are recorded as in the library's tests
+//! Tests crashes at every point while robotsd writes versions, switches, the board or a published
+//! registry, and during upgrades. File operations are recorded as in the library's tests
 //! (`tests/it/crash` of the root package). Then robotsd is started with the files that a crash
 //! would leave.
 
@@ -21,7 +21,7 @@ use self::states::{Tried, Values, begin, end, most};
 use super::upstreams::secure_origin;
 use crate::harness::*;
 
-/// States tried per crash point, and the interval of crash points, by default.
+/// Default number of states per crash point. [`EVERY`] is the default interval of crash points.
 const USUAL: usize = 2;
 const EVERY: usize = 64;
 

@@ -3,7 +3,8 @@
 
 use crate::harness::*;
 
-/// Every delimiter of RFC 3986, and others that parsers of URLs and hosts may treat so.
+/// Every delimiter of RFC 3986, and other characters that parsers of URLs and hosts may treat as
+/// delimiters.
 const DELIMITERS: &str = ":/?#[]@!$&'()*+,;=\\%\"<>^`{|}~_. \u{e9}";
 
 /// Returns values of `Host`: hosts with and without port, user information and brackets, with every

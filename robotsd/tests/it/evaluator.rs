@@ -1,4 +1,5 @@
-//! Server and commands give the same answer for a site: one registry, policy and checks.
+//! Tests that the server and the commands agree about a site, because they use the same registry,
+//! policy and checks.
 
 use serde_json::json as object;
 use tower_robots::agent::Registry;
@@ -249,8 +250,8 @@ fn answers_of(address: SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String
     answers
 }
 
-/// `explain --batch` must read a word in a header as the server does: as a crawler's name only if
-/// it is one.
+/// `explain --batch` must treat a word in a header like the server: as the name of a crawler only
+/// if there is such a crawler.
 #[test]
 fn a_batch_and_a_listener_agree_on_every_header() {
     let folder = site_folder(SITE);

@@ -215,7 +215,7 @@ fn urls_are_read_from_standard_input() {
     assert_eq!(error, "robotsd: <stdin>: the list is empty: write one URL per line\n");
 }
 
-/// `explain` must answer as the server would at this moment: while a rule is new, and while
+/// `explain` must give the current answer of the server, also while a rule is new and while
 /// enforcement is off.
 #[test]
 fn the_explained_policy_has_the_servers_grace_period_and_switch() {

@@ -1,5 +1,5 @@
-//! Tests several replicas: databases that read their files must get the same counts as their
-//! boards, and one Prometheus must see it when replicas disagree.
+//! Tests several replicas. Databases that read their files must get the same counts as their
+//! boards, and Prometheus must detect that replicas disagree.
 
 use std::cell::Cell;
 

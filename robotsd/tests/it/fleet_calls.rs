@@ -1,4 +1,5 @@
-//! Commands that ask each replica of a fleet: real processes, one frozen, one refusing.
+//! Tests commands that query each replica of a fleet. The replicas are real processes; one is
+//! frozen, and one refuses the commands.
 
 use crate::harness::*;
 

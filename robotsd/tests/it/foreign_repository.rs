@@ -1,4 +1,4 @@
-//! Tests a repository that someone else has made, for example in an archive, and whose config names
+//! Tests a repository that someone else has created, for example in an archive. Its config names
 //! programs. `replay --history` must not run any of them.
 
 use std::fs::Permissions;

@@ -31,8 +31,8 @@ fn rollout(running: &Running) -> (u16, String) {
     (answer.status, answer.body)
 }
 
-/// This process responds to requests for /robots.txt with 503, which crawlers take for "disallow
-/// everything". Old replicas should therefore continue to respond.
+/// Such a process responds to requests for /robots.txt with 503, which crawlers treat as "disallow
+/// everything". Therefore, old replicas must stay in rotation.
 #[test]
 fn a_replica_with_a_held_first_version_is_not_ready_and_names_the_fix() {
     let (folder, running) = config("").admin().robots(SHUT).start();
@@ -79,8 +79,7 @@ fn the_named_key_makes_the_version_live_on_every_replica() {
     assert_eq!(running.get("/robots.txt", GPTBOT).body, SHUT);
 }
 
-/// A roll-out is complete when a process serves. A bad file of a new site must not take all
-/// replicas out of rotation.
+/// The bad file of a site that is added later must not take all replicas out of rotation.
 #[test]
 fn a_site_added_to_a_running_process_takes_no_replica_out() {
     let (folder, running) = config("").admin().robots(OPEN).file("new.txt", SHUT).start();
@@ -159,7 +158,8 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     assert_eq!(running.get("/robots.txt", FIREFOX).body, SHUT);
 }
 
-/// The previous rules must stay in force, even if the file has lost its line breaks.
+/// If a file loses its rules, for example because it has lost its line breaks, the previous rules
+/// must stay in force.
 #[test]
 fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
     let good = "User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: GPTBot\nDisallow: /\n";
@@ -251,7 +251,7 @@ fn new_rules_only_observe_while_they_are_new() {
     running.wait_for_event("observed", |line| in_grace(line) && line["would"] == "refuse");
 }
 
-/// This uses `refuse_findings`, as the shipped config does.
+/// The test uses `refuse_findings`, like the shipped config.
 #[test]
 fn a_file_with_an_error_is_held_and_a_first_one_leaves_the_site_without() {
     let (bad, good) = ("User-agent: *\nDisallow: drafts/\n", "User-agent: *\nDisallow: /drafts/\n");

@@ -290,7 +290,7 @@ fn explanation(code: &str) -> String {
     format!("\n### Example: `{code}`\n\n```text\n{text}\n```\n")
 }
 
-/// Findings link to pages in the documentation of the libraries, so these pages must stay there.
+/// Findings link to pages in the documentation of the libraries, so these pages must be there.
 #[test]
 fn the_pages_that_findings_link_to_are_copied() {
     for (page, source) in [("lints.md", "src/docs/lints.md"), ("answers.md", "robotsd/src/docs/answers.md")] {

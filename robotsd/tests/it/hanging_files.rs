@@ -1,4 +1,5 @@
-//! A file system that hangs: reading a file blocks forever. Only what needs that file may wait.
+//! Tests a file system that hangs: reading a file blocks forever. Only requests and commands that
+//! need the file may wait.
 
 use std::fs::File;
 
@@ -17,7 +18,7 @@ fn get(running: &Running, target: &str) -> Answer {
     running.ask_admin(&format!("GET {target}"))
 }
 
-/// Creates the board of that site, in a folder with its config.
+/// Creates the board of the site `well`, in a folder with its config.
 fn board() -> (Folder, PathBuf) {
     let folder = well().keys("state_dir = \"state\"").folder();
     let board = folder.at("state/board/well");
@@ -151,8 +152,7 @@ fn a_path_that_cannot_name_a_file_is_not_found() {
     assert_eq!(running.request("GET", "/page.html", &[("Host", "well.test")]).status, 200);
 }
 
-/// Nobody writes to a FIFO that the config names as a file. robotsd must report this instead of
-/// waiting for a writer.
+/// The config names a FIFO without a writer as a file. robotsd must report this instead of waiting.
 #[test]
 fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
     let site = "hosts = [\"a.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"";
@@ -267,7 +267,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     running.end();
 }
 
-/// Old files are listed, removed and folded last. If one of them hangs, no request may wait for it.
+/// Old files are listed, removed and merged last. If one of them hangs, no request may wait for it.
 #[test]
 fn a_hanging_old_board_file_delays_no_request() {
     let (folder, board) = board();

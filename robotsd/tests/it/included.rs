@@ -244,7 +244,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
     assert_eq!(served(&running, "new.example:8080"), None);
 }
 
-/// `tests/cases/config_mistakes.txt` has all names that are refused.
+/// `tests/cases/config_mistakes.txt` contains all kinds of refused names.
 #[test]
 fn an_ambiguous_site_name_is_refused_in_every_file() {
     let (folder, running) = serving(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);

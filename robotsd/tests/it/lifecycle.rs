@@ -1,4 +1,4 @@
-//! How robotsd starts and stops, with and without a supervisor, and without resources.
+//! Tests how robotsd starts and stops, with and without a supervisor, and with too few resources.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;

@@ -1,4 +1,5 @@
-//! Changes over a loopback address need the token that robotsd creates if there is none.
+//! Tests the local token. If the config has no tokens, robotsd creates it, and changes over a
+//! loopback address require it.
 
 use std::os::unix::fs::{MetadataExt, chown};
 
@@ -6,7 +7,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// All requests for a change, as a program without the token would send them.
+/// All requests that change something, without the token.
 const CHANGES: &str = "/enforce?to=off /enforce?to=off&site=shop /enforce?to=on \
     /accept?site=shop&hash=0123456789abcdef /rollback?site=shop /reload /upgrade /fleet/init";
 

@@ -1,4 +1,4 @@
-//! Which config is used, and where commands find the admin interface, without options.
+//! Tests which config is used, and where commands find the admin interface, if no option says so.
 
 use tower_robots::agent::Registry;
 

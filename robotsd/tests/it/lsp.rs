@@ -631,8 +631,8 @@ fn the_answers_fit_what_real_editors_support() {
     run(python.args(arguments).arg("lsp_editors.py")).succeeded();
 }
 
-/// Runs in Neovim after the configuration of the handbook. It edits and fixes the open file, and
-/// writes what the server answered.
+/// Script that runs in Neovim after the configuration of the handbook. It edits and fixes the open
+/// file, and writes the responses of the server to a file.
 const NEOVIM: &str = r#"
 local function wait(what, holds) assert(vim.wait(150000, holds), what) end
 local function codes()

@@ -1,4 +1,5 @@
-//! The metrics of a running robotsd. Real parsers read both formats, and the counts must be right.
+//! Tests the metrics of a running robotsd. Real parsers must be able to read both formats, and the
+//! counts must be right.
 
 use super::admin::ask;
 use super::programs::{debian, openmetrics_parser};
@@ -39,7 +40,7 @@ fn series(text: &str) -> BTreeMap<String, f64> {
     lines.map(parse).collect()
 }
 
-/// Sends requests in which everything varies that a client can vary.
+/// Sends requests with different values of everything that a client can choose.
 fn play(running: &Running) {
     for _ in 0..3 {
         assert_eq!(running.get("/private/x", GPTBOT).status, 403);

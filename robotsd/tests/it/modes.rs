@@ -198,8 +198,8 @@ fn an_observing_site_approves_every_query_of_another_proxy() {
     assert_eq!(compare(ask), (240, 24));
 }
 
-/// These rules have been in the file for a year, but are new to a robotsd that starts. The first
-/// `curl` must therefore not be refused.
+/// The rules have been in the file for a year, but are new to a robotsd that starts for the first
+/// time. Requests must therefore not be refused yet.
 #[test]
 fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     const ROBOTS: &str = "User-agent: *\nDisallow: /a\nDisallow: /b\n\nUser-agent: GPTBot\nDisallow: /\n";

@@ -1,8 +1,8 @@
-//! Tests what an operator sees if a config key has no effect: because something is broken at the
-//! start, because it breaks later, and after it was fixed.
+//! Tests what an operator sees if a config key has no effect, because something is broken at the
+//! start or breaks later, and what the operator sees after it was fixed.
 //!
-//! The table has a cell for every place that an operator checks, even if that place only says that
-//! all is well.
+//! The table has a cell for every place that an operator checks, even if that place shows no
+//! problem.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -44,10 +44,10 @@ struct Row {
 const SERVED: Said = (0, "can be served");
 const READY: &str = "ready";
 
-/// What a command prints if no process serves.
+/// What a command prints if no process is running.
 const NOBODY: &str = "nobody answers";
 
-/// The cells of a process that is ready, whose config can be served.
+/// Returns the cells of a process that is ready and whose config is valid.
 const fn served(problems: Said, metric: Metric, log: Logged) -> Cells {
     Cells { config_check: SERVED, problems, ready: READY, metric, log }
 }
@@ -212,7 +212,7 @@ fn row(key: &str) -> &'static Row {
     TABLE.iter().find(|row| row.key == key).unwrap()
 }
 
-/// A process. Also contains, for each cell, how many log lines had its text at the last check.
+/// A process, and, for each cell, the number of log lines with its text at the last check.
 struct Scene {
     folder: Folder,
     running: Running,

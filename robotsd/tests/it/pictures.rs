@@ -58,8 +58,8 @@ fn the_picture_of_a_report_is_up_to_date() {
     shows("report", &page, &format!("file://{}", report.display()), 1180, LOADED);
 }
 
-/// The page also contains the program, which changes more often than its look, so only the files
-/// that determine its look are compared.
+/// The page of the tester also contains its program. The program changes more often than the look
+/// of the page, so only the files that determine the look are compared.
 #[test]
 fn the_picture_of_the_tester_is_up_to_date() {
     let files =

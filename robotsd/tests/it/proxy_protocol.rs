@@ -43,7 +43,7 @@ fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAdd
     panic!("{} does not start", program.display());
 }
 
-/// Client for checking whether the proxy listens. It is announced, and then disconnects.
+/// Address of a client that only checks whether the proxy listens.
 const PROBE: [u8; 4] = [127, 0, 0, 9];
 
 /// Returns the logged connection problems, except those of the check whether the proxy listens.
@@ -59,7 +59,8 @@ fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Opti
     offer(connect_from(source, front).unwrap(), request).map(|answer| Answer::parse(&answer))
 }
 
-/// A proxy's clients are distinguished, and fields of their own have no effect.
+/// Checks that the clients of a proxy are distinguished, and that address fields which they send
+/// have no effect.
 fn clients_are_told_apart(running: &Running, front: SocketAddr) {
     let ask = |source, path, agent| ask_from(source, front, path, agent).expect("an answer");
     let answer = ask([127, 0, 0, 2], "/x", FIREFOX);

@@ -1,4 +1,5 @@
-//! Lists that are appended to a robots.txt, and requests that are sent when a version goes live.
+//! Tests lists that are appended to a robots.txt, and requests that are sent when a version goes
+//! live.
 
 use crate::harness::*;
 

@@ -80,7 +80,7 @@ fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
     wait_for("the page after the correction", || shown("fourth 3\n"));
 }
 
-/// The unit tests of `refusal` and `tests/cases/config_mistakes.txt` have all errors.
+/// The unit tests of `refusal` and `tests/cases/config_mistakes.txt` contain all kinds of errors.
 #[test]
 fn errors_in_a_refusal_template_are_reported_with_their_position() {
     let large = format!("<p>{}", "x".repeat(64 * 1024));

@@ -1,5 +1,5 @@
-//! Tests that no cache in front of robotsd sends a crawler's refusal to a browser, with a real nginx
-//! and a real Varnish.
+//! Tests with a real nginx and a real Varnish that no cache in front of robotsd sends the response
+//! to a refused crawler to a browser.
 //!
 //! If a server is missing, its test is skipped with a message; in CI it fails.
 
@@ -17,7 +17,7 @@ const OPEN: &str = "Mozilla/5.0 (compatible; OpenBot/1.0; +https://open.test/bot
 
 const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n\nUser-agent: *\nAllow: /\n";
 
-/// nginx would keep any response that does not forbid it.
+/// nginx would store any response that does not forbid it.
 const NGINX: &str = "
 events {}
 http {

@@ -1,4 +1,4 @@
-//! Tests `[[site.refusal.case]]`: other answers for some refused requests, by a real proxy.
+//! Tests `[[site.refusal.case]]`, special responses to some refused requests, with a real proxy.
 
 use std::io::BufReader;
 
@@ -9,7 +9,8 @@ const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: *\nDisallow: /\n\nSitemap:
 const CHATGPT_USER: &str = "Mozilla/5.0 (compatible; ChatGPT-User/1.0; +https://openai.com/bot)";
 const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
 
-/// Rules apply to everyone, so that people are refused, too. The gate would hold such rules.
+/// The rules apply to everyone, so that people are refused, too. The gate is off, because it would
+/// hold such rules.
 const EVERYONE: &str = "[agents]\nwildcard_scope = \"everyone\"\nwildcard_exempt = []\n[gate]\nenabled = false";
 
 /// Returns the requests of crawlers that the site's own upstream received. robotsd itself fetches the

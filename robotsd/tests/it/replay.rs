@@ -377,7 +377,8 @@ fn line_for(format: &str, host: &str) -> String {
     format!("{line}\n")
 }
 
-/// Returns the lines of requests for every host. Their numbers are such that no two sums are equal.
+/// Returns the lines of requests for every host. The numbers of lines are chosen so that no two
+/// sums are equal.
 fn lines_for(format: &str) -> String {
     HOSTS.iter().enumerate().map(|(at, (host, _))| line_for(format, host).repeat(1 << at)).collect()
 }
@@ -439,7 +440,7 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
     assert_eq!(code, Some(2));
 }
 
-/// The site has one file per host. Only requests to which the named file applies may be counted.
+/// The site has one file per host. Only requests that the named file applies to may be counted.
 #[test]
 fn a_file_of_a_folder_has_the_requests_for_its_host() {
     let mut config = Config::new().listener("kind = \"decision\"").file("log", lines_for("vhost"));

@@ -1,7 +1,7 @@
 //! Tests how `replay` splits the requests of each crawler by who sent them.
 //!
-//! Addresses on Google's lists are in the embedded copy. A newer list is saved in the same way as
-//! by a running robotsd.
+//! The addresses of Google are in the embedded lists. The tests save newer lists like a running
+//! robotsd.
 
 use std::time::UNIX_EPOCH;
 

@@ -1,5 +1,5 @@
-//! Tests the fields of responses that repeat what robots.txt says about the use of the content.
-//! nginx and Varnish as caches are real servers.
+//! Tests the response fields that repeat what robots.txt says about the use of the content, also
+//! with real caches (nginx and Varnish).
 
 use std::process::Command;
 

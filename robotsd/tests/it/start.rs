@@ -25,7 +25,7 @@ fn said(config: &str) -> String {
     format!("{}: {message}", place.unwrap_or_else(|| panic!("{error}")))
 }
 
-/// The mistakes themselves are in `tests/cases/config_mistakes.txt`, which a unit test reads.
+/// A unit test covers all mistakes, with `tests/cases/config_mistakes.txt`.
 #[test]
 fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
     let site = |text: &str| Config::new().site("a", text).to_string();

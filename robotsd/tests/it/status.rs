@@ -1,4 +1,4 @@
-//! The status about connections, requests, upstreams and many sites.
+//! Tests the status of connections, requests, upstreams and many sites.
 
 use crate::harness::*;
 
@@ -299,7 +299,8 @@ fn an_override_that_has_ended_says_what_to_do() {
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 
-/// Detected even with nothing to write, and for root, who needs no permissions.
+/// This must be detected even if there is nothing to write, and even for root, who needs no
+/// permissions.
 #[test]
 fn an_unwritable_state_directory_is_reported_before_it_matters() {
     let config = Config::new().keys("state_dir = \"state\"").admin().files_of("shop").robots(ROBOTS);

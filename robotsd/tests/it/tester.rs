@@ -1,5 +1,5 @@
-//! Tests the program in the tester's page: its answers, and that they are the same in the page and
-//! on this machine. `tester_browser` tests the page itself.
+//! Tests the program in the tester's page. Its answers must be right, and must be the same in the
+//! page and on this machine. `tester_browser` tests the page itself.
 //!
 //! `ROBOTSD_TESTER_PAGE` names the page, which `docs/tester/build.py` builds. Node runs its program.
 //! If one is missing, the tests are skipped with a message; in CI they fail.
@@ -74,8 +74,8 @@ fn url(case: &Value) -> Vec<u8> {
     }
 }
 
-/// Returns the shared cases by file. The page cannot ask for an empty name, so cases without a name
-/// are left out, nor for an empty URL, which the reference parser reads as `/`.
+/// Returns the shared cases by file. Cases with an empty name or an empty URL are left out, because
+/// the page cannot send them.
 fn cases_by_file() -> Vec<FileCases> {
     let mut by_file: HashMap<String, FileCases> = HashMap::new();
     for file in cases("robots_files.jsonl.gz") {
@@ -141,8 +141,8 @@ fn the_page_answers_every_shared_case_like_the_reference_parser() {
     assert!(wrong.is_empty(), "{} disagree, such as {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
 }
 
-/// Removes the effects of unsafe fixes: their computation ends after a second, which a busy machine
-/// may need for a crafted file.
+/// Removes the effects of unsafe fixes. Their computation has a time limit of one second, which a
+/// busy machine may exceed for a crafted file.
 fn without_effects(mut answer: Value) -> Value {
     for finding in answer["findings"].as_array_mut().into_iter().flatten() {
         if let Some(fix) = finding["fix"].as_object_mut() {

@@ -100,8 +100,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     assert!(!running.has_event("certificate", |line| line.to_string().contains("PRIVATE")));
 }
 
-/// The log must not be the only place that reports this: a restart would fail, and nothing else
-/// would show that beforehand.
+/// A restart would fail, so the status must report this, too, and not only the log.
 #[test]
 fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     let folder = config().admin().folder();

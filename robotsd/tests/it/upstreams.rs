@@ -110,7 +110,8 @@ fn clients_that_do_not_read_hold_no_upstream_connection() {
     }
 }
 
-/// Opens an HTTP/2 connection, and requests this many pages. The zero window lets no body through.
+/// Opens an HTTP/2 connection, and requests this many pages. Its flow-control window is zero, so no
+/// body can be sent.
 fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> TcpStream {
     let mut said = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     // SETTINGS_INITIAL_WINDOW_SIZE is 0.

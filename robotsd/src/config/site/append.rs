@@ -1,4 +1,4 @@
-//! The parts that are appended to a site's robots.txt: `[[site.robots.append]]`.
+//! The lists that are appended to a site's robots.txt: `[[site.robots.append]]`.
 
 use std::path::{Path, PathBuf};
 
@@ -17,15 +17,15 @@ tables! {
     }
 }
 
-/// The resolved settings of an appended part.
+/// The resolved settings of an appended list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppendSettings {
-    /// The title of the part, for a comment in the served file.
+    /// Title of the list, for a comment in the served robots.txt.
     pub(crate) title: String,
     pub(crate) source: AppendSource,
 }
 
-/// The source of an appended part.
+/// The source of an appended list.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AppendSource {
     #[display("{}", _0.display())]
@@ -34,13 +34,13 @@ pub(crate) enum AppendSource {
     Url(DocumentSettings),
 }
 
-/// Maximum number of parts per site.
+/// Maximum number of appended lists per site.
 const MAX_PARTS: usize = 16;
 
-/// Maximum length of a name, in characters.
+/// Maximum length of the name of an appended list, in characters.
 const MAX_NAME_LENGTH: usize = 80;
 
-/// Name of the folder for fetched parts in the state directory.
+/// Name of the folder in the state directory for fetched lists.
 const FOLDER: &str = "fragments";
 
 pub(super) fn resolve(
@@ -116,8 +116,7 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             }
             text.clone()
         }
-        // Only the name of the file is used, because readers of the robots.txt need not know its
-        // folder.
+        // Only the file name is used, because readers of the robots.txt need not know the folder.
         (None, AppendSource::File(path)) => {
             path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
         }

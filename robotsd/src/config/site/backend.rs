@@ -24,16 +24,16 @@ tables! {
 }
 
 words! {
-    /// How static files and folders are served if their names begin with a dot.
+    /// How requests for static files and folders whose names begin with a dot are answered.
     Dotfiles {
-        /// Answers 404, except below `/.well-known/`.
+        /// Responds with 404, except below `/.well-known/`.
         #[default]
         Hide = "hide",
         Serve = "serve",
     }
 }
 
-/// The keys of a site table that determine its backend.
+/// The keys of a site's table that determine its backend.
 pub(super) struct RawBackend<'s> {
     pub(super) name: &'s Spanned<String>,
     pub(super) upstreams: Option<&'s [Spanned<String>]>,
@@ -118,8 +118,7 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     if let Some(name) = &settings.server_name {
         check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
     }
-    // `eject` is checked last, so that a mistake in it does not hide other problems with the
-    // upstreams.
+    // `eject` is checked last, because an error in it would hide other problems with the upstreams.
     if settings.eject.get_ref().0.is_zero() {
         return Err(settings.eject.fault("\"eject\" is zero: write max_fails = 0 to never eject an upstream"));
     }
@@ -142,7 +141,7 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
 /// - a URL of a listener of the same process, because requests would loop until no connection is
 ///   left;
 /// - a URL of an admin listener that trusts this process as its proxy, because any client could
-///   then act as a user.
+///   then act as an admin user.
 pub(super) fn faulty(
     upstreams: &[Spanned<String>],
     listeners: &[RawListener],
@@ -151,8 +150,7 @@ pub(super) fn faulty(
     faults: &mut Faults,
 ) {
     for url in upstreams {
-        // All upstreams are checked here, because the function that resolves a site stops at the
-        // first error.
+        // All upstreams are checked here, because resolving a site stops at the first error.
         let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
         let Some(endpoint) = faults.keep(endpoint) else { continue };
         let is_listener = |address: &SocketAddr| endpoint.is_listener(*address);

@@ -1,4 +1,5 @@
-//! The settings of the gate, and the files that it reads for each site.
+//! The settings of the gate, which holds back new versions of a robots.txt, and the files that it
+//! reads for each site.
 
 use std::path::{Path, PathBuf};
 
@@ -60,11 +61,9 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
     Ok((file.enabled).then_some(gate))
 }
 
-/// The files that the gate of a site compares a new version with, and whether it also reads the
-/// site's sitemaps. The file of expectations is not included.
+/// What the gate of a site compares a new version with, apart from the file of expectations.
 ///
-/// Two values with the same settings are equal: a [`Spanned`] value is compared without its
-/// position in the config.
+/// `==` ignores the positions of [`Spanned`] values in the config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GateBasis {
     /// File in version control whose content counts as the last accepted version.
@@ -76,8 +75,8 @@ pub(crate) struct GateBasis {
 }
 
 impl GateBasis {
-    /// Resolves the files of a site. A site with a directory of robots.txt files, one per host,
-    /// cannot have a baseline or a list of pages, because one file cannot be for all hosts.
+    /// Resolves the files of a site. A site with one robots.txt per host cannot have a baseline or
+    /// a list of pages, because one file would not suit all hosts.
     pub(in crate::config) fn resolve(gate: &RawGate, robots: &RawRobots, folder: &Path) -> Result<Self, Fault> {
         let is_directory = robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
         let own = [("baseline", &robots.baseline), ("urls", &robots.urls)];

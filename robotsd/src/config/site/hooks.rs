@@ -1,5 +1,5 @@
-//! The requests that are sent when a version goes live, `[[site.robots.on_publish]]`, and
-//! notifications of events: `[[notify]]`.
+//! Hooks: requests that are sent when a version goes live (`[[site.robots.on_publish]]`) or when an
+//! event occurs (`[[notify]]`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -75,19 +75,19 @@ impl Value for RawHeader {
     }
 }
 
-/// Maximum number of hooks in one site, and in `[[notify]]`.
+/// Maximum number of hooks of a site, and of `[[notify]]`.
 const MAX_HOOKS: usize = 16;
 
-/// Maximum number of header fields in one hook.
+/// Maximum number of header fields of a hook.
 const MAX_HEADERS: usize = 32;
 
-/// Further header fields that hooks cannot set, because robotsd does. Every hook has robotsd's
-/// `User-Agent`. The admin interface refuses requests with this agent, so hooks cannot change
-/// settings there.
+/// Header fields that hooks cannot set, because robotsd sets them. The `User-Agent` is always
+/// robotsd's, and the admin interface refuses requests with it, so that hooks cannot use the admin
+/// interface.
 const OURS: [&str; 3] = ["expect", "host", "user-agent"];
 
-/// A header field contains a secret if its name contains one of these strings, except for the names
-/// in `NO_SECRET`, which mostly identify entries of a cache.
+/// Parts of names of header fields that contain a secret. The names in [`NO_SECRET`] are
+/// exceptions; most of them identify entries of a cache.
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
@@ -174,8 +174,8 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
 
 fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     let fault = |why: &str| {
-        // The message does not contain the URL, because any part of it may be secret. The position
-        // of the URL in the file is shown with the message.
+        // The message does not contain the URL, because any part of it may be secret. The message
+        // is shown with the position of the URL in the file.
         url.fault(format!(
             "this is not a valid URL for a request: {why}; write one such as \"https://api.example.net/purge\""
         ))

@@ -67,7 +67,7 @@ tables! {
 }
 
 impl RawSite {
-    /// Returns the selected crawlers of all cases of refusals and of all fields.
+    /// Returns the crawlers that all refusal cases and all fields of the site select.
     pub(in crate::config) fn crawlers(&self) -> impl Iterator<Item = &Spanned<String>> {
         let of_cases = self.refusal.case.iter().flat_map(|case| &case.get_ref().crawlers);
         of_cases.chain(self.field.iter().flat_map(|field| &field.get_ref().crawlers))
@@ -78,15 +78,14 @@ impl RawSite {
 #[derive(Clone, Debug)]
 pub(crate) struct SiteConfig {
     pub(crate) name: String,
-    /// Host patterns; empty for every host.
+    /// Host patterns; empty if the site serves every host.
     pub(crate) hosts: Vec<String>,
-    /// Where requests are forwarded to, or the files to serve; `None` if no listener forwards
-    /// requests.
+    /// The upstreams or the static files of the site; `None` if no listener forwards requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
-    /// Position in the config's text of the key that sets the source of the robots.txt.
+    /// Position in `Config::text` of the key that sets the source of the robots.txt.
     pub(crate) robots_span: Range<usize>,
-    /// The parts that are appended to the robots.txt, in order.
+    /// The lists that are appended to the robots.txt, in order.
     pub(crate) append: Vec<AppendSettings>,
     /// The requests that are sent when a version goes live.
     pub(crate) on_publish: Vec<Arc<HookSettings>>,
@@ -94,18 +93,18 @@ pub(crate) struct SiteConfig {
     pub(crate) when_missing: WhenMissing,
     /// File with expectations about the robots.txt.
     pub(crate) expectations: Option<PathBuf>,
-    /// Position of `expectations` in the config's text.
+    /// Position of `expectations` in `Config::text`.
     pub(crate) expectations_span: Range<usize>,
     /// The version that the gate compares new versions with, and the pages that it checks.
     pub(crate) gate_basis: GateBasis,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
-    /// Options for checking the robots.txt, without those that depend on a registry: see
+    /// Options for checking the robots.txt. Options that depend on a registry are added by
     /// [`SiteConfig::checks`].
     pub(crate) check: Options,
     /// Responses to refused requests; `None` for the default response of `RobotsLayer`.
     pub(crate) refusal: Option<Arc<SiteRefusals>>,
-    /// Fields that responses get.
+    /// Fields that are added to responses.
     pub(crate) signals: Signals,
     /// Serialized form of the values that policy, checks and gate are derived from. Equal strings
     /// mean equal settings.
@@ -114,21 +113,21 @@ pub(crate) struct SiteConfig {
 
 impl SiteConfig {
     /// Returns the options for checking the robots.txt, including the search engines in `registry`
-    /// that the policy refuses. The registry itself is not included, because the live robots.txt
-    /// has its own.
+    /// that the policy refuses. The registry itself is not added, because the live robots.txt has
+    /// its own.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
     }
 
-    /// Reports whether the mode, or an override that has not expired, tags or refuses requests.
+    /// Reports whether the mode or an unexpired override tags or refuses requests.
     pub(crate) fn is_strict(&self, now: SystemTime) -> bool {
         let mut overrides = self.policy.overrides.iter().filter(|over| over.until.is_none_or(|end| now < end));
         self.policy.mode > Mode::Observe || overrides.any(|over| over.mode > Mode::Observe)
     }
 }
 
-/// Returns the patterns of a site with these hosts, as keys of a host map. A site without hosts has
-/// the pattern `*`, which matches every other host.
+/// Returns the host patterns of a site with these `hosts`. A site without hosts has the pattern
+/// `*`, which matches every host that no other site serves.
 pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
     let every = hosts.is_empty().then_some("*");
     every.into_iter().chain(hosts.iter().map(String::as_str))
@@ -138,8 +137,8 @@ pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
 pub(crate) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
     let mut map = HostMap::new();
     for (pattern, owner) in patterns {
-        // Errors are ignored, because invalid hosts and hosts of two sites were already refused
-        // with the config.
+        // Errors are ignored: a config with invalid hosts, or with a host in two sites, was already
+        // refused.
         let _ = map.insert(pattern, owner);
     }
     map
@@ -158,9 +157,9 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Returns the reason why a string cannot be the name of a site. Such a name would have another
-/// meaning in a command, in the sites of a token or in a fleet-wide off switch, or people would
-/// mistake it for something else. Letters of every script are allowed.
+/// Returns the reason why a string cannot be the name of a site. A name is refused if it has
+/// another meaning in a command, in the sites of a token or in a fleet-wide off switch, or if
+/// people could mistake it for something else. Letters of every script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());
@@ -198,7 +197,7 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Resolves a site. Parts with problems get their defaults. Returns `None` if the site's backend or
+/// Resolves a site. Keys with problems get their defaults. Returns `None` if the site's backend or
 /// robots.txt is unknown.
 pub(super) fn resolve(
     all: OfAllSites<'_>,
@@ -264,8 +263,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Returns the position of the key that sets the source of a site's robots.txt, or of the key that
-/// implies the source.
+/// Returns the position of the key that sets or implies the source of a site's robots.txt.
 fn robots_span(site: &RawSite) -> Range<usize> {
     let robots = &site.robots;
     let path = robots.path.as_ref().map(Spanned::span);

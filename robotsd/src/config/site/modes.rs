@@ -1,5 +1,5 @@
-//! Exceptions from the mode of a site: `[site.modes]`. The key of an exception selects some
-//! crawlers or a rule. If several exceptions match a request, the last one counts.
+//! Exceptions from the mode of a site: `[site.modes]`. The key of an exception selects crawlers or
+//! a rule. If several exceptions match a request, the last one counts.
 
 use std::time::{Duration, SystemTime};
 
@@ -32,20 +32,20 @@ tables! {
 #[derive(Debug, Default)]
 pub(crate) struct RawModes(pub(crate) Vec<Exception>);
 
-/// An exception. Several exceptions with the same key are written as a list.
+/// An exception. Exceptions with the same key are written as a list.
 #[derive(Debug)]
 pub(crate) struct Exception {
-    /// The key as it is written: `agent:GPTBot`.
+    /// The key as written, such as `agent:GPTBot`.
     pub(crate) key: Spanned<String>,
     scope: Scope,
     pub(crate) modes: Spanned<RawMode>,
 }
 
-/// The subject of an exception.
+/// The crawlers or the rule that an exception applies to.
 #[derive(Debug)]
 enum Scope {
     Crawlers(Selector),
-    /// A rule as it is written in robots.txt.
+    /// The pattern of a rule, as written in robots.txt.
     Pattern(String),
 }
 
@@ -58,8 +58,8 @@ impl Value for RawModes {
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
         let DeValue::Table(written) = value.get_ref() else { return reader.wrong::<Self>(place, value) };
         let (table, mut exceptions) = (place.path(), Vec::new());
-        // The exceptions must be in the order of the file, and the parsed table may have another
-        // order.
+        // The order of exceptions matters, and the parsed table may have another order than the
+        // file.
         let mut entries: Vec<_> = written.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
@@ -176,7 +176,7 @@ impl Exception {
 }
 
 impl RawModes {
-    /// Adds the exceptions to a policy. If exceptions have errors, adds these to `faults` and
+    /// Adds the exceptions to a policy. If an exception has errors, adds them to `faults` and
     /// returns `None`.
     pub(super) fn add_to(&self, policy: Option<PolicyBuilder>, faults: &mut Faults) -> Option<PolicyBuilder> {
         let overrides = faults.keep_all(self.0.iter().map(Exception::overrides))?;
@@ -187,7 +187,7 @@ impl RawModes {
     }
 }
 
-/// Returns when an exception ends: at an exact time, or at the end of a day in UTC.
+/// Returns the end of an exception: an exact time, or the end of a day in UTC.
 pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
@@ -208,8 +208,8 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
 }
 
 /// Serializes all exceptions in the short form if each of them has one, else all in the long form.
-/// TOML writes tables after plain values, so a mixture would change the order of the exceptions,
-/// which affects their meaning.
+/// In a mixture, TOML would write the long forms last, which would change the meaning, because the
+/// order of exceptions matters.
 impl Serialize for RawModes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut by_key: Vec<(&str, Vec<&RawMode>)> = Vec::new();

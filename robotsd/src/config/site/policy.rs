@@ -1,5 +1,5 @@
-//! A site's policy and the checks of its robots.txt, resolved from the config of all sites and of
-//! this one.
+//! Resolves the policy of a site and the checks of its robots.txt, from the settings of the site
+//! and those of all sites.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -76,8 +76,8 @@ words! {
     }
 }
 
-/// The settings of a config that apply to all of its sites. The serialized form contains the values
-/// that policy, checks and gate are derived from.
+/// The settings of a config that apply to all of its sites. Serialization includes only the values
+/// that the policy, the checks and the gate depend on.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
     /// The mode if no exception matches and the site sets no mode of its own.
@@ -86,7 +86,7 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) grace: Duration,
     pub(crate) agents: &'f RawAgents,
     pub(crate) exempt: &'f RawExempt,
-    /// The action for impostors, and the identity that exemptions require.
+    /// The action for impostors, and the identity check that exemptions require.
     pub(crate) identity: (Impostors, IdentityNeeded),
     pub(crate) check: &'f RawCheck,
     pub(crate) gate: &'f RawGate,
@@ -99,7 +99,7 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) state_dir: Option<&'f Path>,
 }
 
-/// Resolves the policy. If there are errors, adds them and returns `None`.
+/// Resolves the policy. If there are errors, adds them to the faults and returns `None`.
 pub(super) fn resolve(
     all: &OfAllSites<'_>,
     enforcement: &RawEnforcement,
@@ -179,8 +179,8 @@ pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iter
     engines.filter_map(move |engine| refused(engine, policy, now))
 }
 
-/// Returns the crawler, with the rules that the policy refuses it for. `None` if the policy does
-/// not refuse it.
+/// Returns the crawler, with the rules that the policy enforces by refusing its requests. `None` if
+/// there are no such rules.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;

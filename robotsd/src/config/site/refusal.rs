@@ -1,5 +1,5 @@
 //! The settings of a site's response to refused requests. The template is read together with the
-//! config. An error in the template is an error of the config.
+//! config, so an error in the template makes the config invalid.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -34,7 +34,7 @@ tables! {
         case: Vec<Spanned<RawCase>>,
     }
 
-    /// Another response for some refused requests.
+    /// A different response to some of the refused requests.
     RawCase {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         crawlers: Vec<Spanned<String>>,
@@ -53,7 +53,7 @@ tables! {
 }
 
 words! {
-    /// The result of checking the sender of a request, with the words of the log.
+    /// The result of verifying the sender of a request, with its name in the log.
     SenderIdentity {
         #[default]
         Claimed = "claimed",
@@ -65,22 +65,22 @@ words! {
     }
 }
 
-/// Allowed and default number of connections to the server of a case.
+/// Allowed number of connections to the server of a case. [`DEFAULT_CONNECTIONS`] is the default.
 const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
 const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 
-/// Maximum number of cases of a site, and of fields of a case.
+/// Maximum number of cases of a site. [`MAX_FIELDS`] is the maximum number of fields of a case.
 const MAX_CASES: usize = 64;
 const MAX_FIELDS: usize = 16;
 
-/// Further fields that a case cannot set, because robotsd does.
+/// Header fields that a case cannot set, because robotsd sets them.
 const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"];
 
 /// Resolves a site's responses to refused requests. `None` if the site uses the default response.
-/// If no listener forwards requests, the servers of cases are ignored.
+/// If no listener forwards requests, the `upstream` of cases is ignored.
 ///
-/// The position of an error in a template is in the template itself. `in_config` adds the position
-/// in the config to any other error.
+/// An error in a template has a position in the template. The function `in_config` gives any other
+/// error its position in the config.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     listeners: &[RawListener],
@@ -118,7 +118,8 @@ pub(in crate::config) fn resolve(
     Ok((!is_default).then(|| Arc::new(SiteRefusals { page, cases })))
 }
 
-/// The keys of a page. A case inherits the keys that it does not set.
+/// The keys that determine the page of a response. For unset keys, a case inherits those of the
+/// site.
 #[derive(Clone, Copy)]
 struct PageKeys<'r> {
     status: Option<&'r Spanned<u16>>,
@@ -152,7 +153,7 @@ impl PageKeys<'_> {
     }
 }
 
-/// Resolves a case: the covered requests, and their answer.
+/// Resolves a case: the requests that it covers, and the response.
 fn resolve_case(
     written: &Spanned<RawCase>,
     site: PageKeys<'_>,
@@ -248,8 +249,8 @@ pub(super) fn own_upstreams(raw: &RawRefusal, upstreams: &[Spanned<String>], fol
     }
 }
 
-/// Resolves the server of a case. The caller reports an invalid URL together with the upstreams of
-/// the site.
+/// Resolves the server of a case. An invalid URL is not reported here, but together with the
+/// upstreams of the site.
 fn server(case: &RawCase, folder: &Path) -> Result<Option<CaseServer>, Fault> {
     let Some(url) = &case.upstream else {
         let unused = case.max_connections.as_ref();

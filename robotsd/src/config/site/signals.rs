@@ -1,4 +1,4 @@
-//! What the responses of a site say about the use of their content: `[site.signals]` and
+//! Header fields of responses about the use of their content: `[site.signals]` and
 //! `[[site.field]]`.
 
 use toml::Spanned;
@@ -16,7 +16,7 @@ tables! {
         license_link: bool,
     }
 
-    /// A field that is added to responses by path.
+    /// A header field that is added to responses by path.
     RawField {
         path: Spanned<String>,
         name: Spanned<String>,
@@ -30,7 +30,8 @@ word_values! {
     Some(Self::default()) => UsageField;
 }
 
-/// Maximum number of fields per site. Each response is compared with all of them.
+/// Maximum number of `[[site.field]]` tables per site. The path of each response is compared with
+/// all of them.
 const MAX_FIELDS: usize = 100;
 
 pub(super) fn resolve(signals: &RawSignals, fields: &[Spanned<RawField>], faults: &mut Faults) -> Option<Signals> {
@@ -53,8 +54,8 @@ fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
     Ok(rule.for_crawlers(super::refusal::crawlers(crawlers)?))
 }
 
-/// Returns the settings of a site that make responses differ by client, so that caches keep more
-/// copies.
+/// Returns the settings of a site that make responses differ by client. Because of them, caches
+/// store more copies of a page.
 pub(in crate::config) fn varying<'r>(
     signals: &'r RawSignals,
     fields: &'r [Spanned<RawField>],
@@ -74,8 +75,8 @@ pub(in crate::config) fn varying<'r>(
     }))
 }
 
-/// Returns the fields with `noindex` whose path the robots.txt disallows: crawlers that may not
-/// fetch a page never see its fields.
+/// Returns the fields with `noindex` whose path the robots.txt disallows. Crawlers that may not
+/// fetch a page cannot see its fields.
 pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt, registry: &Registry) -> Vec<Fault> {
     let rules = robots.compile_with(Default::default(), |name| registry.stands_for(name.value()));
     let is_noindex = |value: &str| {
@@ -95,10 +96,10 @@ pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt
     unseen.map(fault).collect()
 }
 
-/// Reports whether none of the crawlers that get the field may fetch a page with this path. Without
-/// `crawlers`, a crawler that no group names is examined.
+/// Reports whether none of the field's crawlers may fetch a page with its path. For a field without
+/// `crawlers`, this checks a crawler that no group names.
 fn may_not_read(field: &RawField, rules: &RuleSet, registry: &Registry) -> bool {
-    // `*` stands for any text, so one letter represents a page.
+    // Replacing each `*` by `x` gives the path of one possible page.
     let page = field.path.get_ref().trim_end_matches('$').replace('*', "x");
     let page = if page.starts_with('/') { page } else { format!("/{page}") };
     let path = RequestPath::new(&page);

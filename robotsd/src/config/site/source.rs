@@ -1,5 +1,4 @@
-//! The source of a site's robots.txt: the keys that each source requires or accepts, and their
-//! values.
+//! The source of a site's robots.txt: the keys that each kind of source requires or accepts.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -70,16 +69,16 @@ words! {
 pub(crate) enum RobotsSource {
     File(PathBuf),
     Inline(String),
-    /// A folder with a file for each host.
+    /// A folder with one file per host.
     Directory {
         path: PathBuf,
-        /// Name of the file for hosts without a file of their own.
+        /// Name of the file that is used for hosts without their own file.
         fallback: String,
     },
-    /// Fetched from the upstreams.
+    /// The robots.txt is fetched from the upstreams.
     Upstream {
         upstreams: Vec<String>,
-        /// The `Host` of the request.
+        /// `Host` field of the requests for the robots.txt.
         host: String,
         /// Host name in the certificates of the upstreams, instead of the hosts in their URLs.
         server_name: Option<String>,
@@ -96,15 +95,14 @@ impl RobotsSource {
     /// config, or if each host has its own file.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
-            // The path is absolute, so that it does not depend on how the path of the config was
-            // written.
+            // The path is absolute, because the config may have been given by a relative path.
             Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
             Self::Url { url, .. } => Some(url.clone()),
             Self::Inline(_) | Self::Directory { .. } | Self::Upstream { .. } => None,
         }
     }
 
-    /// Returns the value of `source` for this source.
+    /// Returns the value of the key `source` for this source.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::File(_) => "file",
@@ -121,7 +119,7 @@ impl RobotsSource {
 pub(crate) struct Remote {
     /// Fetch interval if the response has no max-age.
     pub(crate) refresh: Duration,
-    /// How long the file must be missing before it counts as removed.
+    /// How long the robots.txt must be missing before it counts as removed.
     pub(crate) hold: Duration,
     /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
@@ -260,8 +258,8 @@ fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> R
     Ok(Remote { refresh, hold, ca })
 }
 
-/// Returns the first key that has no effect with this source, the position of the key, and the
-/// sources for which the key has an effect.
+/// Returns the first key that has no effect with this source, its position, and the sources that
+/// accept it.
 fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");

@@ -1,9 +1,9 @@
-//! The messages of `envoy.service.auth.v3` that are used here: the question, which contains the
-//! client's request, and the answer.
+//! The messages of `envoy.service.auth.v3` that are used here: the decision request, which contains
+//! the client's request, and the response.
 //!
 //! Field numbers are the ones in Envoy's `.proto` files. Fields that are not declared here are
 //! skipped. Text fields are declared as bytes, because text from a client need not be UTF-8. Maps
-//! are declared as lists, because each map entry is a separate message on the wire.
+//! are declared as lists of entries, which have the same encoding.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -36,7 +36,7 @@ macro_rules! messages {
 }
 
 messages! {
-    /// Envoy's question: whether to forward a client's request.
+    /// Envoy's decision request: whether to forward a client's request.
     CheckRequest {
         attributes: Option<AttributeContext> = "1" (message, optional),
     }
@@ -68,10 +68,11 @@ messages! {
     HttpAttributes {
         method: Bytes = "2" (bytes = "bytes"),
         headers: Vec<HeaderEntry> = "3" (message, repeated),
-        /// The path with its query, percent-encoded as the client sent it.
+        /// Path and query, percent-encoded as the client sent them.
         path: Bytes = "4" (bytes = "bytes"),
         host: Bytes = "5" (bytes = "bytes"),
-        /// Replaces `headers` if the proxy is configured with `encode_raw_headers`.
+        /// The header fields as raw bytes, instead of `headers`, if Envoy is configured with
+        /// `encode_raw_headers`.
         header_map: Option<HeaderList> = "13" (message, optional),
     }
 
@@ -85,7 +86,7 @@ messages! {
         raw_value: Bytes = "3" (bytes = "bytes"),
     }
 
-    /// The answer to a [`CheckRequest`].
+    /// The response to a [`CheckRequest`].
     CheckResponse {
         status: Option<RpcStatus> = "1" (message, optional),
         denied_response: Option<DeniedResponse> = "2" (message, optional),
@@ -120,7 +121,7 @@ messages! {
         append_action: i32 = "3" (int32),
     }
 
-    /// `google.protobuf.Struct`, restricted to two kinds of values.
+    /// A `google.protobuf.Struct` that supports two kinds of values.
     Metadata {
         fields: Vec<MetadataEntry> = "1" (message, repeated),
     }
@@ -145,17 +146,16 @@ const ADD_IF_ABSENT: i32 = 1;
 /// Sets a header whether or not it already exists (`OVERWRITE_IF_EXISTS_OR_ADD`).
 const OVERWRITE_OR_ADD: i32 = 2;
 
-/// Returns the answer that lets the request pass. The answer sets the verdict field if the request
-/// is tagged; otherwise it removes a verdict field that the client sent.
+/// Returns the response that allows the request. It sets the field `Robots-Verdict` if the request
+/// is tagged. Otherwise, it removes this field if the client has sent it.
 ///
-/// `fields` are for the response. Envoy adds them to every response, whatever its status.
+/// Envoy adds `fields` to the response to the client, whatever its status.
 pub(crate) fn allowed(
     tag: Option<HeaderValue>,
     fields: &[(HeaderName, HeaderValue)],
     metadata: Option<Metadata>,
 ) -> CheckResponse {
-    // A header that is set must not be in the list of removed headers, because Envoy removes
-    // headers last.
+    // Envoy removes headers last, so a header that is set must not be in that list.
     let mut removed = vec!["robots_verdict".to_owned()];
     let headers = match tag {
         Some(tag) => vec![header(&Record::FIELD, tag.as_bytes())],
@@ -176,7 +176,7 @@ pub(crate) fn allowed(
     }
 }
 
-/// Returns the answer that makes Envoy send this response to the client.
+/// Returns the response that makes Envoy reject the request and send `response` to the client.
 pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> CheckResponse {
     let (head, body) = response.into_parts();
     CheckResponse {
@@ -192,7 +192,7 @@ pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> C
 }
 
 /// Returns fields about a crawler's request that the proxy can write to its own log. They have the
-/// names used in robotsd's request log.
+/// same names as in robotsd's request log.
 pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     let mut fields = Vec::with_capacity(10);
     let mut text = |key: &str, value: Option<&str>| {
@@ -210,7 +210,7 @@ pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     text("rule", request.rule.as_deref());
     text("robots_hash", Some(&request.hash.short()));
     if let Some(line) = request.line {
-        // The number is exact up to 2^53.
+        // Integers up to 2^53 are exact in an `f64`.
         fields.push(entry("line", MetadataValue { number: Some(line as f64), text: None }));
     }
     Metadata { fields }
@@ -220,8 +220,9 @@ fn entry(key: &str, value: MetadataValue) -> MetadataEntry {
     MetadataEntry { key: key.to_owned(), value: Some(value) }
 }
 
-/// Converts the fields of a response. Repeated fields are joined, because setting a header replaces
-/// earlier ones. `Content-Length` is omitted, because Envoy computes it from the body.
+/// Converts header fields. Repeated fields are joined, because a header that is set replaces an
+/// earlier one of the same name. `Content-Length` is omitted, because Envoy computes it from the
+/// body.
 fn headers(fields: &HeaderMap) -> Vec<HeaderOption> {
     let names = fields.keys().filter(|name| **name != CONTENT_LENGTH);
     let joined = |name: &HeaderName| {
@@ -236,15 +237,16 @@ fn header(name: &HeaderName, value: &[u8]) -> HeaderOption {
     HeaderOption { header: Some(HeaderEntry { key, value, raw_value: Bytes::new() }), append_action: OVERWRITE_OR_ADD }
 }
 
-/// Returns a field for the response. Fields that a crawler reads as a list are added to the fields
-/// of the upstream. Any other field is added only if the upstream does not set it.
+/// Returns a field for the response to the client. A field whose value is a list is added even if
+/// the upstream sends the same field. Any other field is added only if the upstream does not set
+/// it.
 fn response_header((name, value): &(HeaderName, HeaderValue)) -> HeaderOption {
     let is_list = matches!(name.as_str(), "link" | "vary" | "x-robots-tag");
     let append_action = if is_list { APPEND_OR_ADD } else { ADD_IF_ABSENT };
     HeaderOption { append_action, ..header(name, value.as_bytes()) }
 }
 
-/// A question that was parsed from a message.
+/// A decision request that was parsed from a message.
 #[derive(Debug)]
 pub(crate) struct CheckQuestion {
     http: HttpAttributes,
@@ -263,13 +265,12 @@ impl CheckQuestion {
         Ok(Self { http: request.and_then(|request| request.http).unwrap_or_default(), address, site })
     }
 
-    /// Returns the name of the site, if the proxy's configuration sets one.
+    /// Returns the name of the site; `None` if the proxy's configuration does not set it.
     pub(crate) fn site(&self) -> Option<Cow<'_, str>> {
         self.site.as_deref().map(String::from_utf8_lossy)
     }
 
-    /// Returns method, target and host as the message contains them. A missing method or target is
-    /// an error; no default is assumed.
+    /// Returns method, target and host from the message. A missing method or target is an error.
     pub(crate) fn original(&self) -> Result<AskedRequest<'_>, QuestionError> {
         let HttpAttributes { method, path, host, .. } = &self.http;
         for (value, place) in [(path, PATH), (method, METHOD)] {
@@ -293,9 +294,8 @@ impl CheckQuestion {
         })
     }
 
-    /// Returns the header fields of the client's request. Reads the fields from `header_map` if the
-    /// proxy sends it, because `header_map` contains raw bytes. `None` if there are too many fields
-    /// to decide about the request.
+    /// Returns the header fields of the client's request. Prefers `header_map`, because it contains
+    /// raw bytes. `None` if there are too many fields.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());
         let entries = raw.unwrap_or(&self.http.headers);
@@ -315,16 +315,15 @@ const METHOD: &str = "attributes.request.http.method";
 
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// The reason why a call is answered with an error status.
+/// The reason why a gRPC call gets an error status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallError {
     /// The method is unknown.
     UnknownMethod,
-    /// The message is compressed. Callers compress messages only if configured to.
+    /// The message is compressed. Proxies compress messages only if they are configured to.
     Compressed,
     TooLarge,
-    /// The body is not a message, contains more than one message, or contains a message of another
-    /// type.
+    /// The body is not exactly one message of the expected type.
     Malformed,
     /// The message did not arrive in time.
     Late,
@@ -354,7 +353,7 @@ impl CallError {
         }
     }
 
-    /// Reports whether the error can only be fixed at the caller.
+    /// Reports whether only a change of the proxy's configuration can fix the error.
     pub(crate) const fn is_fault(self) -> bool {
         matches!(self, Self::Compressed | Self::TooLarge | Self::Malformed)
     }

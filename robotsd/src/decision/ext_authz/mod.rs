@@ -1,8 +1,7 @@
-//! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). The question is
-//! one message, and the answer is another.
+//! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). The decision
+//! request and the response are one message each.
 //!
-//! This module only parses the question and builds the answer. The decision itself does not depend
-//! on the format of the question.
+//! This module only parses the decision request and builds the response. The parent module decides.
 
 mod messages;
 #[cfg(any(test, fuzzing))]
@@ -26,9 +25,9 @@ const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 /// The kinds of requests to this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceRequest {
-    /// A question about a client's request.
+    /// A decision request about a client's request.
     Check,
-    /// A gRPC call of an unknown method.
+    /// A gRPC call of a method that this service does not have.
     Unknown,
     /// A request that is not a gRPC call, for example because it does not use HTTP/2.
     NoCall,
@@ -47,14 +46,14 @@ impl ServiceRequest {
     }
 }
 
-/// Maximum size of a message, in bytes. Envoy accepts 60 KiB of fields from a client by default,
-/// and 8 MiB at most.
+/// Maximum size of a message, in bytes. By default, Envoy accepts 60 KiB of header fields from a
+/// client, and at most 8 MiB.
 const MAX_MESSAGE: usize = 1024 * 1024;
 
 /// Size of the prefix of a message, in bytes: a compression flag and the length.
 const PREFIX: usize = 5;
 
-/// Maximum time for a message to arrive. A caller can set a shorter time with `grpc-timeout`.
+/// Maximum time for a message to arrive. The caller can shorten it with `grpc-timeout`.
 const MAX_MESSAGE_TIME: Duration = Duration::from_secs(10);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -66,7 +65,7 @@ struct MessageReader {
 }
 
 impl MessageReader {
-    /// Adds bytes. Returns an error as soon as the bytes cannot become a valid message.
+    /// Adds bytes. Returns an error as soon as the bytes cannot be part of a valid message.
     fn push(&mut self, octets: &[u8]) -> Result<(), CallError> {
         if self.octets.len() + octets.len() > PREFIX + MAX_MESSAGE {
             return Err(if self.length().is_ok_and(|length| length <= MAX_MESSAGE) {
@@ -86,7 +85,7 @@ impl MessageReader {
         }
     }
 
-    /// Returns the message once all of its bytes have been added.
+    /// Returns the message. Returns an error if it is incomplete.
     fn finish(self) -> Result<Bytes, CallError> {
         let length = self.length()?;
         let message = self.octets.freeze().split_off(PREFIX);
@@ -102,7 +101,7 @@ impl MessageReader {
     }
 }
 
-/// Returns a message with its prefix, as it is sent in a response.
+/// Encodes a message with its prefix, as it is sent in a response.
 pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     let length = message.encoded_len();
     let mut out = BytesMut::with_capacity(PREFIX + length);
@@ -113,8 +112,8 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     out.freeze()
 }
 
-/// Waits for the message of a call, until the caller's own timeout or [`MAX_MESSAGE_TIME`] has
-/// passed.
+/// Waits for the message of a call, until the caller's timeout or [`MAX_MESSAGE_TIME`] has passed,
+/// whichever is shorter.
 pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {
@@ -133,7 +132,7 @@ pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Res
         .unwrap_or(Err(CallError::Late))
 }
 
-/// Parses a timeout, which consists of up to eight digits and a unit.
+/// Parses a `grpc-timeout`: up to eight digits and a unit.
 fn grpc_timeout(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {

@@ -1,4 +1,4 @@
-//! Fuzzing entry point for Envoy's questions.
+//! Fuzzing entry point for Envoy's decision requests.
 
 use bytes::Bytes;
 use prost::Message;
@@ -6,8 +6,8 @@ use prost::Message;
 use super::messages::{CheckQuestion, CheckRequest};
 use super::{MessageReader, framed};
 
-/// Checks the body of a call. The result must not depend on how the body is split, and a question
-/// must be the same after it is encoded and parsed again.
+/// Checks the body of a call. The result must not depend on how the body is split. A decision
+/// request that is encoded and parsed again must be unchanged.
 pub fn check_request(octets: &[u8]) {
     let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
         let mut reader = MessageReader::default();

@@ -4,8 +4,8 @@
 //! reused, and floods of notices keep replicas busy. The members and the timers of their readers
 //! are the real code. Only the store is simulated.
 //!
-//! For each replica, the simulation tracks the off switches, tombstones and accepts that the
-//! replica has read and must therefore know. [`Planted`] faults check that the simulation detects
+//! For each replica, the simulation tracks the off switches, tombstones and accepted versions that
+//! it has read and must therefore know. [`Planted`] faults check that the simulation detects
 //! violations.
 
 mod planted;
@@ -32,12 +32,12 @@ const LENGTH: usize = 24;
 /// Maximum time until an off switch in the store takes effect on every replica that reads it.
 const EVERYWHERE: Duration = Duration::from_secs(2);
 
-/// Number of earlier states of the store , so that a step can reset the store to one of them.
+/// Number of earlier states of the store that a step can reset the store to.
 const REMEMBERED: usize = 12;
 
 struct Replica {
     timer: ReadTimer,
-    /// When the flood of notices ends that keeps the replica busy.
+    /// When the current flood of notices to the replica ends.
     busy: Instant,
     member: Member,
     shown: Shown,
@@ -54,9 +54,9 @@ struct Fleet<const PLANT: usize> {
     under_way: Vec<Message>,
     /// Replicas that the current step has changed.
     changed: BTreeSet<usize>,
-    /// Counter from which unique IDs of accepts, tags and epochs are made.
+    /// Counter for unique IDs, tags and epochs.
     number: u64,
-    /// The site and hash of each accept, by its ID.
+    /// The site and hash of each accepted version, by its ID.
     accepted: BTreeMap<String, (String, String)>,
     now: Instant,
     /// When each off switch appeared in the store.
@@ -81,12 +81,12 @@ fn by() -> Stamp {
     Stamp { by: "p".to_owned(), ..Stamp::default() }
 }
 
-/// Returns what identifies an accept of a site: its rev and its ID.
+/// Returns what identifies an accepted version of a site: its rev and its ID.
 fn identity(accept: &Accept) -> (u64, &str) {
     (accept.stamp.rev, &accept.id)
 }
 
-/// Returns a copy of a member after changing its JSON, for a planted fault.
+/// Returns a copy of a member with changed JSON, for a planted fault.
 fn changed(member: &Member, change: impl FnOnce(&mut serde_json::Value)) -> Member {
     let mut value = serde_json::to_value(member).unwrap();
     change(&mut value);
@@ -227,7 +227,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         seen.write_back
     }
 
-    /// Lets a replica read the store and write lost entries back. Returns whether none was.
+    /// Lets a replica read the store and write lost entries back. Returns whether there were none.
     fn read(&mut self, at: usize) -> Result<bool, String> {
         let read = self.store.0.clone();
         let lost = self.see(at, read.as_ref());
@@ -320,7 +320,8 @@ impl<const PLANT: usize> Fleet<PLANT> {
         current.filter(is_equal).collect()
     }
 
-    /// Lets replicas of the store's epoch read until nothing changes; they must agree.
+    /// Lets all replicas with the store's epoch read until nothing changes. Afterwards, they must
+    /// agree.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..self.replicas.len() + 2 {
             for at in 0..self.replicas.len() {
@@ -367,7 +368,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Checks what must always hold for each replica.
+    /// Checks the properties that each replica must always have.
     fn check(&mut self) -> Result<(), String> {
         for at in std::mem::take(&mut self.changed) {
             let Replica { member, shown, .. } = &mut self.replicas[at];

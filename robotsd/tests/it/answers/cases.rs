@@ -1,5 +1,5 @@
-//! Every way to answer a request for a robots.txt, and how crawlers behave after it. These are the
-//! rows of the table on the page `answers`.
+//! Every kind of response to a request for a robots.txt, and how crawlers behave after it. These
+//! are the rows of the table on the page `answers`.
 
 use std::sync::LazyLock;
 
@@ -90,7 +90,7 @@ fn coded(asked: &Asked, coding: &str, packed: &[u8]) -> Reply {
     }
 }
 
-/// Returns rules of this total size. Each rule has 1 KiB.
+/// Returns rules with this total size. Each rule takes 1 KiB.
 fn long_file(octets: usize) -> String {
     let rules: String = (0..octets >> 10).map(|number| format!("Disallow: /{number:01012}\n")).collect();
     format!("User-agent: *\n{rules}")

@@ -1,4 +1,5 @@
-//! Names of a site: with and without TLS and `www.`, in other scripts, and addresses.
+//! Tests the names of a site: with and without TLS and `www.`, in other scripts, and as IP
+//! addresses.
 
 use super::cases::{ALLOW_ALL, GO_BY_RULES, RULES};
 use super::tls::Authority;

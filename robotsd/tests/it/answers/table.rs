@@ -18,7 +18,8 @@ pub(super) struct Table {
 pub(super) struct Row {
     says: String,
     crawlers: String,
-    /// How crawlers differ. This becomes a note below the table, because many rows share it.
+    /// Differences between crawlers. They become a note below the table, because many rows share
+    /// them.
     others: String,
     found: String,
     exit: i32,

@@ -6,7 +6,7 @@ use super::server::{SERVERS, Stage};
 use super::with_each;
 use crate::harness::*;
 
-/// Only every `every()`-th generated host is tried.
+/// Only one of this many generated hosts is tried.
 fn every() -> usize {
     if is_long() { 32 } else { 251 }
 }

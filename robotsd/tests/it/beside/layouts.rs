@@ -255,7 +255,7 @@ fn a_crawler_is_refused_in_every_location_and_gets_no_source() {
     }
 }
 
-/// A location without a continuation must not use, and serve, that of another.
+/// A location without a continuation must not use the continuation of another location.
 #[test]
 fn a_location_without_its_continuation_serves_nothing() {
     let without_next = |text: String| {
@@ -287,7 +287,7 @@ fn a_location_without_its_continuation_serves_nothing() {
     assert!(statuses.is_superset(&[200, 500].into()), "{statuses:?}");
 }
 
-/// robotsd must not be skipped unnoticed either.
+/// A server without its line must not skip robotsd silently.
 #[test]
 fn a_server_without_its_line_serves_nothing() {
     let without_server = |text: String| text.replace("include nginx/robotsd-server.conf;", "");
@@ -420,8 +420,8 @@ fn nginx_starts_with_the_file_for_http_alone() {
     assert!(checked.code == Some(0), "{}", checked.error);
 }
 
-/// Every line that only the form with robotsd has must be from the shipped files or the handbook,
-/// or must be a line of the site in another place.
+/// Every line that only the form with robotsd has must be in the shipped files or the handbook, or
+/// must be a line of the site that was moved.
 #[test]
 fn the_two_forms_differ_by_the_documented_lines() {
     let text = fs::read_to_string(project("robotsd/tests/it/beside/layouts.diff")).unwrap();

@@ -158,8 +158,8 @@ fn the_config_for_use_with_other_proxies_observes_first_and_passes_its_check() {
 }
 
 /// Plays every scene. A scene with an unexpected outcome is repeated for a while: on a very busy
-/// machine, robotsd may take longer than the allowed quarter of a second, and requests then pass.
-/// An error in a file does not go away.
+/// machine, robotsd may take longer than a quarter of a second, and the server then forwards the
+/// request. An error in a file is found nevertheless.
 fn play(mut stage: Stage, expected: &[String]) -> Vec<String> {
     let mut report = format!("== {}\n", stage.version());
     let mut outcomes = Vec::new();

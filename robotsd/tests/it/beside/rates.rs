@@ -1,4 +1,4 @@
-//! Three processes with one store, each behind a real nginx, allow the rate of one.
+//! Three processes with one store, each behind a real nginx, allow the rate of one process.
 
 use super::super::shared_rate::counted;
 use super::super::shared_rate::server::{StoreServer, any_store};

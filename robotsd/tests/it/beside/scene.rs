@@ -159,7 +159,8 @@ fn many_fields(stage: &mut Stage) -> String {
     ask(stage, b"/drafts/x", &fields)
 }
 
-/// A field named in `Connection` is only for the next hop. Agents could hide so (RFC 9110, 7.6.1).
+/// A field named in `Connection` is only for the next hop (RFC 9110, section 7.6.1). A crawler
+/// could hide its agent in this way.
 fn agent_named_in_connection(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test\r\nUser-Agent: {GPTBOT}\r\nConnection: close, User-Agent\r\n\r\n");
     let answer = stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes());
@@ -170,7 +171,7 @@ fn without_host(stage: &mut Stage) -> String {
     of(&stage.send(format!("GET /drafts/x HTTP/1.0\r\nUser-Agent: {GPTBOT}\r\n\r\n").as_bytes()))
 }
 
-/// This is not a valid host. It must not reach a site that is for every host.
+/// The request has an invalid host. It must not reach a site that serves every host.
 fn odd_host(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test!\r\nUser-Agent: {GPTBOT}\r\nConnection: close\r\n\r\n");
     of(&stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes()))
@@ -181,7 +182,7 @@ fn two_agents(stage: &mut Stage, agents: [&str; 2]) -> String {
     with_agents(&stage.ask("GET", b"/drafts/x", &fields, ""))
 }
 
-/// The outcome of a forwarded request, and whether the site's request names the crawler.
+/// The outcome of a forwarded request, and whether the site received the crawler's name.
 fn with_agents(answer: &Answer) -> String {
     match of(answer) {
         goes_on if goes_on == "goes on" && !answer.body.contains("GPTBot") => {

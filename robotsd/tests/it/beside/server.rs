@@ -14,7 +14,8 @@ pub(super) struct Server {
     files: &'static [&'static str],
 }
 
-/// How to run the server in its folder: `CONFIG` is its config, `FOLDER` that folder.
+/// How to run the server in its folder. `CONFIG` stands for its config, and `FOLDER` for the
+/// folder.
 struct Program {
     /// Where the program is: in `PATH`, or at a path in the folder that `ROBOTSD_BESIDE_BIN` names.
     place: Place,
@@ -56,7 +57,8 @@ const TRAEFIK: Program = Program {
     check: "version",
 };
 
-/// The file does not contain the address for clients. Varnish looks in its system folders.
+/// The file does not contain the address for clients, so it is an argument. The path of the file is
+/// absolute, because Varnish searches relative paths in its system folders.
 const VARNISH: Program = Program {
     place: Place::Path("varnishd"),
     version: "-V",
@@ -315,8 +317,8 @@ fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], bo
     request
 }
 
-/// Starts robotsd next to another proxy. It refuses disallowed requests; `more` is appended. Its port
-/// is reserved, so that no process of another test answers the proxy after a kill.
+/// Starts robotsd next to another proxy. It refuses disallowed requests; `more` is appended. Its
+/// port is reserved, so that after a kill no process of another test gets the proxy's requests.
 fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
     let mut config = adapt(fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
     let address = free().to_string();

@@ -28,7 +28,8 @@ fn is_refusal(answer: &Answer) -> bool {
         && answer.field("cache-control") == Some("no-store")
 }
 
-/// Waits until the request is refused. After a timeout, nginx pauses; errors stay.
+/// Waits until the request is refused. After a timeout, nginx asks robotsd again only after a
+/// pause.
 fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
     wait_for(&format!("a refusal of {host}{target}"), || {
         Some(get(stage, host, target, GPTBOT, fields)).filter(is_refusal)

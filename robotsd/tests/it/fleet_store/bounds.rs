@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Otherwise, a reader would have to wait until the request to the store times out.
+/// A request for a report must not wait until the request to the store times out.
 #[test]
 fn readers_get_the_last_reading_while_the_store_hangs() {
     a_store(async |_, store| {
@@ -30,7 +30,7 @@ fn readers_get_the_last_reading_while_the_store_hangs() {
     });
 }
 
-/// This timeout is longer than that for connecting to a rate store.
+/// The timeout of a fleet is long enough for such a store.
 #[test]
 fn a_store_that_takes_a_third_of_a_second_for_each_answer_is_read_and_written() {
     a_store(async |_, store| {

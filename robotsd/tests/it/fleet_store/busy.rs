@@ -1,4 +1,5 @@
-//! Enforcement off under load: hanging hooks of every site, queued notices, a slow store.
+//! Tests switching enforcement off under load: with hanging hooks of every site, queued notices and
+//! a slow store.
 
 use tokio::runtime::Runtime;
 
@@ -9,7 +10,7 @@ use crate::harness::*;
 /// How long the store takes to respond.
 const ANSWER: Duration = Duration::from_millis(200);
 
-/// Time limit of the test. A busy machine may need seconds, a starved reader minutes.
+/// Time limit of the test. A busy machine needs seconds, a delayed reader minutes.
 const GENEROUS: Duration = Duration::from_secs(60);
 
 fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Origin) -> Replica {

@@ -1,4 +1,4 @@
-//! Forwards connections to a store. It can cut them, lead them elsewhere, or slow them down.
+//! Forwards connections to a store. It can cut them, redirect them, or slow them down.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

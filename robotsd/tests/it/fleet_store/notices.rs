@@ -1,4 +1,5 @@
-//! One replica notifies for all. If the store does not respond, each replica does.
+//! Tests notices: one replica sends them for all. If the store does not respond, each replica sends
+//! them.
 
 use super::super::shared_rate::server::StoreServer;
 use super::{Fleet, ROBOTS, Replica, a_store};
@@ -32,7 +33,7 @@ fn told(receiver: &Origin, event: &str) -> Vec<(String, Value)> {
     receiver.requests().iter().map(told).filter(|(_, body)| body["type"] == event).collect()
 }
 
-/// Returns the events that a replica knows to have been sent, by itself or by another replica. Each
+/// Returns the events whose notices a replica considers sent, by itself or by another replica. Each
 /// event has a file with its latest state.
 fn known(replica: &Replica) -> Vec<(String, String)> {
     let files = fs::read_dir(replica.folder.at("state/on_publish")).into_iter().flatten().flatten();
@@ -183,7 +184,8 @@ impl Drop for Killed {
     }
 }
 
-/// A process that replaces another has its name, its off switches, and what was reported.
+/// A process that replaces another one keeps its name, its off switches, and the record of its
+/// notices.
 #[test]
 fn a_replica_that_is_upgraded_in_place_stays_itself() {
     a_store(async |_, store| {

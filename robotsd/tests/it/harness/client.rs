@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Timeout of all waiting, long for busy machines. Passing tests never wait so long.
+/// Maximum time to wait for anything. It is long for busy machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An HTTP/1.1 response that was read to its end.
@@ -108,9 +108,9 @@ pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer
     Answer::parse(&rest(sent(address, request)))
 }
 
-/// Sends a request, and returns the bytes of the response; `None` if there is no response. If a
-/// server closes a connection before it has read everything, the connection is reset. The bytes
-/// before that are still returned.
+/// Sends a request, and returns the bytes of the response; `None` if there is no response. If the
+/// server closes the connection before it has read everything, the connection is reset. The bytes
+/// received before are returned nevertheless.
 pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     stream.write_all(request.as_ref()).ok()?;
     let mut answer = Vec::new();

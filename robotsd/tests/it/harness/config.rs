@@ -34,7 +34,7 @@ impl Config {
         self
     }
 
-    /// Adds keys to the listener, or tables to it.
+    /// Adds keys or tables to the listener.
     pub(crate) fn listener(mut self, keys: impl Display) -> Self {
         self.listener += &format!("{keys}\n");
         self

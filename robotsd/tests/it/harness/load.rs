@@ -15,7 +15,7 @@ pub(crate) struct Asking<'s> {
 }
 
 impl Asking<'_> {
-    /// Waits for this many more rounds. Panics if a client has failed: the wait would never end.
+    /// Waits for this many more rounds. Panics if a client has failed.
     pub(crate) fn wait_for_more(&self, turns: usize) {
         let before = self.turns.load(Ordering::Relaxed);
         wait_until("what clients ask", || {
@@ -30,7 +30,7 @@ impl Asking<'_> {
     }
 }
 
-/// Tells clients to stop when this is dropped. Otherwise, a failed test would never end.
+/// Tells clients to stop when this is dropped. Without this, a failed test would never end.
 pub(crate) struct StopAtEnd<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {

@@ -1,5 +1,5 @@
-//! What all tests are built on: robotsd as a process, a config, a folder with a site, a client and
-//! an upstream. Reports and log lines are JSON values. Also the usual types of `std`.
+//! Common parts of all tests: robotsd as a process, a config, a folder with a site, a client and an
+//! upstream. Reports and log lines are JSON values. Also re-exports common types of `std`.
 
 #[path = "../../../../src/source/evidence/tests/certificate.rs"]
 mod certificate;

@@ -56,7 +56,7 @@ pub(crate) struct Origin {
 type Shown = Arc<Mutex<(u16, String)>>;
 
 impl Asked {
-    /// Reads the next request on a connection.
+    /// Reads the next request on a connection; `None` if there is none.
     fn read(reader: &mut impl BufRead) -> Option<Self> {
         let head = head(reader);
         let text = head.ends_with(b"\r\n\r\n").then(|| String::from_utf8_lossy(&head).into_owned())?;

@@ -1,5 +1,5 @@
-//! Tests the Kubernetes manifests: the configs in them, their references to each other, and whether
-//! they are valid by published schemas.
+//! Tests the Kubernetes manifests: the configs in them, their references to each other, and their
+//! validity according to published schemas.
 
 use super::programs::{python_with, skip};
 use crate::harness::*;
@@ -73,7 +73,7 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
     }
 }
 
-/// The pod is new and has no state, and the gate refuses its version.
+/// The pod is new, so it has no state, and the gate refuses its version.
 #[test]
 fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
     for name in PODS {

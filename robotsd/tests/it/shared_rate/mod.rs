@@ -1,4 +1,5 @@
-//! Buckets that replicas share. Real stores work, hang, die, lose data, or return wrong data.
+//! Tests buckets that replicas share, with real stores that work, hang, die, lose data or return
+//! wrong data.
 
 pub(super) mod nodes;
 mod processes;
@@ -18,7 +19,8 @@ fn settings(url: &str) -> StoreSettings {
     StoreSettings::new(StoreUrl::new(url).unwrap())
 }
 
-/// Returns settings with which no response of a working store comes too late, on a busy machine.
+/// Returns settings with a long deadline, so that a working store never responds too late, even on
+/// a busy machine.
 fn patient(store: &StoreServer) -> StoreSettings {
     StoreSettings { deadline: PATIENCE, ..settings(&store.url()) }
 }
@@ -84,7 +86,7 @@ fn three_replicas_allow_exactly_what_one_bucket_holds() {
     });
 }
 
-/// There must be one call for each request that passes, and one for the first that does not.
+/// There must be one call for each allowed request, and one for the first denied request.
 #[test]
 fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
     each_store(async |name, store| {
@@ -314,7 +316,7 @@ async fn spent(store: &StoreServer, name: &str, bucket: SharedBucket, requests: 
     }
 }
 
-/// Returns the verdict of a replica that has not asked about the bucket before.
+/// Returns the verdict for a replica that has not queried the bucket before.
 async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedVerdict {
     let rate = replica(patient(store));
     used(&rate);
@@ -381,7 +383,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
     });
 }
 
-/// A client never waits longer than one interval. This must hold with a store, too.
+/// With a store, too, no client may have to wait longer than one interval.
 #[test]
 fn nobody_waits_longer_than_an_interval_whatever_the_store_contains() {
     each_store(async |name, store| {

@@ -45,7 +45,7 @@ fn in_store(store: &StoreServer) -> String {
     format!("[rate]\nstore = \"{}\"\n", store.url())
 }
 
-/// How a process learns of a request: from the client itself, or from nginx, which asks about it.
+/// A function that sends a request to a process: directly, or as a decision request of nginx.
 type Ask = fn(&Running) -> Answer;
 
 const WAYS: [(&str, Ask); 2] = [("", |running| running.get("/a.html", GPTBOT)), ("kind = \"decision\"", question)];
@@ -129,7 +129,7 @@ fn exactly_a_burst_passes_three_processes() {
     });
 }
 
-/// Without refusals, no request waits for the store. It must still count them.
+/// If a site only observes, no request waits for the store, but the store must count all requests.
 #[test]
 fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
     let Some(store) = any_store() else { return };

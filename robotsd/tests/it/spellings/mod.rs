@@ -33,15 +33,14 @@ const MARKER: &str = "PRIVATE-CONTENT";
 const PUBLIC: [&str; 6] =
     ["/index.html", "/pub/x", "/private/pub/y", "/docs/a.html", "/wiki/Talk:Foo", "/.well-known/x"];
 
-/// Random spellings per page: 25, 200 with `ROBOTSD_LONG`, or `SPELLINGS`.
+/// Returns the number of random spellings per page: 25, 200 with `ROBOTSD_LONG`, or `SPELLINGS`.
 fn by_chance() -> usize {
     let usual = if is_long() { 200 } else { 25 };
     std::env::var("SPELLINGS").map_or(usual, |count| count.parse().expect("SPELLINGS is a number"))
 }
 
-/// Returns how many servers share the spellings: each server gets one in this many, and the next
-/// server gets the following ones. With `ROBOTSD_LONG`, or in a longer search, each server gets all
-/// spellings.
+/// Returns the number of servers that share the spellings. Each server gets one in this many
+/// spellings. With `ROBOTSD_LONG`, or in a longer search, each server gets all spellings.
 fn share() -> usize {
     if is_long() || std::env::var_os("SPELLINGS").is_some() { 1 } else { 24 }
 }
@@ -192,7 +191,7 @@ fn attack_one(
 }
 
 /// Reports how many spellings got through for each upstream. Then lists some of each kind, with the
-/// forms by which robotsd judged the target.
+/// path forms that robotsd compared with the rules.
 fn report(upstreams: &[Upstream], bypasses: &[Bypass]) -> String {
     const EXAMPLES: usize = 6;
     let families = Family::ALL.iter().map(|family| format!("{family:?}")).chain(["Method", "Known"].map(str::to_owned));

@@ -1,4 +1,4 @@
-//! Generates the spellings of a target that some server may take for a given page.
+//! Generates spellings of a target that some server may treat as a given page.
 //!
 //! Nothing here depends on how robotsd or a server reads them. A spelling that no server takes for
 //! the page only costs a request, while an omitted one may be a bypass.
@@ -61,8 +61,8 @@ pub(super) fn canonical(page: &Page) -> Vec<u8> {
 }
 
 /// Returns all systematic spellings of a page, and this many random ones. Systematic spellings that
-/// only move segments are the same for every page. Pages that test bytes in names therefore have
-/// only random ones of these.
+/// only move segments do not depend on the page. Pages that test bytes in names therefore get only
+/// random ones of them.
 pub(super) fn spellings(page: &Page, by_chance: usize, numbers: &mut Numbers) -> BTreeMap<Vec<u8>, Family> {
     let mut found = BTreeMap::new();
     let mut add = |family: Family, target: Vec<u8>| {
@@ -136,7 +136,7 @@ fn is_another_page(page: &Page, target: &[u8]) -> bool {
     target.contains(&b'?') || last_segment(target).is_empty()
 }
 
-/// Whether every server takes the end of a target for a folder: a slash or a dot segment.
+/// Reports whether every server treats the end of a target as a folder: a slash or a dot segment.
 pub(super) fn ends_as_folder(target: &[u8]) -> bool {
     matches!(&*last_segment(target), "" | "." | "..")
 }
@@ -384,7 +384,7 @@ fn mixed(page: &Page, numbers: &mut Numbers) -> Vec<u8> {
     target
 }
 
-/// Returns segments that go down and up again, by equally many levels according to some server.
+/// Returns segments that go down and, according to some server, up again by as many levels.
 fn detour(numbers: &mut Numbers) -> Vec<&'static str> {
     let ups = numbers.below(3);
     let mut detour = Vec::new();

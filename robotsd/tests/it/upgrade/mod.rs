@@ -294,7 +294,8 @@ fn switch_history_and_board_survive_an_upgrade() {
     assert_eq!(upgraded.json(&["status"])["problems"], json!([]));
 }
 
-/// A failed upgrade is in output, log and status. The previous process must continue.
+/// Checks that an upgrade fails with this message in output, log and status, and that the previous
+/// process continues.
 fn fails(upgraded: &Upgraded, want: &str) {
     let before = upgraded.process();
     let said = upgraded.upgrade().ends_with(1).out;

@@ -11,8 +11,8 @@ use crate::harness::*;
 const SLOTS: usize = 4;
 
 /// Number of waiting clients: one per worker, those in the kernel's queue, and some that do not fit
-/// into it. More clients are not possible: if every slot is taken, a connection that has sent
-/// nothing yet may be closed in favour of another one.
+/// into it. There cannot be more: while every slot is taken, a connection that has sent nothing yet
+/// may be closed in favour of another one.
 const WAITING: usize = 8;
 
 /// Returns a socket with a short queue. A supervisor may pass such a socket.

@@ -9,7 +9,7 @@ use crate::harness::*;
 /// Latest moment at which a new process is stopped, in milliseconds. Most do not serve by then.
 const LATEST: u64 = 120;
 
-/// How long the previous process may need to read what a process has sent before it was stopped.
+/// Time for the previous process to read what a new process has sent before it was stopped.
 const HEARD: Duration = Duration::from_millis(300);
 
 /// What the clients have experienced.
@@ -19,7 +19,8 @@ struct Tally {
     answered: AtomicUsize,
     /// Connections that could not be opened.
     refused: AtomicUsize,
-    /// Connections that were cut off when their process died, after a request and before one.
+    /// Connections that were cut off when their process died, after they had sent a request.
+    /// `died_without` counts those without a request.
     died_with_request: AtomicUsize,
     died_without: AtomicUsize,
     /// Connections that were cut off although no process died that could have accepted them.

@@ -7,13 +7,13 @@ use super::{Fleet, LENGTH, SCHEDULES};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Planted {
     None,
-    /// Accepting a version overwrites the whole document with the state read before.
+    /// Accepting a version overwrites the whole document with an earlier state.
     AcceptOverwritesDocument,
-    /// A replica that adopts an accept forgets that the site is off.
+    /// A replica that reads an accepted version forgets that the site is off.
     AcceptEndsMark,
     /// Tombstones are not stored on disk.
     TombstonesForgotten,
-    /// A replica adopts an accepted version even if its rev is lower than that of the current one.
+    /// A replica adopts an accepted version even if its rev is lower than the current one.
     AnyAccept,
     /// A replica counts as synced if its state is current, even with another digest.
     SyncedWithoutDigest,
@@ -21,7 +21,7 @@ pub(super) enum Planted {
     NoticesRestartTimer,
     /// A document with a damaged field is ignored as a whole.
     DamageHidesDocument,
-    /// A replica confirms an off switch although it failed to turn enforcement off.
+    /// A replica confirms an off switch although enforcement is still on.
     ConfirmedUnseen,
 }
 

@@ -8,13 +8,14 @@ use super::super::super::document::{Document, EVERY_SITE};
 pub(super) const MARKS: u8 = 15;
 pub(super) const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
 
-/// The off switches, tombstones and accepts that a replica has read. Bit N represents off switch N.
+/// The off switches, tombstones and accepted versions that a replica has read. Bit N stands for off
+/// switch N.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     pub(super) epoch: Option<String>,
     pub(super) marks: u16,
     pub(super) lifted: u16,
-    /// Rev and ID of the newest accept of each site.
+    /// Rev and ID of the newest accepted version of each site.
     pub(super) accepts: BTreeMap<String, (u64, String)>,
 }
 

@@ -4,7 +4,7 @@ use super::super::super::document::{Document, WriteCall};
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// An operator turns a scope off on one replica. With `direct`, the others are asked, too.
+    /// An operator turns a scope off on one replica; with `direct`, also on the others.
     Off {
         at: usize,
         mark: u8,
@@ -19,7 +19,7 @@ pub(super) enum Step {
         at: usize,
         site: usize,
     },
-    /// An operator makes a replica write its entries back to the store.
+    /// An operator lets a replica write its lost entries back to the store.
     Restore {
         at: usize,
     },
