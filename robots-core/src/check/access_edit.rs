@@ -120,7 +120,7 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
     if let Some(other) = changed.find(|subject| !subject.own_token().is_some_and(|own| meant.contains(own))) {
         return unproved(
             other.name.as_deref().unwrap_or("*"),
-            "would also get other rules, although it was not selected",
+            "would obey other rules than before, although it was not selected",
         );
     }
     if diff.is_cut {

@@ -87,7 +87,7 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
     let message = message(&line);
     assert_has(
         message,
-        &["the search engine \"Googlebot\" is missing in the new registry; the previous version stays in use"],
+        &["the search engine \"Googlebot\" is missing from the new registry; the previous version stays in use"],
     );
     let waiting = wait_for("what waits", || Some(published.status()["waiting"].clone()).filter(|it| !it.is_null()));
     let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];

@@ -287,7 +287,7 @@ impl fmt::Display for DrasticChange {
             Self::GroupsLost { of } => {
                 write!(
                     f,
-                    "the file has lost all its groups ({of}), so nothing is restricted any more; {right}",
+                    "the file no longer contains any group (before: {of}), so nothing is restricted any more; {right}",
                     right = FileKind::NO_RESTRICTIONS
                 )
             }
@@ -300,7 +300,7 @@ impl fmt::Display for DrasticChange {
             }
             Self::CutShort { line } => write!(
                 f,
-                "the file is only the beginning of the previous version and ends in line {line}, so it was probably \
+                "the file contains only the beginning of the previous version, up to line {line}, so it was probably \
                  cut off; if it is complete, end its last group with a rule and its last line with a line break"
             ),
             Self::RulesLost { lost, of } => write!(f, "{lost} of {of} Disallow rules no longer disallow any path"),
@@ -370,8 +370,8 @@ mod tests {
 
     #[test]
     fn a_file_without_any_group_is_missed_its_groups() {
-        let lost = "the file has lost all its groups (1), so nothing is restricted any more; to restrict nothing, \
-                    write \"User-agent: *\" \
+        let lost = "the file no longer contains any group (before: 1), so nothing is restricted any more; to restrict \
+                    nothing, write \"User-agent: *\" \
                     with an empty \"Disallow:\"";
         for empty in ["# nothing\n", "Sitemap: https://example.com/s.xml\n", "Host: example.com\n", "Disallow: /x\n"] {
             assert_eq!(say(OPEN, empty), [lost], "{empty}");
