@@ -160,7 +160,7 @@ fn every_command_reports_the_unread_part_of_a_file() {
     for (text, want) in [
         (page, "robots.txt:1:1: error: the file begins with \"<!DOCTYPE\": it is a web page"),
         ("404: Not Found\n", "robots.txt:1:1: error: "),
-        (&long, "so they may ignore the lines from this line on\n"),
+        (&long, "so they may ignore this line and all lines below it\n"),
     ] {
         folder.write("robots.txt", text);
         for arguments in &READING[..7] {
