@@ -237,7 +237,7 @@ impl fmt::Display for Rejection {
                 )
             }
             RejectionKind::Held => {
-                write!(f, "the answer is {}", self.why.as_deref().unwrap_or("unknown"))?;
+                write!(f, "the server answered {}", self.why.as_deref().unwrap_or("with an unknown status"))?;
                 self.until.map_or(Ok(()), |until| {
                     write!(f, "; the site keeps its live version until {until}", until = clock::shown(until))
                 })

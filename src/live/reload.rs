@@ -421,7 +421,7 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 /// A reload in progress. Without an async runtime, use [`Reloading::wait`] instead of awaiting the
 /// future.
 #[derive(Debug)]
-#[must_use = "the reload continues without the future, but only the future returns its outcome"]
+#[must_use = "the reload continues if this future is dropped, but only the future returns the outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
 /// Completes a [`Reloading`]. If it is dropped without a result, the caller gets an interrupted

@@ -121,7 +121,10 @@ fn a_reload_fetches_the_registry_and_reports_the_outcome() {
 
     published.server.show(503, "");
     let said = published.with_config(&["reload"]).ends_with(1).out;
-    assert_has(said, &["registry: kept: ", "; the version at the URL of the registry is not used: the answer is 503"]);
+    assert_has(
+        said,
+        &["registry: kept: ", "; the version at the URL of the registry is not used: the server answered 503"],
+    );
     published.server.show(200, &format!("{HOUSE}{WITHOUT_GOOGLE}"));
     let said = published.with_config(&["reload"]).ends_with(1).out;
     assert_has(said, &["registry: kept: ", "waits to be accepted: ", "write registry_accept = ["]);

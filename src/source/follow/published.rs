@@ -442,7 +442,7 @@ impl<D: Document> Followed<D> {
             }
             FetchOutcome::Redirected => Err("the server answered with a redirect, which is not followed".to_owned()),
             FetchOutcome::Found { status, .. } | FetchOutcome::Status { status, .. } => {
-                Err(format!("the answer is {status}"))
+                Err(format!("the server answered {status}"))
             }
             FetchOutcome::Failed(error) => Err(error.to_string()),
         }
