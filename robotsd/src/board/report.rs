@@ -176,11 +176,11 @@ impl JudgedCounts {
     }
 
     /// Describes the counts. The description follows the words "disallowed requests", for example
-    /// `10 sent although the crawler had read the rules against them`; `None` if
+    /// `10 sent although the crawler had read the rules that disallow them`; `None` if
     /// all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
-            (self.ignored, "sent although the crawler had read the rules against them"),
+            (self.ignored, "sent although the crawler had read the rules that disallow them"),
             (self.not_newest, "allowed by the older version that the crawler had read"),
             (self.unread, "sent although no fetch of robots.txt was seen here"),
             (self.undecided, "that cannot be judged"),
@@ -225,7 +225,7 @@ impl NeverHit {
         let certain = if self.is_certain {
             ""
         } else {
-            "; this is not certain, because hits of several lines are counted together, or were not counted"
+            "; this is uncertain, because some hits were counted for several lines together, or not counted"
         };
         format!(
             "Since {since} UTC, {count} of {lines} {have} disallowed no request{certain}.",
