@@ -225,7 +225,7 @@ impl NeverHit {
         let certain = if self.is_certain {
             ""
         } else {
-            "; this is uncertain, because some hits were counted for several lines together, or not counted"
+            "; this is not certain, because hits of several lines are counted together, or were not counted"
         };
         format!(
             "Since {since} UTC, {count} of {lines} {have} disallowed no request{certain}.",

@@ -275,7 +275,7 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
     let short = |hash: &Value| hash.as_str().unwrap().trim_start_matches("sha256:")[..16].to_owned();
     let (live, waits) = (short(&status["hash"]), short(&status["pending"]["hash"]));
     let about = format!(
-        "this version is pending since {}; the live version is {live}",
+        "this version has been pending since {}; the live version is {live}",
         status["pending"]["since"].as_str().unwrap()
     );
     let text = explain(&[]);

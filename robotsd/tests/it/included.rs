@@ -98,7 +98,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
         assert_has(said, &[place, why, "the last good copy of this file is used instead"]);
         assert_eq!(report["is_kept"], true);
         running.wait_for_event("config-rejected", |line| message(line) == said);
-        assert_has(ready(&running, "").1, &["an included file of the config is rejected since 20", place]);
+        assert_has(ready(&running, "").1, &["an included file of the config has been rejected since 20", place]);
         assert_eq!(ready(&running, "?require=sites,config").0, 200);
         assert_has(unfolded(&folder.with_config(&["status"]).ends_with(1).out), &["FILE REFUSED since 20", place]);
         let checked = folder.configured(["config", "check"]).ends_with(2);

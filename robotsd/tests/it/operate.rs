@@ -330,7 +330,7 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     let waiting = operated.waiting();
     let want = format!(
-        "; the gate compares version {}, which was pending, again when its source is next read",
+        "; version {} is no longer pending: the gate checks it again when its source is next read",
         short(&waiting)
     );
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);

@@ -288,7 +288,7 @@ impl SelectedSite {
         let ((_, kept), own) = (self.kept(), VersionHash::of(&file.bytes));
         let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
         let own = match kept.pending().filter(|pending| pending.hash() == own) {
-            Some(pending) => format!("is pending since {}", rfc3339(pending.since)),
+            Some(pending) => format!("has been pending since {}", rfc3339(pending.since)),
             None => "is not live".to_owned(),
         };
         let name = live.short();

@@ -310,7 +310,7 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         let parts =
             ["; the fleet has still switched enforcement off for this site: `robotsd fleet status` shows the switch"];
         assert_has(own(&["--site", "shop"]), &parts);
-        assert_has(own(&[]), &["to switch on, run `robotsd enforce on --site SITE --fleet`): \"shop\""]);
+        assert_has(own(&[]), &["to switch a site on, run `robotsd enforce on --site SITE --fleet`): \"shop\""]);
         assert_has(fleet.enforce("on").out, &["removed off switches: 0; still off", "shop"]);
         fleet.all(true);
         assert_has(fleet.says(&["enforce", "off", "--fleet", "--site", "shp"]).ends_with(2).out, &["there is no site"]);
