@@ -96,7 +96,9 @@ enum CliCommand {
                             read (the other files are still checked), or if the correction of a file took too long.")]
     Check(CheckArgs),
     /// Explain what a robots.txt means for a crawler and a URL
-    #[command(after_help = "Exit status: 0 whether the path is allowed or not; 2 if a file or an argument cannot be read.")]
+    #[command(
+        after_help = "Exit status: 0 whether the path is allowed or not; 2 if a file or an argument cannot be read."
+    )]
     Explain(ExplainArgs),
     /// Show what changes for crawlers between two robots.txt files
     #[command(after_help = "Exit status: 0 even if crawlers are affected. 1 if --forbid forbids a change, or if a \
@@ -106,7 +108,7 @@ enum CliCommand {
     Diff(DiffArgs),
     /// Block crawlers from a site, or allow them, with the smallest edit of its robots.txt
     #[command(after_help = "Exit status: 0 if the file is now as requested, 1 if --diff shows an edit, 2 if \
-            the file could not be read or written, or if the effect of the edit could not be proved.")]
+            the file could not be read or written, or if the effect of the edit could not be verified.")]
     Edit(EditArgs),
     /// Test a robots.txt against a file of expectations
     #[command(after_help = "Exit status: 0 if all expectations are met, 1 if one is not, 2 if a file could not \
