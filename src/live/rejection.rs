@@ -223,7 +223,7 @@ impl fmt::Display for Rejection {
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {
                 Some(pending) => {
-                    write!(f, "version {version} waits to be accepted: {pending}", version = pending.hash().short())?;
+                    write!(f, "version {version} is held until accepted: {pending}", version = pending.hash().short())?;
                     self.why.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
                 }
                 None => f.write_str("the gate holds the version"),

@@ -223,7 +223,7 @@ impl fmt::Display for Reload {
             ReloadOutcome::Gated { pending, live } => {
                 write!(
                     f,
-                    "{origin}: version {version} waits to be accepted: {pending}; ",
+                    "{origin}: version {version} is held until accepted: {pending}; ",
                     origin = self.origin,
                     version = pending.hash().short()
                 )?;

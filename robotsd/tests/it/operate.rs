@@ -730,6 +730,6 @@ fn the_check_reports_off_switches_and_a_pending_version() {
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");
     let stays = format!("version {} stays live", short(&live));
-    assert_has(&said, &["waits to be accepted: everyone is blocked", &stays]);
+    assert_has(&said, &["is held until accepted: everyone is blocked", &stays]);
     assert_lacks(said, &["no version is live"]);
 }

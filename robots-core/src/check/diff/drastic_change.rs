@@ -303,7 +303,7 @@ impl fmt::Display for DrasticChange {
                 "the file contains only the beginning of the previous version, up to line {line}, so it was probably \
                  cut off; if it is complete, end its last group with a rule and its last line with a line break"
             ),
-            Self::RulesLost { lost, of } => write!(f, "{lost} of {of} Disallow rules no longer disallow any path"),
+            Self::RulesLost { lost, of } => write!(f, "the paths of {lost} of {of} Disallow rules are now allowed"),
             Self::CrawlersLetIn { crawlers, of } => {
                 write!(
                     f,
@@ -454,10 +454,10 @@ mod tests {
             format!("User-agent: *\n{rules}")
         };
         assert_eq!(say(&rules(0, 19), &rules(9, 19)), [""; 0]);
-        assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["10 of 19 Disallow rules no longer disallow any path"]);
+        assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["the paths of 10 of 19 Disallow rules are now allowed"]);
         assert_eq!(say(&rules(0, 9), &rules(8, 9)), [""; 0], "few rules");
         assert_eq!(say(&rules(0, 2000), &rules(2000, 4000)), [""; 0], "written anew");
-        let want = ["1500 of 2000 Disallow rules no longer disallow any path"];
+        let want = ["the paths of 1500 of 2000 Disallow rules are now allowed"];
         assert_eq!(say(&rules(0, 2000), &rules(1500, 2200)), want);
         let names: String = (0..9).map(|number| format!("User-agent: Bot{number}\n")).collect();
         let shut = format!("{OPEN}\n{names}Disallow: /\n");

@@ -298,8 +298,7 @@ impl SelectedSite {
     /// Returns the version of the site with this hash from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
-        let missing =
-            "the state_dir of the config contains no version of the site that this user can read and that has the hash";
+        let missing = "in the state_dir of the config, this user can read no version of the site with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }

@@ -803,7 +803,7 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);
-        assert_has(&why, &["waits to be accepted: this replica has no earlier version", &hash[..12]]);
+        assert_has(&why, &["is held until accepted: this replica has no earlier version", &hash[..12]]);
         assert_eq!(old.running.get("/robots.txt", GPTBOT).status, 503, "it has none");
         // The accepted version goes live as soon as the source contains it.
         old.folder.replace("robots.txt", closed);

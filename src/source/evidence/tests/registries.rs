@@ -142,7 +142,7 @@ fn a_large_change_waits_until_it_is_accepted() {
     followed.clock.pass(HOUR * 2);
     let short = hash(without).short();
     let gone = "the search engine \"Googlebot\" is missing from the new registry";
-    let said = format!("version {short} waits to be accepted: {gone}; the previous version stays in use");
+    let said = format!("version {short} is held until accepted: {gone}; the previous version stays in use");
     assert_eq!(followed.event(1), said);
     assert_eq!(followed.registry.status().waiting, Some((hash(without), gone.to_owned())));
     assert!(followed.knows("Googlebot") && followed.knows("HouseBot") && !followed.knows("OtherBot"));
