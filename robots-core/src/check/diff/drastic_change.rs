@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn the_beginning_of_the_version_before_is_noticed_where_it_was_cut() {
         let old = "User-agent: *\nDisallow: /private/\nDisallow: /tmp/\n\nUser-agent: GPTBot\nDisallow:\n# end\n";
-        let is_cut = |length: usize| say(old, &old[..length]).iter().any(|said| said.contains("ends in line"));
+        let is_cut = |length: usize| say(old, &old[..length]).iter().any(|said| said.contains("only the beginning of"));
         let at = |text: &str| old.find(text).expect("it is there") + text.len();
         for text in [
             "Disallow:",
