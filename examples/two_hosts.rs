@@ -127,7 +127,7 @@ mod tests {
         let admin = super::admin(sites);
         let (status, text) = put(&admin, "/sites/news.example", "User-agent: *\nDisallow: /\n").await;
         assert!(
-            status == StatusCode::UNPROCESSABLE_ENTITY && text.contains("waits to be accepted"),
+            status == StatusCode::UNPROCESSABLE_ENTITY && text.contains("is held until accepted"),
             "{status}: {text}"
         );
         assert_eq!(put(&admin, "/sites/other.example", "User-agent: *\n").await.0, StatusCode::NOT_FOUND);

@@ -108,7 +108,7 @@ enum CliCommand {
     Diff(DiffArgs),
     /// Block crawlers from a site, or allow them, with the smallest edit of its robots.txt
     #[command(after_help = "Exit status: 0 if the file is now as requested, 1 if --diff shows an edit, 2 if \
-            the file could not be read or written, or if the effect of the edit could not be proved.")]
+            the file could not be read or written, or if the effect of the edit could not be verified.")]
     Edit(EditArgs),
     /// Test a robots.txt against a file of expectations
     #[command(after_help = "Exit status: 0 if all expectations are met, 1 if one is not, 2 if a file could not \

@@ -82,10 +82,7 @@ impl<'n> UnknownName<'n> {
 
     /// Returns the message without the suggestion.
     pub(crate) fn fault(&self) -> String {
-        format!(
-            "the name {name:?} is neither that of a crawler in the registry nor that of a group in the robots.txt",
-            name = self.name
-        )
+        format!("no crawler in the registry and no group in the robots.txt has the name {name:?}", name = self.name)
     }
 }
 

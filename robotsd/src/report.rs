@@ -85,7 +85,7 @@ impl StatusReport {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
         let while_away = "while robotsd does not answer, the proxy serves its own copy of robots.txt";
-        let which = pending.instead.as_ref().map_or("this version", |_| "not this version");
+        let which = pending.instead.as_ref().map_or("the pending version", |_| "not the pending version");
         let without = if site.append.is_empty() { "" } else { ", and lacks the appended lists" };
         let origin = &pending.origin;
         is_asked.then(|| format!("{while_away}; if the proxy reads {origin}, its copy is {which}{without}"))

@@ -185,7 +185,7 @@ impl<'a> Event<'a> {
             if record.form != PathForm::Standard {
                 let _ = writeln!(
                     out,
-                    "\nThe rule matches this path as some servers read it (form={form}).",
+                    "\nSome servers read this path in another form, which the rule matches (form={form}).",
                     form = record.form
                 );
             }

@@ -224,7 +224,7 @@ impl fmt::Display for Rejection {
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {
                 Some(pending) => {
-                    write!(f, "version {version} waits to be accepted: {pending}", version = pending.hash().short())?;
+                    write!(f, "version {version} is held until accepted: {pending}", version = pending.hash().short())?;
                     self.why.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
                 }
                 None => f.write_str("the gate holds the version"),
@@ -238,7 +238,7 @@ impl fmt::Display for Rejection {
                 )
             }
             RejectionKind::Held => {
-                write!(f, "the answer is {}", self.why.as_deref().unwrap_or("unknown"))?;
+                write!(f, "the server answered {}", self.why.as_deref().unwrap_or("with an unknown status"))?;
                 self.until.map_or(Ok(()), |until| {
                     write!(f, "; the site keeps its live version until {until}", until = clock::shown(until))
                 })

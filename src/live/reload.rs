@@ -223,7 +223,7 @@ impl fmt::Display for Reload {
             ReloadOutcome::Gated { pending, live } => {
                 write!(
                     f,
-                    "{origin}: version {version} waits to be accepted: {pending}; ",
+                    "{origin}: version {version} is held until accepted: {pending}; ",
                     origin = self.origin,
                     version = pending.hash().short()
                 )?;
@@ -421,7 +421,7 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 /// A reload in progress. Without an async runtime, use [`Reloading::wait`] instead of awaiting the
 /// future.
 #[derive(Debug)]
-#[must_use = "the reload continues without the future, but only the future returns its outcome"]
+#[must_use = "the reload continues if this future is dropped, but only the future returns the outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
 /// Completes a [`Reloading`]. If the completion is dropped before it is filled, the caller gets an

@@ -136,23 +136,23 @@ impl Restoration {
                 false,
             ),
             WasLive::Baseline => (
-                "this version is the baseline of the gate, and the state directory contains no version that was \
+                "this version is the baseline of the gate, because the state directory contains no version that was \
                  live before"
                     .to_owned(),
                 false,
             ),
             WasLive::Unknown => (
                 format!(
-                    "this version was accepted {when}, and may be older than the version that was live before the \
-                     restart, because the state directory does not contain that version"
+                    "this version was accepted {when}; the version that was live before the restart is missing from \
+                     the state directory, and may have been a later one"
                 ),
                 true,
             ),
             WasLive::Other(hash, since) => {
                 let (hash, since) = (hash.short(), clock::shown(since));
                 let text = format!(
-                    "this version was accepted {when}, and is older than the version before the restart ({hash}, \
-                     accepted {since}), which the state directory does not contain"
+                    "this version was accepted {when}; the later version {hash} (accepted {since}), which was live \
+                     before the restart, is missing from the state directory"
                 );
                 (text, true)
             }

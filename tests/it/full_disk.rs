@@ -250,7 +250,7 @@ fn a_restart_that_falls_behind_the_live_version_reports_it() {
             let status = live.status();
             assert_eq!((served(&live).as_str(), status.condition()), (FIRST, Condition::LastGood));
             let problem = status.state_problem(ProblemKind::Behind).unwrap();
-            let older = format!("is older than the version before the restart ({}, accepted ", short(STAGING));
+            let older = format!("; the later version {} (accepted ", short(STAGING));
             assert!(
                 problem.starts_with(&format!("version {} is served; this version was accepted ", short(FIRST))),
                 "{problem}"

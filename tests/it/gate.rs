@@ -137,7 +137,7 @@ fn a_first_start_that_blocks_everyone_is_refused() {
     let rejection = site.builder().open().unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::Gated);
     assert_eq!(rejection.pending.as_ref().map(|pending| pending.hash()), Some(VersionHash::of(STAGING.as_bytes())));
-    assert!(rejection.to_string().contains("waits to be accepted: everyone is blocked"), "{rejection}");
+    assert!(rejection.to_string().contains("is held until accepted: everyone is blocked"), "{rejection}");
     let live = site.builder().when_missing(WhenMissing::Unavailable).open().unwrap();
     assert_eq!((body(&live), live.status().condition()), (None, Condition::None));
     live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();

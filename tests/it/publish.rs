@@ -66,7 +66,7 @@ fn a_refused_version_is_pending_and_accepted_by_its_hash() {
     assert_eq!(rejection.kind, RejectionKind::Gated);
     let waiting = rejection.pending.as_ref().unwrap().hash();
     assert_eq!(waiting, hash(STAGING));
-    assert!(rejection.to_string().contains("waits to be accepted: everyone is blocked"), "{rejection}");
+    assert!(rejection.to_string().contains("is held until accepted: everyone is blocked"), "{rejection}");
     assert_eq!((body(&live).as_deref(), live.status().condition()), (Some(OPEN), Condition::Gated));
     assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated, "it goes on waiting");
     live.accept(&waiting.into()).unwrap();

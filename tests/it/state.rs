@@ -225,7 +225,7 @@ fn a_version_with_damaged_bytes_is_reported() {
         }
         let live = site.open("<html>");
         assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
-        let older = format!("is older than the version before the restart ({}, ", hash.short());
+        let older = format!("; the later version {} (accepted ", hash.short());
         assert!(live.status().state_problem(ProblemKind::Behind).unwrap().contains(&older), "{:?}", live.status());
     }
     // A state from before this record existed.
@@ -234,7 +234,7 @@ fn a_version_with_damaged_bytes_is_reported() {
     fs::remove_file(site.own().join("live")).unwrap();
     let live = site.open("<html>");
     let problem = live.status().state_problem(ProblemKind::Behind).unwrap().to_owned();
-    assert!(problem.ends_with("because the state directory does not contain that version"), "{problem}");
+    assert!(problem.ends_with(" is missing from the state directory, and may have been a later one"), "{problem}");
     drop(live);
     assert_eq!(site.open("<html>").status().state_problem(ProblemKind::Behind), None, "there is one now");
 }
@@ -557,7 +557,7 @@ fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
     let problem = live.status().state_problem(ProblemKind::Save).unwrap().to_owned();
     let want = format!("{}: the file cannot be written: ", record.display());
     assert!(problem.starts_with(&want), "{problem}");
-    let effect = "; if later versions cannot be saved, either, a restart forgets them; the write is retried";
+    let effect = "; a restart needs this file if a later version cannot be saved; the write is retried";
     assert!(problem.ends_with(effect), "{problem}");
     let written = || fs::read_to_string(site.own().join("state.json")).unwrap();
     let before = written();

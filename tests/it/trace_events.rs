@@ -44,7 +44,7 @@ fn a_reload_names_the_mode_and_a_pending_version_names_its_accepting_call() {
         let (level, _, Fields(fields)) = events.iter().rfind(has_word).unwrap();
         (*level, fields["message"].clone(), fields.get("mode").cloned())
     };
-    let (level, text, mode) = of("waits to be accepted");
+    let (level, text, mode) = of("is held until accepted");
     assert!(text.ends_with("; if the version is intended, accept it with LiveRobots::accept"), "{text}");
     assert_eq!((level, mode.as_deref()), (Level::WARN, Some("observe")));
     let (level, text, mode) = of("is live");

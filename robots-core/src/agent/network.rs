@@ -95,7 +95,7 @@ impl FromStr for Network {
         if network.bits & mask(network.length) == network.bits {
             Ok(network)
         } else {
-            Err(error("bits after the length must be zero, as in \"10.0.0.0/8\""))
+            Err(error("the address bits after the prefix length must be zero, as in \"10.0.0.0/8\""))
         }
     }
 }
@@ -231,9 +231,9 @@ mod tests {
             ("10.0.0.0/08", "a number up to 32"),
             ("10.0.0.0/8/8", "a number up to 32"),
             ("10.0.0.0/99999999999", "a number up to 32"),
-            ("10.0.0.1/8", "bits after the length must be zero"),
-            ("2001:db8::1/64", "bits after the length must be zero"),
-            ("::ffff:192.0.2.7/120", "bits after the length must be zero"),
+            ("10.0.0.1/8", "the address bits after the prefix length must be zero"),
+            ("2001:db8::1/64", "the address bits after the prefix length must be zero"),
+            ("::ffff:192.0.2.7/120", "the address bits after the prefix length must be zero"),
         ] {
             let error = text.parse::<Network>().expect_err(text).to_string();
             assert!(error.contains(why), "{error}");

@@ -215,7 +215,7 @@ impl Registry {
     /// use robots_core::agent::{Registry, RegistryRow};
     ///
     /// let next = Registry::builtin().extended_with([RegistryRow::Remove("Googlebot".into())])?;
-    /// assert_eq!(Registry::builtin().drastic_changes(&next), ["the search engine \"Googlebot\" is missing in the new registry"]);
+    /// assert_eq!(Registry::builtin().drastic_changes(&next), ["the search engine \"Googlebot\" is missing from the new registry"]);
     /// assert!(next.drastic_changes(&next).is_empty());
     /// # Ok::<(), robots_core::agent::RegistryError>(())
     /// ```
@@ -235,7 +235,7 @@ impl Registry {
         new.sort_unstable_by_key(|crawler| &crawler.name);
         found.extend(new.iter().map(|crawler| engine(&crawler.name, NEW_ENGINE)));
         if gone * 10 > of {
-            found.insert(0, format!("{gone} of {of} crawlers are missing in the new registry"));
+            found.insert(0, format!("{gone} of {of} crawlers are missing from the new registry"));
         }
         found
     }
@@ -270,16 +270,16 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
     Ok(())
 }
 
-const NEW_ENGINE: &str = "will only be tagged by default";
+const NEW_ENGINE: &str = "would only be tagged, not refused, by default";
 
 fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<&'static str> {
-    let Some(after) = after else { return before.is_index_engine.then_some("is missing in the new registry") };
+    let Some(after) = after else { return before.is_index_engine.then_some("is missing from the new registry") };
     match (before.is_index_engine, after.is_index_engine) {
         (false, false) => None,
         (false, true) => Some(NEW_ENGINE),
-        (true, false) => Some("will be refused by default"),
-        (true, true) if before.tokens != after.tokens => Some("obeys groups with other names"),
-        (true, true) if before.category != after.category => Some("has another category"),
+        (true, false) => Some("would be refused by default, not only tagged"),
+        (true, true) if before.tokens != after.tokens => Some("obeys groups with different names than before"),
+        (true, true) if before.category != after.category => Some("has a different category than before"),
         (true, true) => None,
     }
 }
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(drastic_changes(removed(rows / 10)), [""; 0]);
         assert_eq!(
             drastic_changes(removed(rows / 10 + 1)),
-            [format!("{} of {rows} crawlers are missing in the new registry", rows / 10 + 1)]
+            [format!("{} of {rows} crawlers are missing from the new registry", rows / 10 + 1)]
         );
         assert_eq!(Registry::default().drastic_changes(&Registry::default()), [""; 0]);
     }
@@ -455,21 +455,27 @@ mod tests {
         for (row, want) in [
             (
                 Crawler { tokens: vec![ProductToken::new("Otherbot")], ..google() },
-                Some("the search engine \"Googlebot\" obeys groups with other names"),
+                Some("the search engine \"Googlebot\" obeys groups with different names than before"),
             ),
-            (none, Some("the search engine \"Googlebot\" will be refused by default")),
+            (none, Some("the search engine \"Googlebot\" would be refused by default, not only tagged")),
             (Crawler { operator: "Another".into(), ..google() }, None),
             (other(), None),
-            (engine(Category::Search), Some("the search engine \"HouseBot\" will only be tagged by default")),
+            (
+                engine(Category::Search),
+                Some("the search engine \"HouseBot\" would only be tagged, not refused, by default"),
+            ),
         ] {
             assert_eq!(drastic_changes([row.into()]), want.into_iter().map(str::to_owned).collect::<Vec<_>>());
         }
         assert_eq!(
             drastic_changes([removed("bingbot")]),
-            ["the search engine \"bingbot\" is missing in the new registry"]
+            ["the search engine \"bingbot\" is missing from the new registry"]
         );
         let training = with([engine(Category::AiTraining).into()]);
         let search = with([engine(Category::Search).into()]);
-        assert_eq!(search.drastic_changes(&training)[0], "the search engine \"HouseBot\" has another category");
+        assert_eq!(
+            search.drastic_changes(&training)[0],
+            "the search engine \"HouseBot\" has a different category than before"
+        );
     }
 }

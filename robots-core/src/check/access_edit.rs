@@ -120,7 +120,7 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
     if let Some(other) = changed.find(|subject| !subject.own_token().is_some_and(|own| meant.contains(own))) {
         return unproved(
             other.name.as_deref().unwrap_or("*"),
-            "would also get other rules, although it was not selected",
+            "would obey other rules than before, although it was not selected",
         );
     }
     if diff.is_cut {
@@ -147,7 +147,7 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
 }
 
 /// Line that is added to a group without rules, with a comment for people who read the file.
-const GROUP_END: &[u8] = b"Disallow: # nothing; names without a rule would share the next group";
+const GROUP_END: &[u8] = b"Disallow: # nothing; without a rule, these names would join the next group";
 
 /// Reports whether the groups disallow parts of the site.
 fn has_narrower(groups: &[Group<'_>]) -> bool {

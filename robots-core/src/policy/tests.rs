@@ -171,7 +171,7 @@ fn a_value_that_matches_nothing_is_refused_with_the_right_one() {
         (builder().wildcard_methods(["GET", "G T"]).err(), "\"G T\" is not a method: write one such as \"GET\""),
         (
             builder().exempt_networks(["10.0.0.0/8".to_owned(), "10.0.0.1/8".to_owned()]).err(),
-            "\"10.0.0.1/8\" is not a network: bits after the length must be zero",
+            "\"10.0.0.1/8\" is not a network: the address bits after the prefix length must be zero",
         ),
         (builder().wildcard_methods([""]).err(), "\"\" is not a method"),
         (builder().exempt_agents(["GPTBot", "*"]).err(), "\"*\" is not a crawler's name: write one such as \"GPTBot\""),

@@ -47,7 +47,7 @@ pub struct LinePlaces {
 }
 
 /// Comment before a rule that ends the last group of the site's own file.
-const ENDS_GROUP: &[u8] = b"# Ends the group above: not every crawler reads a rule in it";
+const ENDS_GROUP: &[u8] = b"# Ends the group above, in which some crawlers read no rule";
 
 /// Start of the comment before a part; the part's title follows.
 const FROM: &[u8] = b"# From ";

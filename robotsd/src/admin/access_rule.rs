@@ -180,7 +180,7 @@ fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
         origin.zip(host.as_ref()).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host.as_str()))
     };
     if !fields.get_all(ORIGIN).iter().all(is_own) {
-        return Some("the Origin is another web site, and the admin interface refuses requests of web pages");
+        return Some("the field Origin names another web site, and the admin interface refuses requests of web pages");
     }
     let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
     (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("a web page of another site sent the request")

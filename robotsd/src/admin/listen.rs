@@ -162,13 +162,13 @@ impl AddressSocket {
         let scheme = if config.certificates.is_some() { "https" } else { "http" };
         let purpose = match (config.access(rights), rights.local_token()) {
             (AdminAccess::Full, _) => "",
-            (AdminAccess::Read, _) => " (for reading)",
+            (AdminAccess::Read, _) => " (read-only)",
             (AdminAccess::TokenForChanges, Some(local)) => {
-                &*format!(" (for changes with the token in {file})", file = local.file.display())
+                &*format!(" (changes only with the token in {file})", file = local.file.display())
             }
-            (AdminAccess::TokenForChanges, None) => " (for changes with a token)",
-            (AdminAccess::Token, _) => " (with a token)",
-            (AdminAccess::Proxy, _) => " (for a proxy)",
+            (AdminAccess::TokenForChanges, None) => " (changes only with a token)",
+            (AdminAccess::Token, _) => " (only with a token)",
+            (AdminAccess::Proxy, _) => " (only for a proxy)",
         };
         let terms = AddressTerms { names: names.to_vec(), config: config.clone() };
         Ok(OpenListener {

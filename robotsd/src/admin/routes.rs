@@ -219,7 +219,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
             status = status.max(sites);
         }
         lines.push(format!(
-            "an included file of the config is rejected since {since}: {why}",
+            "an included file of the config has been rejected since {since}: {why}",
             since = refused.since,
             why = refused.why
         ));

@@ -447,7 +447,7 @@ impl ConfigState {
     pub(crate) fn problem(&self) -> Option<String> {
         let state = self.0.lock();
         let RejectedConfigReport { since, why, .. } = state.1.rejected.as_ref()?;
-        Some(format!("the config is rejected since {since}: {why}"))
+        Some(format!("the config has been rejected since {since}: {why}"))
     }
 
     /// Returns the time when the config in force was accepted.

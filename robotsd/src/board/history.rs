@@ -212,8 +212,8 @@ impl History {
                 if size > retention.size {
                     let most = retention.size;
                     let why = format!(
-                        "the files of today alone have {size} bytes, which exceeds size = {most} in [board], but \
-                         files of today are never removed"
+                        "today's files alone have {size} bytes, more than size = {most} in [board]: increase size, \
+                         because today's files are never removed"
                     );
                     failed = failed.and(Err(io::Error::other(why)));
                 }
@@ -238,7 +238,8 @@ impl History {
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
-            "the newest file before today is from {day}, so the retention would remove all files: check the clock",
+            "the newest file before today is from {day}, so all files before today would be removed as too old: check \
+             the clock",
             day = date_of(newest)
         ))),
         _ => Ok(()),
@@ -483,7 +484,7 @@ mod tests {
         assert!(size("small", DAY_ONE) > 0 && size("large", DAY_ONE) == 0);
         let why = history.prune(DAY_ONE + DAY, retention, 0).unwrap_err().to_string();
         assert!(size("small", DAY_ONE) == 0 && size("small", DAY_ONE + DAY) > 0 && size("large", DAY_ONE + DAY) > 0);
-        assert!(why.contains("files of today are never removed"), "{why}");
+        assert!(why.contains("today's files are never removed"), "{why}");
     }
 
     #[test]

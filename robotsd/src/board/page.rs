@@ -157,7 +157,8 @@ impl<'a> BoardPage<'a> {
         if let Some(pending) = &site.pending {
             let hash = short_hash(&pending.hash);
             let why = pending.objections.join("; ");
-            reasons.push(format!("Version {hash} is pending since {since}: {why}.", since = minute(&pending.since)));
+            reasons
+                .push(format!("Version {hash} has been pending since {since}: {why}.", since = minute(&pending.since)));
             let entries = self.histories.iter().filter(|history| is_of(&history.site, &site.name));
             let mut entries = entries.flat_map(|history| history.entries.iter().rev());
             let entry = entries.find(|entry| entry.hash.as_deref().is_some_and(|of| short_hash(of) == hash));

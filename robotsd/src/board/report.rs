@@ -176,11 +176,11 @@ impl JudgedCounts {
     }
 
     /// Describes the counts, as a list that can follow the words "disallowed requests", for example
-    /// `10 sent although the crawler had read the rules against them`. Returns `None` if all counts
+    /// `10 sent although the crawler had read the rules that disallow them`. Returns `None` if all counts
     /// are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
-            (self.ignored, "sent although the crawler had read the rules against them"),
+            (self.ignored, "sent although the crawler had read the rules that disallow them"),
             (self.not_newest, "allowed by the older version that the crawler had read"),
             (self.unread, "sent although no fetch of robots.txt was seen here"),
             (self.undecided, "that cannot be judged"),

@@ -340,8 +340,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
         _ => "a crawler that is not registered".to_owned(),
     };
     Some(format!(
-        "{header:?} is read here as a whole User-Agent header; `explain --user-agent` reads {header:?} as a name, \
-         which means {crawler}"
+        "{header:?} is read here as a whole User-Agent header; `explain --user-agent` reads it as the name of {crawler}"
     ))
 }
 

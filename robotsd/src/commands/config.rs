@@ -143,9 +143,10 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let refused = config.included.refused.len();
     let verdict = match (errors_of_sites, unenforced) {
         _ if cannot_start => "cannot be served: correct the errors above",
-        _ if refused > 0 => {
-            &*format!("can be served, but without the changes in {files} with errors", files = plural(refused, "file"))
-        }
+        _ if refused > 0 => &*format!(
+            "can be served, but without the changes in included files with errors: {files}",
+            files = plural(refused, "file")
+        ),
         (0, _) if waits > 0 => "can be served, but the gate would hold new versions of a robots.txt",
         (0, 0) => "can be served",
         (0, _) => "can be served, but a kill switch cannot be read, so rules would not be enforced",

@@ -32,8 +32,8 @@ pub(crate) struct Running {
     pub(in crate::commands) config: Option<PathBuf>,
 
     /// The admin interface to use: an address, a name, or the path of a socket [default: that of the
-    /// process with the config of --config, else $ROBOTSD_ADMIN, else that of the process with the
-    /// default config]
+    /// robotsd that runs with --config, else $ROBOTSD_ADMIN, else that of the robotsd that runs with
+    /// the default config]
     #[arg(long, value_name = "PLACE")]
     admin: Option<AdminPlace>,
 

@@ -13,7 +13,7 @@ pub(crate) enum TokenCommand {
     /// Create a token, and print it once, with the table to add to the config
     #[command(after_help = "Exit status: 0, or 2 if there is no source of random numbers.")]
     New {
-        /// Name of the token's owner, which the audit file contains for each of the owner's changes
+        /// Name of the token's owner; the audit file shows it for each change by the owner
         name: String,
     },
 }

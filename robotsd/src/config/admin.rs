@@ -165,7 +165,7 @@ impl AdminListenerConfig {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
             (AdminAccess::Full, _) => format!("over {address}, by anyone who can connect, without a token"),
-            (AdminAccess::Read, _) => format!("no changes over {address}, which is read-only"),
+            (AdminAccess::Read, _) => format!("not over {address}, which is read-only"),
             (AdminAccess::Proxy, _) => format!("over {address}, by each [[admin.user]] that the proxy names"),
             (AdminAccess::TokenForChanges | AdminAccess::Token, Some(file)) => {
                 format!("over {address} with the token in {file}")

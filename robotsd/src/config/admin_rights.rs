@@ -219,7 +219,7 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
         let name = token.name.get_ref();
         if name.is_empty() || rights.tokens.iter().any(|other| other.name == *name) {
             let message = "the name of this token is empty, or another token has it: write a unique name, such as \
-                that of the user, which the audit file then shows";
+                that of its user, because the audit file shows the name";
             return Err(token.name.fault(message));
         }
         let Some(hash) = hash(token.hash.get_ref()) else {

@@ -176,7 +176,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
             faults.push(identity.fault(message).help("add [identity], or remove this key".to_owned()));
         }
         if let (Some(upstream), false) = (&case.upstream, is_forwarding) {
-            let message = "no listener forwards requests, so clients get the status and page of this case instead";
+            let message = "no listener forwards requests, so clients get the status and page of the case, not this \
+                           upstream";
             faults.push(upstream.fault(message));
         }
     }

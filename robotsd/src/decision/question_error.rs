@@ -124,8 +124,8 @@ impl QuestionErrors {
         of_proxies.into_iter().filter(move |fault| is_recent(*fault)).map(move |fault| {
             let (word, total) = self.totals()[fault as usize];
             format!(
-                "within the last hour, invalid decision requests of proxies were {done} ({word}, {total} since the \
-                 start): the log events \"undecided\" tell what the proxy must send"
+                "within the last hour, invalid decision requests of proxies were {done} (reason: {word}; {total} \
+                 since the start): the log events \"undecided\" show what the proxy must send"
             )
         })
     }

@@ -49,16 +49,16 @@ const HEADING: &str = "Fetching a robots.txt by URL";
 // as long as a single request.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RetrievalSettings {
-    /// Time limit of a request, such as 10s; each redirect is a separate request, and all together
-    /// may take four times as long
+    /// Time limit of a request, such as 10s. Each redirect is a separate request. All requests
+    /// together may take four times as long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time, hide_short_help = true, help_heading = HEADING)]
     timeout: Duration,
 
     /// Connect to another address for this host and port, such as example.com:443:192.0.2.7:443,
     /// for a server that the name does not resolve to yet; may be repeated
     ///
-    /// The request and the certificate check still use the name in the URL. An empty part matches
-    /// any host or port, or keeps the original one.
+    /// The request and the certificate check still use the name in the URL. An empty HOST or
+    /// first PORT matches any; an empty ADDRESS or second PORT keeps the original one.
     #[arg(long, value_name = "HOST:PORT:ADDRESS:PORT", hide_short_help = true, help_heading = HEADING)]
     connect_to: Vec<ConnectTo>,
 

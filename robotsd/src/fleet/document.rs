@@ -154,7 +154,7 @@ impl Document {
         }
         for field in ["epoch", "rev"].map(str::as_bytes).into_iter().filter(|field| !known.iter().any(|it| it == field))
         {
-            let missing = || Damage { value: None, why: "it is missing".to_owned() };
+            let missing = || Damage { value: None, why: "the field is missing".to_owned() };
             document.damaged.entry(field.to_owned()).or_insert_with(missing);
         }
         document.leave_out_lifted();

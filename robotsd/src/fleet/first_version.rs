@@ -55,8 +55,8 @@ impl Fleet {
         gate.allow_first_versions(
             hashes,
             format!(
-                "this replica has no earlier version of the site, and the fleet accepted or serves another one \
-                 ({shown})"
+                "this replica has no earlier version of the site, and the version differs from those that the fleet \
+                 accepted or serves: {shown}"
             ),
         )
     }

@@ -198,7 +198,7 @@ impl Member {
             (true, true) => DocumentState::Current,
             (true, false) => DocumentState::WentBack(gone),
             (false, _) => {
-                let gone = gone.iter().map(|entry| format!("the store has an older state of this entry: {entry}"));
+                let gone = gone.iter().map(|entry| format!("this entry is older or missing in the store: {entry}"));
                 DocumentState::Damaged(read.damages().chain(gone).collect())
             }
         };

@@ -114,7 +114,10 @@ impl Heartbeat {
             let lacks = self.lacks.join(", ");
             (
                 ReplicaState::Lacks,
-                Some(format!("the source of this replica does not contain the accepted version yet, for: {lacks}")),
+                Some(format!(
+                    "the source of this replica does not yet contain the accepted version of these sites: \
+                     {lacks}"
+                )),
             )
         } else {
             (ReplicaState::Synced, None)

@@ -201,8 +201,8 @@ impl<'a> ControlLoop<'a> {
                     Some(Ok(())) => {}
                     Some(Err(error)) => {
                         let why = self.active.state.watchdog.last_panic().unwrap_or_else(|| error.to_string());
-                        return Err(format!("a worker thread has ended, and nobody would answer its connections, so \
-                            robotsd stops: {why}"));
+                        return Err(format!("a worker thread has ended and its connections would get no answers, \
+                            so robotsd stops: {why}"));
                     }
                 },
             }

@@ -302,7 +302,7 @@ impl ActiveConfig {
         self.change.logged = unusable;
         let message = match &self.change.last {
             _ if !changes.is_empty() => changes.join("; "),
-            _ if is_deferred => "no change takes effect before the next start".to_owned(),
+            _ if is_deferred => "the changes take effect only at the next start".to_owned(),
             // The watcher may have applied the operator's change before the operator requested the
             // reload. For this reason, the last change is mentioned.
             Some(last) => format!("the config has not changed since it was last applied; last change: {last}"),

@@ -171,9 +171,9 @@ impl InheritedSockets {
     /// process.
     pub(super) fn finish(self) -> Result<(), String> {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
-        let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
+        let called = socket.name.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default();
         Err(format!(
-            "{address}: the supervisor passed a socket for this address{called} but no [[listener]] and no [admin] \
+            "{address}: the supervisor passed a socket for this address{called}, but no [[listener]] and no [admin] \
              address uses it: add a listener, or remove the socket from the .socket unit",
             address = socket.place
         ))
@@ -243,10 +243,8 @@ mod tests {
     fn a_socket_for_nothing_is_named() {
         let (passed, places) = passed(&[Some("web")]);
         let message = passed.finish().unwrap_err();
-        let start = format!(
-            "{}: the supervisor passed a socket for this address, called \"web\", but no [[listener]]",
-            places[0]
-        );
+        let start =
+            format!("{}: the supervisor passed a socket for this address (\"web\"), but no [[listener]]", places[0]);
         assert!(message.starts_with(&start), "{message}");
     }
 

@@ -399,7 +399,7 @@ impl FollowedRegistry {
             waiting: status.waiting.map(|(hash, changes)| WaitingRegistryReport {
                 hash: hash.to_string(),
                 why: format!(
-                    "version {version} waits to be accepted: {changes}; {remedy}",
+                    "version {version} is held until accepted: {changes}; {remedy}",
                     version = hash.short(),
                     remedy = how_to_accept(&hash)
                 ),

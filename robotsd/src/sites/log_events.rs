@@ -364,7 +364,8 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     let source = file(pending.origin()).unwrap_or_else(|| pending.origin().to_owned());
     let word = shell_word(name);
     format!(
-        "{none}, because version {hash} waits to be accepted: {pending}; if the change is intended, run `robotsd accept {word} \
+        "{none}, because version {hash} is held until accepted: {pending}; if the change is intended, run `robotsd \
+         accept {word} \
          {hash}`, or put accept = [\"{hash}\"] into [gate] for every replica; if not, correct {source}"
     )
 }

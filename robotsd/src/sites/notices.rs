@@ -81,7 +81,7 @@ fn of_site(live: &LiveSite, flags: [CommandFlags; 2], replica: &str, notices: &m
 fn waits(name: &str, pending: &Pending, flags: CommandFlags) -> Notice {
     let (hash, short) = (pending.hash().to_string(), pending.hash().short());
     let times = pending.since.elapsed().unwrap_or_default().as_secs() / AGAIN.as_secs();
-    let message = format!("site {name:?}: version {short} waits to be accepted: {pending}");
+    let message = format!("site {name:?}: version {short} is held until accepted: {pending}");
     let notice = notice(NotifyEvent::Waits, name, &hash, &message, &command(&["accept", name, &short], flags));
     Notice { mark: format!("{hash} {times}"), ..notice }
 }

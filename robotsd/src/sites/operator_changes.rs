@@ -125,7 +125,7 @@ impl Sites {
             return Ok(());
         }
         Err(format!(
-            "enforcement was switched off, but is NOT off: robotsd still enforces rules for {sites}",
+            "enforcement was switched off, but is NOT off for these sites: {sites}",
             sites = quoted_list(enforced)
         ))
     }
@@ -218,8 +218,8 @@ impl Sites {
             None => {
                 let off = self.switched_off();
                 if !off.is_empty() {
-                    let of_fleet = ", or by an off switch of the fleet (see `robotsd fleet status`; to switch on, \
-                        run `robotsd enforce on --site SITE --fleet`)";
+                    let of_fleet = ", or by an off switch of the fleet (see `robotsd fleet status`; to switch a site \
+                        on, run `robotsd enforce on --site SITE --fleet`)";
                     let or = fleet.map_or("", |_| of_fleet);
                     let _ = write!(
                         message,
@@ -310,7 +310,7 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
         message += &match is_back {
             true => format!("; version {hash}, which was rolled back before, also goes live only if you accept it"),
             false => {
-                format!("; the gate compares version {hash}, which was pending, again when its source is next read")
+                format!("; version {hash} is no longer pending: the gate checks it again when its source is next read")
             }
         };
     }

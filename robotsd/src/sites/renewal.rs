@@ -272,8 +272,7 @@ impl Renewal {
 /// Describes a removed site, and whether its enforcement was switched off. The switch stays in the
 /// state directory, but has no effect any more.
 fn departure(gone: &ServedSite) -> String {
-    let switch =
-        if gone.is_off() { "; its enforcement was switched off, and this switch has no effect any more" } else { "" };
+    let switch = if gone.is_off() { "; its off switch has no effect any more" } else { "" };
     format!("site {:?} is removed{switch}", &*gone.name)
 }
 
@@ -441,10 +440,7 @@ mod tests {
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
             assert_eq!(switches(&other.sites), [Enforcement::On]);
-            let want = [
-                "site \"other\" is new",
-                "site \"shop\" is removed; its enforcement was switched off, and this switch has no effect any more",
-            ];
+            let want = ["site \"other\" is new", "site \"shop\" is removed; its off switch has no effect any more"];
             assert_eq!(other.come_and_gone, want);
         }
     }

@@ -80,7 +80,7 @@ impl RobotsOpener {
             // The library's own message is not used, because it addresses developers.
             Some(pending) => {
                 format!(
-                    "{origin}: version {version} waits to be accepted: {pending}",
+                    "{origin}: version {version} is held until accepted: {pending}",
                     origin = rejection.origin,
                     version = pending.hash().short()
                 )

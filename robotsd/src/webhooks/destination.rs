@@ -157,8 +157,8 @@ impl HookScope {
             // interface.
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
-                    "{host} port {port} may be the admin interface {of}, but this cannot be checked, because that \
-                     name cannot be resolved: {error}"
+                    "{host} port {port} may be the admin interface {of}: robotsd cannot check this, because it cannot \
+                     resolve {of}: {error}"
                 ))
             };
             places.extend(look_up(of, port).map_err(unknown)?);

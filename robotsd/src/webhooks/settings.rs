@@ -314,8 +314,8 @@ impl BodyTemplate {
             let is = if format.is_some() { "the body must be JSON" } else { "the body begins like JSON" };
             let fault = |error: serde_json::Error| {
                 format!(
-                    "{is}, but is not valid JSON with its values filled in: {error}; write values in quotes, but \
-                     {{{{urls}}}} without quotes"
+                    "{is}, but is not valid JSON after the placeholders are replaced: {error}; write placeholders in \
+                     quotes, but {{{{urls}}}} without quotes"
                 )
             };
             let tried: serde_json::Value = serde_json::from_str(&tried).map_err(fault)?;
@@ -461,7 +461,8 @@ mod tests {
             assert_eq!(rendered(text, format), text.replace("{{message}}", hostile));
         }
         let why = BodyTemplate::parse("text {{message}}", Some(BodyFormat::Slack)).expect_err("no JSON");
-        assert!(why.starts_with("the body must be JSON, but is not valid JSON with its values filled in: "), "{why}");
+        let want = "the body must be JSON, but is not valid JSON after the placeholders are replaced: ";
+        assert!(why.starts_with(want), "{why}");
     }
 
     #[test]
@@ -474,7 +475,7 @@ mod tests {
             ("{{host", "the end of a placeholder is missing"),
             (
                 "{\"version\": {{version}}}",
-                "the body begins like JSON, but is not valid JSON with its values filled in: ",
+                "the body begins like JSON, but is not valid JSON after the placeholders are replaced: ",
             ),
             ("{\"files\": \"{{urls}}\"}", "the body begins like JSON, but is not valid JSON"),
             ("[1,]", "the body begins like JSON, but is not valid JSON"),

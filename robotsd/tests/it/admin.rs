@@ -291,7 +291,7 @@ fn a_web_page_changes_nothing_whatever_its_request() {
 fn a_read_only_listener_answers_queries_and_changes_nothing() {
     let config = config().tables("[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"read\"");
     let (_folder, running) = config.start();
-    let listening = running.wait_for_message("admin-listening", " (for reading)");
+    let listening = running.wait_for_message("admin-listening", " (read-only)");
     let address = message(&listening).trim_start_matches("http://").split(' ').next().unwrap();
     let reading: SocketAddr = address.parse().unwrap();
     for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {

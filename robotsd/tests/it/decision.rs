@@ -365,7 +365,7 @@ fn the_status_says_where_a_pending_version_is_already_served() {
     let file = folder.at("robots.txt");
     let want = format!(
         "while robotsd does not answer, the proxy serves its own copy of robots.txt; if the proxy reads {}, its copy \
-         is this version",
+         is the pending version",
         file.display()
     );
     for command in [&["status"][..], &["accept", "shop"]] {
@@ -393,8 +393,8 @@ fn a_file_with_another_version_than_the_pending_one_is_reported() {
         }
     };
     let (this, that) = (
-        format!("{own}; if the proxy reads {file}, its copy is this version"),
-        format!("{own}; if the proxy reads {file}, its copy is not this version"),
+        format!("{own}; if the proxy reads {file}, its copy is the pending version"),
+        format!("{own}; if the proxy reads {file}, its copy is not the pending version"),
     );
     running.command(&["rollback", "shop"]).succeeded();
     says(&[&this], &["not the pending version"]);

@@ -160,7 +160,7 @@ fn every_command_reports_the_unread_part_of_a_file() {
     for (text, want) in [
         (page, "robots.txt:1:1: error: the file begins with \"<!DOCTYPE\": it is a web page"),
         ("404: Not Found\n", "robots.txt:1:1: error: "),
-        (&long, "so they may ignore the lines from this line on\n"),
+        (&long, "so they may ignore this line and all lines below it\n"),
     ] {
         folder.write("robots.txt", text);
         for arguments in &READING[..7] {
@@ -275,7 +275,7 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
     let short = |hash: &Value| hash.as_str().unwrap().trim_start_matches("sha256:")[..16].to_owned();
     let (live, waits) = (short(&status["hash"]), short(&status["pending"]["hash"]));
     let about = format!(
-        "this version is pending since {}; the live version is {live}",
+        "this version has been pending since {}; the live version is {live}",
         status["pending"]["since"].as_str().unwrap()
     );
     let text = explain(&[]);
@@ -292,7 +292,7 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
         assert_lacks(&out, &["live:"]);
         assert_eq!(error, "", "nothing is said about the file");
     }
-    let parts = ["the state_dir of the config contains no version of the site", " 0123456789ab\n"];
+    let parts = ["in the state_dir of the config, this user can read no version of the site", " 0123456789ab\n"];
     assert_has(explain(&["--version", "0123456789ab"]).failed(2), &parts);
     // The files that a process leaves must give the same answer, until the version is rolled back.
     running.end();

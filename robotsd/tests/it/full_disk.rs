@@ -84,7 +84,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         site.replace("robots.txt", "{\"error\": \"not found\"}\n");
         let running = site.start();
         wait_for_robots(&running, THIRD);
-        let older = "is older than the version before the restart (";
+        let older = "; the later version ";
         let behind = wait_for("what is behind", || problems(&running).into_iter().find(|text| text.contains(older)));
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
         running.wait_for_message("rejected", older);

@@ -203,7 +203,7 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
         config.file("crawlers.toml", &crawlers).robots(ROBOTS)
     };
     let (folder, running) = config("refuse", "rdns = false").start();
-    running.wait_for_message("identity", "impostors cannot be recognised and pass: ");
+    running.wait_for_message("identity", "impostors pass unrecognised: ");
     folder.with_config(&["status", "--problems"]).succeeded();
     folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\""));
     running.wait_for_message("config", "impostors");
@@ -215,11 +215,8 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
     folder.configure(config("refuse", "rdns = false\nimpostors = \"refuse\""));
     running.wait_for_event("config-changed", |line| line["setting"] == "mode" && line["after"] == "refuse");
     let status = folder.with_config(&["status", "--problems"]).out;
-    assert_has(
-        unfolded(&status),
-        &["problem: impostors cannot be recognised and pass: ", "and no host names are looked up"],
-    );
-    assert_eq!(status.matches("impostors cannot be recognised").count(), 1, "{status}");
+    assert_has(unfolded(&status), &["problem: impostors pass unrecognised: ", "and no host names are looked up"]);
+    assert_eq!(status.matches("impostors pass unrecognised").count(), 1, "{status}");
 }
 
 /// The config would allow the resolver to refute claims.
@@ -231,7 +228,7 @@ fn a_resolver_that_has_never_answered_is_no_evidence() {
     let (_folder, running) = config.file("crawlers.toml", crawlers).robots(ROBOTS).start();
     let problems = || running.command(&["status", "--problems"]);
     wait_until("a problem", || problems().code == Some(1));
-    let want = "problem: impostors cannot be recognised and pass: no published list was confirmed by its server \
+    let want = "problem: impostors pass unrecognised: no published list was confirmed by its server \
                 within a day, and no DNS resolver has answered";
     assert_has(unfolded(&problems().out), &[want]);
     running.wait_for_message("identity", "and no DNS resolver has answered within an hour");

@@ -98,12 +98,15 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
         assert_has(said, &[place, why, "the last good copy of this file is used instead"]);
         assert_eq!(report["is_kept"], true);
         running.wait_for_event("config-rejected", |line| message(line) == said);
-        assert_has(ready(&running, "").1, &["an included file of the config is rejected since 20", place]);
+        assert_has(ready(&running, "").1, &["an included file of the config has been rejected since 20", place]);
         assert_eq!(ready(&running, "?require=sites,config").0, 200);
         assert_has(unfolded(&folder.with_config(&["status"]).ends_with(1).out), &["FILE REFUSED since 20", place]);
         let checked = folder.configured(["config", "check"]).ends_with(2);
         assert_has(&checked.error, &[place, why, "the last good copy of this file is used instead"]);
-        assert_has(&checked.out, &["can be served, but without the changes in 1 file", "sites: 2"]);
+        assert_has(
+            &checked.out,
+            &["can be served, but without the changes in included files with errors: 1 file", "sites: 2"],
+        );
     }
     assert_has(running.ask_admin("GET /metrics").body, &["\nrobotsd_config_refused_files 1\n"]);
 

@@ -82,7 +82,7 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     let extra = config().folder();
     let error = ended(&mut passing(&socket, "web", &extra.at("robotsd.toml")), b"").failed(2);
     let want = format!(
-        "robotsd: {address}: the supervisor passed a socket for this address, called \"web\", but no \
+        "robotsd: {address}: the supervisor passed a socket for this address (\"web\"), but no \
          [[listener]] and no [admin] address"
     );
     assert!(error.starts_with(&want), "{error}");

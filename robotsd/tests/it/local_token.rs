@@ -261,7 +261,7 @@ fn config_check_shows_which_listeners_accept_changes() {
     let wants = [
         format!("changes: over the socket {}\n", folder.at("admin.sock").display()),
         format!("changes: over 127.0.0.1:0 with the token in {}\n", folder.at("state/admin.token").display()),
-        "changes: no changes over 127.0.0.1:9146, which is read-only\n".to_owned(),
+        "changes: not over 127.0.0.1:9146, which is read-only\n".to_owned(),
         "changes: over 127.0.0.1:9147, by anyone who can connect, without a token\n".to_owned(),
     ];
     assert_has(check(), &wants.each_ref().map(|want| &**want));

@@ -68,9 +68,9 @@ const TABLE: &[Row] = &[
     Row {
         key: "[identity]",
         at_start: served(
-            (1, "impostors cannot be recognised and pass: "),
+            (1, "impostors pass unrecognised: "),
             (CONFIRMED, "0"),
-            ("identity", "impostors cannot be recognised and pass: "),
+            ("identity", "impostors pass unrecognised: "),
         ),
         // Evidence that was fetched within a day can still refute claims.
         later: served(
@@ -164,14 +164,14 @@ const TABLE: &[Row] = &[
     Row {
         key: "registry_url",
         at_start: served(
-            (1, "/crawlers.toml: the answer is 503"),
+            (1, "/crawlers.toml: the server answered 503"),
             (&["robotsd_registry_rejected"], "1"),
-            ("registry-rejected", "the answer is 503"),
+            ("registry-rejected", "the server answered 503"),
         ),
         later: served(
-            (1, "/crawlers.toml: the answer is 503"),
+            (1, "/crawlers.toml: the server answered 503"),
             (&["robotsd_registry_rejected"], "1"),
-            ("registry-rejected", "the answer is 503"),
+            ("registry-rejected", "the server answered 503"),
         ),
         mended: well((&["robotsd_registry_rejected"], "0"), ("registry", "/crawlers.toml: this registry is used now")),
     },

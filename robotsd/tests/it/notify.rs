@@ -65,7 +65,7 @@ fn each_event_is_reported_once_and_signed() {
     let said = body(&waits);
     assert_eq!(said["type"], "waits");
     assert_part(&said["data"], &json!({ "site": "shop", "next": format!("robotsd accept shop {hash}") }));
-    let message = format!("site \"shop\": version {hash} waits to be accepted: everyone is blocked");
+    let message = format!("site \"shop\": version {hash} is held until accepted: everyone is blocked");
     assert_has(said["data"]["message"].as_str().unwrap(), &[&message]);
     delivered(&receiver, &running, 1, 1);
 

@@ -330,7 +330,7 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     let waiting = operated.waiting();
     let want = format!(
-        "; the gate compares version {}, which was pending, again when its source is next read",
+        "; version {} is no longer pending: the gate checks it again when its source is next read",
         short(&waiting)
     );
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
@@ -730,6 +730,6 @@ fn the_check_reports_off_switches_and_a_pending_version() {
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");
     let stays = format!("version {} stays live", short(&live));
-    assert_has(&said, &["waits to be accepted: everyone is blocked", &stays]);
+    assert_has(&said, &["is held until accepted: everyone is blocked", &stays]);
     assert_lacks(said, &["no version is live"]);
 }

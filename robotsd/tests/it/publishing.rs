@@ -130,7 +130,7 @@ fn a_reload_fetches_lists_again_and_reports_their_state() {
     let reload = |code| folder.with_config(&["reload"]).ends_with(code).out;
     assert_has(
         reload(1),
-        &["shop: appended: ", "ai.txt: version ", &format!("shop: missing: {url}: the answer is 503")],
+        &["shop: appended: ", "ai.txt: version ", &format!("shop: missing: {url}: the server answered 503")],
     );
     server.show(200, "User-agent: PerplexityBot\nDisallow: /\n");
     assert_has(reload(0), &[&format!("shop: appended: {url}: version ")]);

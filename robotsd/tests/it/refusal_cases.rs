@@ -279,7 +279,7 @@ fn errors_in_a_case_are_reported_with_their_position() {
         ("fields = { \"a b\" = \"c\" }", 1, "\"a b\" is not a valid field name"),
         ("fields = { a = \"b\\nc\" }", 1, "is not a field value: write text without line breaks"),
         ("fields = { a = \"b\", A = \"c\" }", 1, "is written twice: write both values in one field"),
-        ("crawlers = [\"category:user-fetch\"]", 1, "only by name: write their names, such as \"ChatGPT-User\""),
+        ("crawlers = [\"category:user-fetch\"]", 1, "act for a person: write their names, such as \"ChatGPT-User\""),
         ("crawlers = [\"category:ai\"]", 1, "\"ai\""),
         ("crawlers = [\"GPT Bot\"]", 1, "write \"GPTBot\""),
         ("identity = [\"impostor\"]", 1, "impostor"),

@@ -87,7 +87,7 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
     let message = message(&line);
     assert_has(
         message,
-        &["the search engine \"Googlebot\" is missing in the new registry; the previous version stays in use"],
+        &["the search engine \"Googlebot\" is missing from the new registry; the previous version stays in use"],
     );
     let waiting = wait_for("what waits", || Some(published.status()["waiting"].clone()).filter(|it| !it.is_null()));
     let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];
@@ -96,7 +96,7 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
         "{message}"
     );
     let problems = || published.with_config(&["status", "--problems"]);
-    let want = format!("problem: {}: version {hash} waits to be accepted: ", published.url);
+    let want = format!("problem: {}: version {hash} is held until accepted: ", published.url);
     assert_has(unfolded(&problems().ends_with(1).out), &[&want]);
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404, "it is not in force");
 
@@ -121,10 +121,13 @@ fn a_reload_fetches_the_registry_and_reports_the_outcome() {
 
     published.server.show(503, "");
     let said = published.with_config(&["reload"]).ends_with(1).out;
-    assert_has(said, &["registry: kept: ", "; the version at the URL of the registry is not used: the answer is 503"]);
+    assert_has(
+        said,
+        &["registry: kept: ", "; the version at the URL of the registry is not used: the server answered 503"],
+    );
     published.server.show(200, &format!("{HOUSE}{WITHOUT_GOOGLE}"));
     let said = published.with_config(&["reload"]).ends_with(1).out;
-    assert_has(said, &["registry: kept: ", "waits to be accepted: ", "write registry_accept = ["]);
+    assert_has(said, &["registry: kept: ", "is held until accepted: ", "write registry_accept = ["]);
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
 }
 

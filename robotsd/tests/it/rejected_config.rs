@@ -45,7 +45,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     assert_eq!(first["rejected"]["held_back"], Value::Null);
     let (code, body) = probe("/readyz");
     assert_eq!(code, 200);
-    assert_has(body, &["the config is rejected since 20", "no_such_key"]);
+    assert_has(body, &["the config has been rejected since 20", "no_such_key"]);
     for (require, code) in [
         ("require=config", 503),
         ("require=sites", 200),

@@ -182,7 +182,7 @@ impl ProblemKind {
             Self::Save => "the live version is now saved in the state directory",
             Self::Switch => "the kill switch is now saved in the state directory",
             Self::History => "the history is now saved in the state directory",
-            Self::Behind => "the live version is no longer older than the version before the restart",
+            Self::Behind => "the live version is now at least as new as the version before the restart",
             Self::UnreadSwitch => "the file of the kill switch is valid again",
             Self::Damaged => "",
             Self::Unwritable => "the state directory can be written again",

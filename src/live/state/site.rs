@@ -318,8 +318,8 @@ impl SiteStore {
                 ))
             }
             (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
-                "{file}: the file cannot be written: {cause}; if later versions cannot be saved, either, a restart \
-                 forgets them; the write is retried",
+                "{file}: the file cannot be written: {cause}; a restart needs this file if a later version cannot be \
+                 saved; the write is retried",
                 file = path.display()
             )),
         };

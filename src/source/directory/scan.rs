@@ -62,7 +62,7 @@ impl fmt::Display for DirectoryEvent<'_> {
         match self {
             Self::Added { host, live } => write!(f, "{host}: {}", live.status().last_reload),
             Self::Removed { host } => {
-                write!(f, "{host}: the file was removed before it was ever usable, so the host has no rules")
+                write!(f, "{host}: the file was removed before any version of it was live, so the host has no rules")
             }
             Self::Ignored { name, reason } => write!(f, "{name:?} is ignored: {reason}"),
             Self::Unreadable { error } => write!(f, "{error}; the sites stay as they are"),

@@ -403,7 +403,7 @@ impl VerifierStatus {
     /// refuted. Also `None` until all lists were fetched, but at most for the first minute.
     pub fn ineffective_reason(&self) -> Option<String> {
         let of_lists = || {
-            let unconfirmed = "impostors of crawlers without host names cannot be recognised and pass: no published \
+            let unconfirmed = "impostors of crawlers without host names pass unrecognised: no published \
                                list was confirmed by its server within a day";
             (self.is_list_fresh == Some(false)).then(|| unconfirmed.to_owned())
         };
@@ -443,7 +443,7 @@ impl VerifierStatus {
             Some(_) => "no DNS resolver has answered within an hour",
         };
         if self.can_refute == Some(false) {
-            let of_lists = "impostors cannot be recognised and pass: no published list was confirmed by its server \
+            let of_lists = "impostors pass unrecognised: no published list was confirmed by its server \
                             within a day";
             causes.insert(NOTHING.to_owned(), format!("{of_lists}, and {of_names}"));
         } else if self.are_names_answered == Some(false) {

@@ -124,7 +124,7 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
     let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
     if via.is_empty() {
         let is_less_safe = from.is_https() && !to.is_https();
-        return if is_less_safe { refused(format!("{to} is less safe than {from}")) } else { Ok(to) };
+        return if is_less_safe { refused(format!("{to} does not use TLS, but {from} does")) } else { Ok(to) };
     }
     let is_of_site = to.host() == url.host() || via.iter().any(|via| via.is_at(&to));
     if !is_of_site {

@@ -112,7 +112,7 @@ impl SiteFreshness {
             }
             FetchOutcome::Status { status, retry_after, .. } => {
                 self.wait(retry_after, now, roll);
-                Step::Keep(RejectionKind::Unreachable, format!("the answer is {status}"))
+                Step::Keep(RejectionKind::Unreachable, format!("the server answered {status}"))
             }
             FetchOutcome::Failed(error) => self.fail(&error, now, roll),
         }

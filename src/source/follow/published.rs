@@ -444,7 +444,7 @@ impl<D: Document> Followed<D> {
             }
             FetchOutcome::Redirected => Err("the server answered with a redirect, which is not followed".to_owned()),
             FetchOutcome::Found { status, .. } | FetchOutcome::Status { status, .. } => {
-                Err(format!("the answer is {status}"))
+                Err(format!("the server answered {status}"))
             }
             FetchOutcome::Failed(error) => Err(error.to_string()),
         }
@@ -463,7 +463,7 @@ impl<D: Document> Followed<D> {
             let mut progress = self.progress.lock();
             progress.waiting = None;
             if let Some(changes) = objection.filter(|_| !progress.accepts(&hash)) {
-                let problem = format!("version {version} waits to be accepted: {changes}", version = hash.short());
+                let problem = format!("version {version} is held until accepted: {changes}", version = hash.short());
                 progress.waiting = Some((hash, changes));
                 return Err(problem);
             }
@@ -522,7 +522,7 @@ impl<D> fmt::Display for DocumentEvent<D> {
             Self::Waiting { hash, changes } => {
                 write!(
                     f,
-                    "version {version} waits to be accepted: {changes}; the previous version stays in use",
+                    "version {version} is held until accepted: {changes}; the previous version stays in use",
                     version = hash.short()
                 )
             }

@@ -76,7 +76,7 @@ fn a_redirect_from_https_to_http_is_refused_for_a_site() {
     let server = secured(&authority, "localhost", response("301 M", &format!("Location: {}\r\n", plain.url("/r")), ""));
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
     let refused = opened(trusting(&authority), &url).unwrap_err();
-    assert!(refused.contains("is less safe than https://localhost"), "{refused}");
+    assert!(refused.contains(" does not use TLS, but https://localhost"), "{refused}");
     assert_eq!(plain.heads().len(), 0);
 }
 

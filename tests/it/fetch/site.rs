@@ -86,7 +86,8 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
     let reloaded = live.status().last_reload.to_string();
     assert!(
         reloaded.ends_with(
-            "the file cannot be fetched: the answer is 503 Service Unavailable; no version is live, so nothing is enforced"
+            "the file cannot be fetched: the server answered 503 Service Unavailable; no version is live, so nothing \
+             is enforced"
         ),
         "{reloaded}"
     );
@@ -168,7 +169,7 @@ fn a_missing_file_is_held_and_reported() {
         let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
         assert!((23.0..24.1).contains(&hours), "{hours}");
         assert_eq!(live.status().fetch.unwrap().held_until, Some(until));
-        let want = format!("the answer is {status}; the site keeps its live version until ");
+        let want = format!("the server answered {status}; the site keeps its live version until ");
         assert!(reloaded.to_string().contains(&want), "{reloaded}");
         assert_eq!(body(&live).as_deref(), Some("# good"));
         server.now_says(robots("# good"));
@@ -245,7 +246,7 @@ fn a_possibly_outdated_version_is_reported_until_the_origin_answers() {
     let live = remembering(&StateDir::open(folder.path()).unwrap(), &server.url("/robots.txt")).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     let problem = live.status().state_problem(ProblemKind::Behind).unwrap().to_owned();
-    assert!(problem.ends_with("because the state directory does not contain that version"), "{problem}");
+    assert!(problem.ends_with(" is missing from the state directory, and may have been a later one"), "{problem}");
     server.now_says(robots("# kept"));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     assert_eq!(live.status().state_problem(ProblemKind::Behind), None);
@@ -501,7 +502,7 @@ fn a_failure_is_reported_once() {
     let reported = reported.lock().unwrap();
     assert_eq!(reported.len(), 2, "{reported:?}");
     assert!(
-        reported[0].contains("the file cannot be fetched: the answer is 500 Internal Server Error"),
+        reported[0].contains("the file cannot be fetched: the server answered 500 Internal Server Error"),
         "{reported:?}"
     );
 }

@@ -34,13 +34,14 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         (
             "U: a\nCrawl-delay: 2\n",
             "-GPTBot",
-            "U: a\nCrawl-delay: 2\nD: # nothing; names without a rule would share the next group\n\nU: GPTBot\nD: /\n",
+            "U: a\nCrawl-delay: 2\nD: # nothing; without a rule, these names would join the next group\n\n\
+             U: GPTBot\nD: /\n",
         ),
         (
             "U: b\nD: /b\n\nU: a\nCrawl-delay: 2\n\n# Pages\nSitemap: https://a.example/s\n",
             "-GPTBot",
-            "U: b\nD: /b\n\nU: a\nCrawl-delay: 2\nD: # nothing; names without a rule would share the next group\n\n\
-             # Pages\nSitemap: https://a.example/s\n\nU: GPTBot\nD: /\n",
+            "U: b\nD: /b\n\nU: a\nCrawl-delay: 2\nD: # nothing; without a rule, these names would join the next \
+             group\n\n# Pages\nSitemap: https://a.example/s\n\nU: GPTBot\nD: /\n",
         ),
         // If the names are added to an existing group, no new group is added.
         ("U: CCBot\nD: /\n\nU: a\nCrawl-delay: 2\n", "-GPTBot", "U: CCBot\nU: GPTBot\nD: /\n\nU: a\nCrawl-delay: 2\n"),

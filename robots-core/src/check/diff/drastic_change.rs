@@ -287,7 +287,7 @@ impl fmt::Display for DrasticChange {
             Self::GroupsLost { of } => {
                 write!(
                     f,
-                    "the file has lost all its groups ({of}), so nothing is restricted any more; {right}",
+                    "the file no longer contains any group (before: {of}), so nothing is restricted any more; {right}",
                     right = FileKind::NO_RESTRICTIONS
                 )
             }
@@ -300,10 +300,10 @@ impl fmt::Display for DrasticChange {
             }
             Self::CutShort { line } => write!(
                 f,
-                "the file is only the beginning of the previous version and ends in line {line}, so it was probably \
+                "the file contains only the beginning of the previous version, up to line {line}, so it was probably \
                  cut off; if it is complete, end its last group with a rule and its last line with a line break"
             ),
-            Self::RulesLost { lost, of } => write!(f, "{lost} of {of} Disallow rules no longer disallow any path"),
+            Self::RulesLost { lost, of } => write!(f, "the paths of {lost} of {of} Disallow rules are now allowed"),
             Self::CrawlersLetIn { crawlers, of } => {
                 write!(
                     f,
@@ -370,8 +370,8 @@ mod tests {
 
     #[test]
     fn a_file_without_any_group_is_missed_its_groups() {
-        let lost = "the file has lost all its groups (1), so nothing is restricted any more; to restrict nothing, \
-                    write \"User-agent: *\" \
+        let lost = "the file no longer contains any group (before: 1), so nothing is restricted any more; to restrict \
+                    nothing, write \"User-agent: *\" \
                     with an empty \"Disallow:\"";
         for empty in ["# nothing\n", "Sitemap: https://example.com/s.xml\n", "Host: example.com\n", "Disallow: /x\n"] {
             assert_eq!(say(OPEN, empty), [lost], "{empty}");
@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn the_beginning_of_the_version_before_is_noticed_where_it_was_cut() {
         let old = "User-agent: *\nDisallow: /private/\nDisallow: /tmp/\n\nUser-agent: GPTBot\nDisallow:\n# end\n";
-        let is_cut = |length: usize| say(old, &old[..length]).iter().any(|said| said.contains("ends in line"));
+        let is_cut = |length: usize| say(old, &old[..length]).iter().any(|said| said.contains("only the beginning of"));
         let at = |text: &str| old.find(text).expect("it is there") + text.len();
         for text in [
             "Disallow:",
@@ -454,10 +454,10 @@ mod tests {
             format!("User-agent: *\n{rules}")
         };
         assert_eq!(say(&rules(0, 19), &rules(9, 19)), [""; 0]);
-        assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["10 of 19 Disallow rules no longer disallow any path"]);
+        assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["the paths of 10 of 19 Disallow rules are now allowed"]);
         assert_eq!(say(&rules(0, 9), &rules(8, 9)), [""; 0], "few rules");
         assert_eq!(say(&rules(0, 2000), &rules(2000, 4000)), [""; 0], "written anew");
-        let want = ["1500 of 2000 Disallow rules no longer disallow any path"];
+        let want = ["the paths of 1500 of 2000 Disallow rules are now allowed"];
         assert_eq!(say(&rules(0, 2000), &rules(1500, 2200)), want);
         let names: String = (0..9).map(|number| format!("User-agent: Bot{number}\n")).collect();
         let shut = format!("{OPEN}\n{names}Disallow: /\n");

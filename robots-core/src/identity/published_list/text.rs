@@ -31,8 +31,7 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
         })?;
         read.push(prefix);
         if read.len() > MAX_PREFIXES {
-            let message =
-                format!("the list has more than {MAX_PREFIXES} prefixes, but at most {MAX_PREFIXES} are allowed");
+            let message = format!("the list exceeds the maximum of {MAX_PREFIXES} prefixes");
             return Err(DocumentError::new(DocumentErrorKind::TooMany, message).at(number + 1, column));
         }
     }

@@ -159,7 +159,7 @@ fn names_that_follow_are_no_part_of_a_group_for_strict_readers_either() {
     ] {
         let file = format!("User-agent: Foobot\n{rule}\n");
         let end =
-            if is_ended { "# Ends the group above: not every crawler reads a rule in it\nDisallow:\n" } else { "" };
+            if is_ended { "# Ends the group above, in which some crawlers read no rule\nDisallow:\n" } else { "" };
         let rest = "# From ai.txt\nUser-agent: GPTBot\nDissallow: /\nDisallow:\n\nUser-agent: CCBot\nDisallow: /\n";
         assert_eq!(append(&file, &[list]), format!("{file}{end}\n{rest}"), "{rule}");
     }

@@ -288,7 +288,7 @@ impl SelectedSite {
         let ((_, kept), own) = (self.kept(), VersionHash::of(&file.bytes));
         let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
         let own = match kept.pending().filter(|pending| pending.hash() == own) {
-            Some(pending) => format!("is pending since {}", rfc3339(pending.since)),
+            Some(pending) => format!("has been pending since {}", rfc3339(pending.since)),
             None => "is not live".to_owned(),
         };
         let name = live.short();
@@ -298,8 +298,7 @@ impl SelectedSite {
     /// Returns the version of the site with this hash from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
-        let missing =
-            "the state_dir of the config contains no version of the site that this user can read and that has the hash";
+        let missing = "in the state_dir of the config, this user can read no version of the site with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }

@@ -138,8 +138,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "VALUE=KEY", value_delimiter = ',')]
     json_keys: Vec<JsonKey>,
 
-    /// Count requests before this day or time (UTC), such as 2026-11-01 or 2026-11-01T12:00:00Z,
-    /// separately, because the rules did not apply yet
+    /// Count requests before this day or time separately, because the rules did not apply yet; in UTC,
+    /// such as 2026-11-01 or 2026-11-01T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = moment)]
     effective_from: Option<i64>,
 

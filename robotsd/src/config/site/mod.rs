@@ -172,7 +172,7 @@ pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     } else if name.starts_with('-') {
         "commands would read a name that begins with \"-\" as an option"
     } else if name.split(' ').any(str::is_empty) {
-        "nobody can see a space at the beginning or end, or next to another space"
+        "a space at the beginning or end, or next to another space, cannot be seen"
     } else if !is_shown_whole(name) {
         "the name contains an invisible character, so it looks like another name"
     } else {

@@ -90,7 +90,7 @@ pub(in crate::config) fn resolve(
     let has_file = raw.file.is_some() || raw.case.iter().any(|case| case.get_ref().file.is_some());
     if let (false, Some(unused)) = (has_file, raw.language.as_ref().or(raw.contact.as_ref())) {
         return Err(in_config(unused.fault(
-            "\"language\" and \"contact\" have an effect only with \"file\", because they are for a template",
+            "\"language\" and \"contact\" have an effect only with \"file\", because only templates use them",
         )));
     }
     if let Some(further) = raw.case.get(MAX_CASES) {
@@ -171,7 +171,9 @@ fn resolve_case(
         contact: site.contact,
     };
     if let (None, Some(language)) = (keys.file, &case.language) {
-        return Err(in_config(language.fault("\"language\" requires \"file\", because the default page has its own")));
+        return Err(in_config(
+            language.fault("\"language\" requires \"file\", because only a template has a language"),
+        ));
     }
     let page = keys.resolve(folder, in_config)?;
     if page.status == StatusCode::UNAUTHORIZED && !fields.contains_key(WWW_AUTHENTICATE) {
@@ -186,8 +188,8 @@ fn resolve_case(
 fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
     let crawlers = crawlers(&case.crawlers)?;
     if let Some(at) = crawlers.iter().position(|one| *one == Crawlers::Category(Category::UserFetch)) {
-        let message =
-            "a case covers fetchers that act for a person only by name: write their names, such as \"ChatGPT-User\"";
+        let message = "a refusal case cannot contain the category of fetchers that act for a person: write their \
+                       names, such as \"ChatGPT-User\"";
         return Err(case.crawlers[at].fault(message));
     }
     let path =
@@ -217,8 +219,10 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
         let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| value.fault(wrong()))?;
         let plain = plain_name(&name);
         if is_of_caches(&plain) {
-            return Err(value
-                .fault("robotsd sets Cache-Control: no-store, so that people never get a refusal: remove this field"));
+            return Err(value.fault(
+                "robotsd sets Cache-Control: no-store, so that no cache sends a refusal to a person: remove this \
+                 field",
+            ));
         }
         if is_of_connection(&plain) || is_of_content(&plain) || OURS.contains(&&*plain) || plain.starts_with("grpc-") {
             return Err(value.fault(format!("a refusal cannot have the field {written:?}: remove it")));

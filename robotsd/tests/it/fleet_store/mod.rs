@@ -310,7 +310,7 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         let parts =
             ["; the fleet has still switched enforcement off for this site: `robotsd fleet status` shows the switch"];
         assert_has(own(&["--site", "shop"]), &parts);
-        assert_has(own(&[]), &["to switch on, run `robotsd enforce on --site SITE --fleet`): \"shop\""]);
+        assert_has(own(&[]), &["to switch a site on, run `robotsd enforce on --site SITE --fleet`): \"shop\""]);
         assert_has(fleet.enforce("on").out, &["removed off switches: 0; still off", "shop"]);
         fleet.all(true);
         assert_has(fleet.says(&["enforce", "off", "--fleet", "--site", "shp"]).ends_with(2).out, &["there is no site"]);
@@ -803,7 +803,7 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);
-        assert_has(&why, &["waits to be accepted: this replica has no earlier version", &hash[..12]]);
+        assert_has(&why, &["is held until accepted: this replica has no earlier version", &hash[..12]]);
         assert_eq!(old.running.get("/robots.txt", GPTBOT).status, 503, "it has none");
         // The accepted version goes live as soon as the source contains it.
         old.folder.replace("robots.txt", closed);

@@ -70,7 +70,7 @@ fn one_replica_notifies_for_all_also_across_restarts() {
         let mut fleet = telling(&store, &receiver);
         all_know(&fleet.replicas, || shut_out(&fleet.replicas));
         let waits = only(&receiver, "waits", 1);
-        assert_has(waits[0].1["data"]["message"].to_string(), &["waits to be accepted: everyone is blocked"]);
+        assert_has(waits[0].1["data"]["message"].to_string(), &["is held until accepted: everyone is blocked"]);
         let replica = waits[0].1["data"]["replica"].as_str().unwrap();
         assert!(["web-1", "web-2", "web-3"].contains(&replica), "{waits:?}");
         assert!(waits[0].1["data"]["message"].as_str().unwrap().starts_with(&format!("{replica}: site")), "{waits:?}");

@@ -87,7 +87,7 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
         let config = local(&block(&manifest, "robotsd.toml")).replace("10.0.0.0/8", "127.0.0.0/8");
         let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", shut)]);
         let listening = running.wait_for_event("admin-listening", |line| {
-            line["message"].as_str().is_some_and(|message| message.ends_with(" (for reading)"))
+            line["message"].as_str().is_some_and(|message| message.ends_with(" (read-only)"))
         });
         let place = message(&listening).trim_start_matches("http://").split(' ').next().unwrap();
         // The kubelet asks in the same way, with the address of the pod.

@@ -302,7 +302,7 @@ fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     for want in [
         "40 of 40 published lists cannot be fetched, so they cannot be used to recognise impostors; for example ",
         "has no effect, because no crawler in the registry has this URL: did you mean ",
-        "impostors cannot be recognised and pass: ",
+        "impostors pass unrecognised: ",
     ] {
         assert_eq!(first.iter().filter(|line| line.contains(want)).count(), 1, "{want}: {first:?}");
     }

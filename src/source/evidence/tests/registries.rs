@@ -141,8 +141,8 @@ fn a_large_change_waits_until_it_is_accepted() {
     followed.server.answers(published(without));
     followed.clock.pass(HOUR * 2);
     let short = hash(without).short();
-    let gone = "the search engine \"Googlebot\" is missing in the new registry";
-    let said = format!("version {short} waits to be accepted: {gone}; the previous version stays in use");
+    let gone = "the search engine \"Googlebot\" is missing from the new registry";
+    let said = format!("version {short} is held until accepted: {gone}; the previous version stays in use");
     assert_eq!(followed.event(1), said);
     assert_eq!(followed.registry.status().waiting, Some((hash(without), gone.to_owned())));
     assert!(followed.knows("Googlebot") && followed.knows("HouseBot") && !followed.knows("OtherBot"));
@@ -161,7 +161,7 @@ fn a_large_change_waits_until_it_is_accepted() {
 #[test]
 fn the_first_one_is_compared_with_the_builtin_rows() {
     let followed = Followed::start(published("-bingbot"));
-    assert!(followed.event(0).contains("the search engine \"bingbot\" is missing in the new registry"));
+    assert!(followed.event(0).contains("the search engine \"bingbot\" is missing from the new registry"));
     assert!(followed.registry.current().is_none() && followed.registry.status().waiting.is_some());
     let accepted = Followed::start_with(published("-bingbot"), |builder| builder.accept([hash("-bingbot")]));
     until("a registry", || accepted.registry.current());

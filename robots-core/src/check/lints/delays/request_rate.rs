@@ -22,7 +22,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         None => (
             Severity::Warning,
             format!(
-                "{value} is not a valid Request-rate, which is a number of pages, a slash and a time",
+                "{value} is not a valid Request-rate: it needs a number of pages, a slash and a time",
                 value = Quoted(field.value)
             ),
         ),

@@ -18,8 +18,8 @@ pub(crate) const LINT: Lint = Lint {
           \"*\" disallows; if the group repeats only some of these rules, the crawler may fetch the other paths. \
           This is also true for crawlers of pictures, videos or news: if a group names Googlebot-Image, it obeys \
           neither \"*\" nor the group for Googlebot. If only one rule of \"*\" is missing, the finding is just a \
-          note. Groups that allow everything (\"Disallow:\" without a path), and copies that only lack folders with \
-          parts of pages, are not reported.",
+          note. Groups that allow everything (\"Disallow:\" without a path), and copies of the group for \"*\" that \
+          lack only rules for scripts, styles and pictures, are not reported.",
     bad: Example::new(
         b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n",
     ),
@@ -99,7 +99,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
         };
-        let rest = if dropped.is_rest { ", and this group repeats only a part of it" } else { "" };
+        let rest = if dropped.is_rest { ", and this group repeats only some of its rules" } else { "" };
         let names = quoted_list(dropping.iter().map(|name| name.value()));
         let paths = quoted_list(rules.iter().map(|rule| rule.pattern()));
         sink.report_at(

@@ -43,7 +43,10 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
             return Some("save the file as UTF-8, and write letters outside ASCII as \"%\" escapes".to_owned());
         };
         let [text, escaped] = [text.as_bytes(), &escaped(text.as_bytes())].map(|text| Quoted(text).to_string());
-        Some(format!("save the file as UTF-8: if it is {encoding}, the path is {text}, which is {escaped} in requests"))
+        Some(format!(
+            "save the file as UTF-8: in the encoding {encoding}, the path is {text}, and requests contain \
+             {escaped}"
+        ))
     });
 }
 

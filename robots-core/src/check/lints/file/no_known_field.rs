@@ -6,7 +6,7 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "no-known-field",
     severity: Severity::Error,
-    summary: "some other text instead of rules",
+    summary: "text without any field that crawlers know",
     why: "If an application fails, or a deployment copies the wrong file, an error message, JSON or a Git LFS \
           pointer is served instead of the robots.txt. Crawlers find no rules in it and fetch \
           everything. tower-robots \

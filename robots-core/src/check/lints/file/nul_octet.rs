@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     if let Some(at) = memchr::memchr(0, line.bytes()) {
         let start = line.range.start + at;
-        sink.report(start..start + 1, "the line contains a NUL byte: crawlers ignore it from there on")
+        sink.report(start..start + 1, "the line contains a NUL byte: crawlers ignore the rest of the line")
             .help("save the file as plain UTF-8 text");
     }
 }

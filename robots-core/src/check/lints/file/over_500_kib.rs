@@ -32,7 +32,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             lost,
             format_args!(
                 "the file is {length} bytes long: crawlers need not read more than {STANDARD_LIMIT} bytes, so they \
-                 may ignore the lines from this line on"
+                 may ignore this line and all lines below it"
             ),
         )
         .help("shorten the file: one pattern with \"*\" can often replace many rules");

@@ -24,8 +24,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     let cut = &value[..ProductToken::cut(value).as_bytes().len()];
     let (whole, cut) = (Quoted(value), Quoted(cut));
     let message = format_args!(
-        "{whole} is a whole header, not a product token: crawlers that cut a name at its first invalid character read \
-         {cut}"
+        "{whole} is a whole header, not a product token: some crawlers cut the name at its first invalid character \
+         and read {cut}"
     );
     sink.report(name.range(), message).help_with(|| {
         let token = file.crawlers.declared_by(value)?;

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "control-token",
     severity: Severity::Note,
     summary: "a token that cannot be enforced",
-    why: "Some product tokens appear in robots.txt only: the operator fetches pages under another name, and uses the \
-          rules for the token to find out how it may use the pages. Requests never contain such a token, so a server \
+    why: "Some product tokens appear in robots.txt only: the operator fetches pages under another name, and the rules \
+          for the token tell the operator how it may use the pages. Requests never contain such a token, so a server \
           cannot enforce its rules.",
     bad: Example::new(b"User-agent: Google-Extended\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
@@ -22,7 +22,7 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     sink.report(
         name.range(),
         format_args!(
-            "requests never contain the name {named}: {operator} reads the rules, but they cannot be enforced"
+            "requests never contain the name {named}: {operator} reads the rules, but a server cannot enforce them"
         ),
     )
     .of_agent(name.value());

@@ -12,11 +12,11 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a name that crawlers cut",
     why: "A product token consists of letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers based on the \
           reference parser cut a name at the first character that is not one of these, so the group may be for a \
-          different crawler or \
-          for none. Names of known crawlers, such as MJ12bot, are not reported, because these crawlers compare their \
-          whole names. Other names with digits or dots are reported only as a note, and so are names with a version \
-          or a final \"*\", because this end of the name is meant to be cut. A name with a no-break space or another \
-          invisible character does not match any crawler.",
+          different crawler or for none. Names of known crawlers, such as MJ12bot, are not reported, because these \
+          crawlers compare their \
+          whole names. Other names with digits or dots are reported only as a note. Names with a version or a final \
+          \"*\" are also only a note, because this end of the name is meant to be cut. A name with a no-break space \
+          or another invisible character does not match any crawler.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),
@@ -42,7 +42,7 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
         severity,
         name.range(),
         format_args!(
-            "{name} is not a product token: crawlers that cut a name at its first invalid character read {read}",
+            "{name} is not a product token: some crawlers cut the name at its first invalid character and read {read}",
             name = Quoted(value)
         ),
     );

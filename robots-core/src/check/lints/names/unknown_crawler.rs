@@ -5,7 +5,7 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "unknown-crawler",
     severity: Severity::Warning,
-    summary: "an unknown name that is almost a known one",
+    summary: "an unknown name that is similar to a known name",
     why: "A crawler looks for exactly its own name, so a group with a misspelled name does not apply to any crawler, \
           and the crawler that is meant obeys \"*\" instead. The same happens with the name of a search engine, an \
           assistant (Bing for bingbot) or an operator (Anthropic). Names that are not similar to a known name are \

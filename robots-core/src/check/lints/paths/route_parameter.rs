@@ -36,7 +36,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     sink.report(
         start + first.start..start + first.end,
         format_args!(
-            "{parameter} does not stand for any text, because crawlers compare it literally",
+            "{parameter} is not a placeholder: crawlers compare it literally",
             parameter = Quoted(&pattern[first])
         ),
     )
@@ -51,7 +51,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         let meant = without_runs(meant);
         Some(match meant.as_slice() {
             b"/" => "write \"*\" for any text: the pattern then matches every path of the site".to_owned(),
-            meant => format!("write \"*\" for any text, and no \"*\" at the end: {pattern}", pattern = Quoted(meant)),
+            meant => format!(
+                "write {pattern}: \"*\" stands for any text, and is not needed at the end",
+                pattern = Quoted(meant)
+            ),
         })
     });
 }

@@ -9,7 +9,7 @@ use crate::rules::priority;
 pub(crate) const LINT: Lint = Lint {
     code: "shadowed-rule",
     severity: Severity::Warning,
-    summary: "a rule that can never decide",
+    summary: "a rule that never applies",
     why: "The longest pattern that matches a path decides (RFC 9309, section 2.2.2). Because of a redundant or very \
           general \"*\", a longer pattern of the other kind may match all paths that a shorter pattern matches. The \
           shorter rule then never decides. Only rules of the same group are compared, and only a limited number of \

@@ -83,8 +83,8 @@ fn lints_about_effects() {
         // first. Paths that are never enforced, or that are needed to display pages, are left out.
         .says(
             repaired,
-            &["\"bingbot\" ignores the group for \"*\", and this group repeats only a part of it: \"/login\", \"/a\", \"/c\" \
-               are open to it"],
+            &["\"bingbot\" ignores the group for \"*\", and this group repeats only some of its rules: \"/login\", \
+               \"/a\", \"/c\" are open to it"],
         )
         // Two kinds of groups are intended: a group that lacks only rules for files that are needed
         // to display pages, and a group with a long list of its own rules.

@@ -36,23 +36,31 @@ fn lints_about_the_file() {
     Case("invalid-utf-8", "the help guesses the encoding of a path")
         .helps(
             b"Allow: /\xea\xe0\xf2\xe0\xeb\xee\xe3/",
-            &["save the file as UTF-8: if it is windows-1251, the path is \"/\u{43a}\u{430}\u{442}\u{430}\u{43b}\u{43e}\u{433}/\", which \
-               is \"/%D0%BA%D0%B0%D1%82%D0%B0%D0%BB%D0%BE%D0%B3/\" in requests"],
+            &["save the file as UTF-8: in the encoding windows-1251, the path is \
+               \"/\u{43a}\u{430}\u{442}\u{430}\u{43b}\u{43e}\u{433}/\", and requests contain \
+               \"/%D0%BA%D0%B0%D1%82%D0%B0%D0%BB%D0%BE%D0%B3/\""],
         )
         .helps(
             b"Allow: /\xaf\xe6\xe0\xea",
-            &["save the file as UTF-8: if it is windows-1251, the path is \"/\u{407}\u{436}\u{430}\u{43a}\", which is \
-               \"/%D0%87%D0%B6%D0%B0%D0%BA\" in requests"],
+            &["save the file as UTF-8: in the encoding windows-1251, the path is \
+               \"/\u{407}\u{436}\u{430}\u{43a}\", and requests contain \"/%D0%87%D0%B6%D0%B0%D0%BA\""],
         )
         .helps(
             b"Allow: /caf\xe9/",
-            &["save the file as UTF-8: if it is ISO-8859-1, the path is \"/caf\u{e9}/\", which is \"/caf%C3%A9/\" in requests"],
+            &["save the file as UTF-8: in the encoding ISO-8859-1, the path is \"/caf\u{e9}/\", and requests contain \
+               \"/caf%C3%A9/\""],
         )
-        .says(b"Allow: /\x83\x8d/", &["\"/\\x83\\x8d/\" is not UTF-8: it matches no path, because requests contain \
-                                         paths in UTF-8"])
+        .says(
+            b"Allow: /\x83\x8d/",
+            &["\"/\\x83\\x8d/\" is not UTF-8: it matches no path, because requests contain \
+                                         paths in UTF-8"],
+        )
         .helps(b"Allow: /\x83\x8d/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"])
         // Lower-case letters in KOI8-R, upper-case in windows-1251, two characters in GB 2312.
-        .helps(b"Allow: /\xd0\xc2\xce\xc5/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"]);
+        .helps(
+            b"Allow: /\xd0\xc2\xce\xc5/",
+            &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"],
+        );
     let other_texts = ["404: Not Found", "{\"error\": \"not found\"}\n", "Not Found\n", "# x\nError: y\n"];
     let others = ["", "# x\n", "Sitemap: https://example.com/s.xml\n", "x: y\nDisalow: /\n", "<html>x"];
     Case("no-known-field", "other texts are found and comments are not")

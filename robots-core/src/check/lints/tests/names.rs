@@ -12,17 +12,19 @@ fn lints_about_names() {
     Case("cut-product-token", "the header of a browser is another lint's matter").found(file, &[]);
     Case("control-token", "the operator is named").says(
         "User-agent: google-extended\nUser-agent: Googlebot\n",
-        &["requests never contain the name \"google-extended\": Google reads the rules, but they cannot be enforced"],
+        &["requests never contain the name \"google-extended\": Google reads the rules, but a server cannot enforce \
+           them"],
     );
     Case("cut-product-token", "the message says what is left")
         .says(
             "User-agent: GPT Bot",
-            &["\"GPT Bot\" is not a product token: crawlers that cut a name at its first invalid character read \
+            &["\"GPT Bot\" is not a product token: some crawlers cut the name at its first invalid character and read \
                \"GPT\""],
         )
         .says(
             "User-agent: 008",
-            &["\"008\" is not a product token: crawlers that cut a name at its first invalid character read nothing"],
+            &["\"008\" is not a product token: some crawlers cut the name at its first invalid character and read \
+               nothing"],
         )
         .helps("User-agent:\u{a0}*\n", &["write \"*\" without the invisible characters"])
         .helps("User-agent: GPT\u{200b}Bot\n", &["write \"GPTBot\" without the invisible characters"]);

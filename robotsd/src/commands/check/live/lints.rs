@@ -60,7 +60,7 @@ lints! {
          statuses suggest a mistake.";
     MISSING = Note "answer-missing": "there is no robots.txt",
         "404 and 410 mean that everything is allowed, for every crawler. That is fine if it is intended.";
-    NOT_200 = Note "answer-not-200": "a success other than 200",
+    NOT_200 = Note "answer-not-200": "a 2xx status other than 200",
         "RFC 9309 treats every 2xx alike. Some crawlers accept only 200, and 206 is only part of a file.";
     REDIRECT_OTHER_HOST = Warning "redirect-other-host": "the rules come from another host",
         "Crawlers follow redirects of robots.txt to other hosts, and apply the rules to the host where they started. \
@@ -82,7 +82,7 @@ lints! {
          for clients that accept it.";
     CACHED_LONG = Note "answer-cached-long": "the file may be cached for more than a day",
         "Crawlers may keep robots.txt for 24 hours (RFC 9309, section 2.4), or longer if Cache-Control allows it. \
-         Until then, they do not see a change or the correction of a mistake.";
+         During this time, they see neither a change nor the correction of a mistake.";
     STALE = Note "answer-stale": "a copy that is more than a day old",
         "A cache in front of the site still serves the old file, and crawlers read that copy.";
     OTHER_RULES = Warning "host-other-rules": "the same site under another name or scheme has other rules",

@@ -10,8 +10,8 @@ use crate::input;
 use crate::render::printable_path;
 
 /// Description of the files that can form a history, for error messages.
-pub(super) const EXPECTED: &str = "a history is a file that git tracks, or consists of files as they were served, \
-    with the day in their names, such as robots-2026-11-01.txt";
+pub(super) const EXPECTED: &str = "name a file that git tracks, or copies of the robots.txt with the date in their \
+    names, such as robots-2026-11-01.txt";
 
 /// Reports whether a path is a dated file, or a directory of dated files without a `robots.txt`.
 pub(super) fn are_dated(path: &Path) -> bool {

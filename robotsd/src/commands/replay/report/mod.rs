@@ -273,12 +273,12 @@ fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
     });
     let untimed = match report.timeless {
         0 => None,
-        all if all == report.requests => Some("all requests have".to_owned()),
-        1 => Some("1 request has".to_owned()),
-        some => Some(format!("{} requests have", grouped(some))),
+        all if all == report.requests => Some("all requests lack".to_owned()),
+        1 => Some("1 request lacks".to_owned()),
+        some => Some(format!("{} requests lack", grouped(some))),
     };
     let timeless = untimed
-        .map(|lines| format!("{lines} no readable time, so it is not known whether they came before --effective-from"));
+        .map(|lines| format!("{lines} a readable time, so it is not known whether they came before --effective-from"));
     let uncounted = report.has_limit.then(|| {
         "requests that exceed a Crawl-delay are not counted here: a server with mode = \"observe\" in [site.rate] \
          measures them"
