@@ -176,8 +176,8 @@ impl JudgedCounts {
     }
 
     /// Describes the counts, as a list that can follow the words "disallowed requests", for example
-    /// `10 sent although the crawler had read the rules that disallow them`. Returns `None` if all counts
-    /// are 0.
+    /// `10 sent although the crawler had read the rules that disallow them`. Returns `None` if all
+    /// counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "sent although the crawler had read the rules that disallow them"),
