@@ -34,8 +34,8 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Further purposes for which others are known to use the collected data, because the operator
-    /// publishes it.
+    /// Further purposes of the collected data. The operator publishes it, and others are known to
+    /// use it for these purposes.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -279,7 +279,7 @@ fn is_day(text: &str) -> bool {
         if is_number(year, 4, 0..=9999) && is_number(month, 2, 1..=12) && is_number(day, 2, 1..=31))
 }
 
-/// Error for rows with which a [`Registry`](super::Registry) cannot be extended.
+/// Error for an invalid row in [`Registry::extended_with`](super::Registry::extended_with).
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistryError {

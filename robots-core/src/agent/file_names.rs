@@ -31,7 +31,7 @@ impl FileNames {
     }
 
     /// Returns the longest name that equals a product of the header. If no name equals a product,
-    /// returns the longest name after which the header has a version.
+    /// returns the longest name that a version follows.
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;

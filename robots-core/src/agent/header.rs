@@ -16,7 +16,7 @@ pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// Index of the part from which the header looks like a browser's: the part with `Mozilla/` or
+    /// Index of the first part that looks like a browser's header: the part with `Mozilla/` or
     /// `Opera/` if the header also names an engine, or 0 for a browser that does not call itself
     /// Mozilla or Opera. `None` for other headers.
     pub(super) browser: Option<usize>,

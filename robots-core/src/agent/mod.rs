@@ -5,7 +5,7 @@
 //! header, which contains that token among platforms, addresses and the *costume* of browsers:
 //! words such as `Mozilla/5.0` and `like Gecko`, which most headers share. A [`Recognizer`] finds
 //! the token. It first looks for crawlers of the [`Registry`], then for other names in the file,
-//! and then for words with which a crawler declares itself.
+//! and then for words that declare a crawler.
 //!
 //! 1. Words that do not name the agent itself are ignored: versions, the model of an Android
 //!    device, words after "like" and "compatible with", and words in URLs, e-mail addresses and

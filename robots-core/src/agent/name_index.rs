@@ -240,7 +240,7 @@ impl Kinds {
 
     /// A word that changes the meaning of the following words.
     pub(super) const SYNTAX: Self = Self(1 << 8);
-    /// A word after which a comment contains the model of a device.
+    /// A word that precedes the model of a device in a comment.
     pub(super) const DEVICE: Self = Self(1 << 9);
     /// A word in the headers of televisions and old telephones without ordinary browsers.
     pub(super) const APPLIANCE: Self = Self(1 << 10);

@@ -164,8 +164,8 @@ pub(super) fn is_host_of_media(host: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Tests each piece with five words in which it counts, and with five similar words in which it
-    /// does not.
+    /// Tests each piece with five words that suggest its purpose, and with five similar words that
+    /// do not.
     #[test]
     fn every_stem_counts_where_it_is_a_word_and_nowhere_else() {
         let rows: Vec<Vec<Vec<&str>>> = include_str!("../../../tests/cases/words.tsv")

@@ -80,9 +80,10 @@ impl Recognizer {
 
     /// Returns all agents in one `User-Agent` line, so that no crawler can hide behind another
     /// name: first all registered crawlers, each once, and then the agent of the rest of the line
-    /// if the rest contains a name from the file or declares a crawler. Of several link previewers,
-    /// only the first is returned, because messengers also list other previewers whose metadata
-    /// they understand. If the line names no registered crawler, there is exactly one agent.
+    /// if the rest contains a name from the file or declares a crawler. If there are several link
+    /// previewers, only the first is returned, because messengers also list other previewers whose
+    /// metadata they understand. If the line names no registered crawler, there is exactly one
+    /// agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};

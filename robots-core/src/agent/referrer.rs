@@ -51,7 +51,7 @@ impl ReferrerIndex {
         Self { services }
     }
 
-    /// Returns the service to which the host in a `Referer` belongs; `None` if the host is unknown.
+    /// Returns the service that owns the host in a `Referer`; `None` if the host is unknown.
     pub(super) fn of_url(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         let (scheme, authority, _) = Authority::of_url(referer)?;
         let host = authority.host.strip_suffix(b".").unwrap_or(authority.host);

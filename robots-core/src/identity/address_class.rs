@@ -1,5 +1,5 @@
 //! Classes of IP addresses, by the kind of network. The class decides whether an address can
-//! identify a client, and to which addresses a server may redirect a fetch.
+//! identify a client, and whether a server may redirect a fetch to it.
 //!
 //! Documents are fetched from inside the operator's network. A server that redirects a fetch
 //! chooses the next address. The server must not be able to choose an address that only this

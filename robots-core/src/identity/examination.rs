@@ -177,8 +177,8 @@ pub trait ClaimEvidence {
     /// registry has no host name patterns for the crawler.
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
-    /// Returns the keys of a directory. `keyid` is the thumbprint of the key with which the request
-    /// was signed.
+    /// Returns the keys of a directory. `keyid` is the thumbprint of the key that made the
+    /// signature.
     ///
     /// If no keys are available, returns the reason.
     /// [`DirectoryNotConfigured`](UndecidedReason::DirectoryNotConfigured) means that neither the
@@ -209,7 +209,7 @@ pub trait ClaimEvidence {
     }
 }
 
-/// Maximum age up to which a list can refute claims, regardless of when the address was first seen.
+/// Maximum age of a list that can refute claims regardless of when the address was first seen.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Minimum time between the first request from an address and the confirmation of a list that
@@ -217,8 +217,8 @@ const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 /// clock may have been wrong by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time by which the confirmation of a list may be in the future. If it is further in the
-/// future, the clock was wrong then or is wrong now.
+/// Maximum time from now to the confirmation of a list in the future. If it is longer, the clock
+/// was wrong then or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A list of addresses from an operator, as evidence.

@@ -35,7 +35,7 @@ impl Signers {
         signers
     }
 
-    /// Returns the crawler to which signatures with the keys of a directory are attributed.
+    /// Returns the crawler that signs with the keys of a directory.
     pub fn agent(&self, directory: &DirectoryUrl) -> Option<&Agent> {
         self.crawlers.get(directory)
     }

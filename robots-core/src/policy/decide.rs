@@ -31,7 +31,7 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    /// Overrides, in the order in which they were added. The last one that applies decides.
+    /// Overrides, oldest first. The last one that applies decides.
     pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }
@@ -276,8 +276,8 @@ impl Policy {
     }
 
     /// Returns the agent that a decision is about. If no rule was applied, returns the first
-    /// crawler. If the request is exempt and names no crawler, returns the first agent to which a
-    /// group applies.
+    /// crawler. If the request is exempt and names no crawler, returns the first agent that has a
+    /// group.
     #[doc(hidden)]
     pub fn subject<'a>(&self, rules: &RuleSet, agents: &'a [Agent], decision: &Decision<'_>) -> Option<&'a Agent> {
         if decision.verdict.is_some() || decision.reason.is_reported() {

@@ -34,7 +34,7 @@ enum OverrideFor {
     Pattern(Box<[u8]>, PathPattern),
 }
 
-/// The crawlers to which a setting applies.
+/// A selection of crawlers in a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Crawlers {
@@ -132,7 +132,7 @@ impl<M: Copy> Override<M> {
         Self::crawlers(Crawlers::IndexEngines, mode)
     }
 
-    /// Sets the time at which the override ends. Default: no end. For requests without a clock
+    /// Sets the end of the override. Default: no end. For requests without a clock
     /// ([`RequestFacts::clock`]), the override applies even after its end.
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);

@@ -65,9 +65,9 @@ pub struct RateLimit<'r> {
     /// Action for a request that exceeds the delay, under [`Mode::Refuse`] and after the grace
     /// period.
     pub(super) refusing: RateMode,
-    /// Verdict on the request for the agent to which the delay applies.
+    /// Verdict on the request for the agent with this delay.
     pub verdict: Verdict<'r>,
-    /// Index of the agent to which the delay applies, among the agents given to
+    /// Index of the agent with this delay, among the agents given to
     /// [`Policy::decide`](super::Policy::decide). The decision may be about another agent.
     pub agent: usize,
     /// Whether the agent's name is in the registry or in the file.

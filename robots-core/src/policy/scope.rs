@@ -1,11 +1,11 @@
-//! The agents and methods to which the groups for `*` apply.
+//! The agents and methods that the groups for `*` apply to.
 
 use crate::agent::{Agent, Category, Class, Obeys};
 use crate::keyword_enum;
 use crate::rules::ValueError;
 
 keyword_enum! {
-    /// The classes of agents to which `User-agent: *` applies. Each variant includes the variants
+    /// The classes of agents that `User-agent: *` applies to. Each variant includes the variants
     /// before it.
     ///
     /// `*` is meant for crawlers. Browsers, health probes and payment webhooks never fetch

@@ -14,11 +14,11 @@ use crate::rules::ProductToken;
 pub struct Quota {
     /// Interval per request, in nanoseconds; at least 1.
     interval: u64,
-    /// Maximum time by which a bucket may be ahead of the clock, in nanoseconds: interval × burst.
+    /// Maximum lead of a bucket over the clock, in nanoseconds: interval × burst.
     depth: u64,
 }
 
-/// The bucket of one sender: the time at which it is full again, in nanoseconds. Each request that
+/// The bucket of one sender: the time when it is full again, in nanoseconds. Each request that
 /// passes adds one interval to this time.
 #[derive(Debug, Default)]
 pub(super) struct Bucket(AtomicU64);

@@ -3,8 +3,8 @@
 //! processes share.
 //!
 //! A [`Quota`] is an interval and a burst. A bucket enforces the quota with the generic cell rate
-//! algorithm (GCRA). It stores the time at which it is full again. Each request that passes adds
-//! one interval to this time. Refused requests add nothing, so a sender that repeats a request too
+//! algorithm (GCRA). It stores the time when it is full again. Each request that passes adds one
+//! interval to this time. Refused requests add nothing, so a sender that repeats a request too
 //! early does not have to wait longer.
 //!
 //! The choice of the bucket is important for security:

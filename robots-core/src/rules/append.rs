@@ -31,7 +31,7 @@ const MAX_TITLE_LETTERS: usize = 40;
 /// same rules for many names. If the total would be larger, the groups are appended unmerged.
 const MAX_MERGED_BYTES: usize = 16 << 20;
 
-/// The fragment and the line from which each appended line of a file was copied.
+/// The origin of each appended line of a file: its fragment, and its line in the fragment.
 #[derive(Clone, Debug, Default)]
 pub struct LinePlaces {
     titles: Vec<Arc<str>>,
@@ -116,7 +116,7 @@ impl RobotsTxt {
 }
 
 impl LinePlaces {
-    /// Returns the title of the fragment from which a line was copied, and the line number in the
+    /// Returns the origin of a line: the title of its fragment, and the line number in the
     /// fragment. `None` for lines of the site's own file and for comments between the parts.
     pub fn of(&self, line: usize) -> Option<(&str, usize)> {
         let at = self.lines.binary_search_by_key(&line, |(line, ..)| *line).ok()?;

@@ -112,8 +112,8 @@ impl<'r> CrawlDelay<'r> {
         self.document.group(self.record.group)
     }
 
-    /// Returns the `User-agent` value through which the group matched: the first value with the
-    /// agent's token, or `*`.
+    /// Returns the `User-agent` value that names the agent in [`group`](Self::group): the first
+    /// value with the agent's token, or `*`.
     pub fn name(&self) -> Name<'r> {
         self.document.name(self.name)
     }

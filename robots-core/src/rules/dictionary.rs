@@ -42,7 +42,7 @@ impl<'t> Rest<'t> {
         self.0 = self.0.trim_start_matches(chars);
     }
 
-    /// Removes and returns the leading characters for which `fits` is true.
+    /// Removes and returns the leading characters that `fits` accepts.
     fn run(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
         let (run, rest) = self.0.split_at(self.0.find(|char| !fits(char)).unwrap_or(self.0.len()));
         self.0 = rest;

@@ -84,7 +84,7 @@ pub(super) struct UsageRecord {
     pub(super) group: Option<usize>,
 }
 
-/// A group: rules, and the names of the crawlers to which they apply (RFC 9309, section 2.2.1).
+/// A group: rules, and the names of the crawlers that they apply to (RFC 9309, section 2.2.1).
 #[derive(Clone, Copy)]
 pub struct Group<'r> {
     document: &'r Document,

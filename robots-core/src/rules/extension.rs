@@ -56,7 +56,7 @@ pub enum Meaning<'r> {
     /// The permitted uses of content below a path (the IETF's AI preferences).
     #[non_exhaustive]
     ContentUsage {
-        /// Path to which the preferences apply; empty for the whole site.
+        /// Path that the preferences apply to; empty for the whole site.
         path: &'r [u8],
         /// Preferences and their values, such as `train-ai` and `n`. A missing value is empty.
         pairs: Vec<(&'r [u8], &'r [u8])>,
@@ -64,7 +64,7 @@ pub enum Meaning<'r> {
     /// The permitted uses of content below a path (Cloudflare's content signals).
     #[non_exhaustive]
     ContentSignal {
-        /// Path to which the signals apply; empty for the whole site.
+        /// Path that the signals apply to; empty for the whole site.
         path: &'r [u8],
         /// Signals and their values, as in [`Meaning::ContentUsage`].
         pairs: Vec<(&'r [u8], &'r [u8])>,

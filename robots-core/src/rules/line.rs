@@ -37,7 +37,7 @@ pub enum LineKind<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field<'a> {
-    /// Directive for which the name stands.
+    /// Directive that the name means.
     pub directive: Directive,
     /// Name as written.
     pub name: &'a [u8],
@@ -52,14 +52,14 @@ pub struct Field<'a> {
     pub has_colon: bool,
 }
 
-/// The directive for which the name of a field stands.
+/// The directive that the name of a field means.
 ///
 /// For the main directives, only the beginning of the name is compared, ignoring case, as in the
 /// reference parser. So `Disallowed: /x` is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Directive {
-    /// Name of a crawler to which the group applies.
+    /// Name of a crawler of the group.
     UserAgent,
     /// A rule that allows.
     Allow,

@@ -28,7 +28,7 @@ pub struct RequestPath<'t> {
     readings: Option<Box<Readings<'t>>>,
 }
 
-/// A target from which servers may derive several paths.
+/// A target that servers may interpret as different paths.
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,

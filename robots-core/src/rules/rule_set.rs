@@ -21,8 +21,8 @@ pub struct RuleSet {
     index: RuleIndex,
     /// The groups of each section, by the section's number.
     sets: Vec<Vec<usize>>,
-    /// The names through which groups match, as indexes into the document's names. Each section has
-    /// one name per group.
+    /// The names that make groups match, as indexes into the document's names. Each section has one
+    /// name per group.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,

@@ -30,11 +30,11 @@ const END: u8 = 0xFF;
 /// following literal.
 const STAR: u8 = 0x80;
 
-/// Number of positions at the start of a path at which a literal is compared directly. This is
-/// faster than starting a search.
+/// Number of positions at the start of a path where a literal is compared directly. This is faster
+/// than starting a search.
 const NEAR: usize = 16;
 
-/// Maximum number of occurrences of the rare byte at which the literal is compared. After that, the
+/// Maximum number of occurrences of the rare byte where the literal is compared. After that, the
 /// search switches to an algorithm with guaranteed linear cost.
 const FALSE_STARTS: usize = 8;
 

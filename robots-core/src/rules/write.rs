@@ -84,7 +84,7 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Adds the name of a crawler to which the following rules apply. `*` stands for all crawlers.
+    /// Adds the name of a crawler that the following rules are for. `*` stands for all crawlers.
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {
@@ -137,8 +137,8 @@ impl RobotsTxtBuilder {
         self.write(Directive::Sitemap, "Sitemap", address)
     }
 
-    /// Adds any other line, such as `Host` or `Content-Signal`. Rejects lines for which the builder
-    /// has its own method.
+    /// Adds any other line, such as `Host` or `Content-Signal`. Rejects lines that have their own
+    /// method.
     pub fn extension(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let directive = Directive::of(name.as_bytes());
         let has_method = matches!(

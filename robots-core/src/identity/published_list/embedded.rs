@@ -20,7 +20,7 @@ pub struct EmbeddedList {
     pub url: &'static str,
     /// Date of the copy, for example `2026-09-02`.
     pub fetched: &'static str,
-    /// Name and version of the collection from which the copy was taken.
+    /// Source of the copy: name and version of a collection of lists.
     pub via: &'static str,
     /// Licence of the collection.
     pub licence: &'static str,

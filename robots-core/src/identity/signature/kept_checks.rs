@@ -33,7 +33,7 @@ struct KeptSignature {
     window: ValidityWindow,
     directory: DirectoryUrl,
     keyid: String,
-    /// The key set with which the signature was checked. Once the directory is fetched again, a new
+    /// The key set that was used to check the signature. Once the directory is fetched again, a new
     /// key set replaces it, and the cached result is no longer used.
     keys: Weak<KeySet>,
 }

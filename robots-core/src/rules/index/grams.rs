@@ -6,9 +6,9 @@
 //! rarest in paths is used. A pattern without grams is stored under its rarest byte. A search looks
 //! up each gram of the path.
 //!
-//! A search remembers the grams for which it has tried patterns, and tries them only once. If there
-//! are too many different grams to remember, it tries all wildcards in order. So it tries a pattern
-//! at most twice.
+//! A search remembers the grams whose patterns it has tried, and tries them only once. If there are
+//! too many different grams to remember, it tries all wildcards in order. So it tries a pattern at
+//! most twice.
 //!
 //! Automata from crates were rejected. With a lazy automaton, a crafted path that empties its cache
 //! takes 2.4 ms per verdict. A dense automaton takes seconds to build.
@@ -34,8 +34,7 @@ pub(super) struct Grams {
     starts: Box<[u32]>,
     shift: u32,
     filed: Box<[Filed]>,
-    /// The bytes under which patterns without grams are stored. The run of a byte is its range in
-    /// `single`.
+    /// Index of the patterns without grams: a byte, and the run of its patterns in `single`.
     singles: Box<[(u8, Run)]>,
     single: Box<[Wildcard]>,
     /// Every wildcard, best first.
@@ -145,7 +144,7 @@ impl Grams {
     }
 }
 
-/// The key under which a pattern is stored.
+/// The key of a stored pattern.
 enum FiledUnder {
     Gram(u32),
     Octet(u8),

@@ -5,7 +5,7 @@
 //!
 //! Up to 16 wildcards with the same literal prefix are stored in a list on a node of the trie. If
 //! there are more, each is stored under three of its bytes that few other patterns contain, and one
-//! pass over the path finds the wildcards that can match. Of these, most contain a byte that the
+//! pass over the path finds the wildcards that can match. Most of these contain a byte that the
 //! path does not, and are excluded. The remaining wildcards are compared exactly, with each literal
 //! matched at the first possible position.
 //!

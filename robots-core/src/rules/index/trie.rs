@@ -24,8 +24,8 @@ const NO_JUMPS: u32 = u32::MAX;
 /// children has a table.
 const FEW: usize = 8;
 
-/// Maximum length of a label that fits in its node, in bytes. Of a longer label, the node contains
-/// only the first `INLINE_OF_LONG` bytes.
+/// Maximum length of a label that fits in its node, in bytes. If a label is longer, its node
+/// contains only the first `INLINE_OF_LONG` bytes.
 const INLINE: usize = 8;
 const INLINE_OF_LONG: usize = 4;
 
@@ -298,8 +298,7 @@ fn word_at(path: &[u8], at: usize) -> u64 {
 /// Maximum number of bytes at the start of a path that a jump skips.
 const JUMP: usize = 8;
 
-/// Minimum number of jumps for which a table is stored. With fewer, a walk from the root is equally
-/// fast.
+/// Minimum number of jumps in a table. With fewer jumps, a walk from the root is equally fast.
 const FEW_LINKS: usize = 64;
 
 /// A jump to the node `node`. `depth` is the number of bytes before the node, at most [`JUMP`].
