@@ -266,9 +266,9 @@ pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
 /// Start of a comment that turns lints off, after the `#` and white space.
 const MARK: &[u8] = b"robots-check:";
 
-/// The lints that comments in a file turn off, in the order of the file. Each lint comes with the
-/// range where it is off. For example, `# robots-check: allow(secret-path, duplicate-group)` turns
-/// off two lints.
+/// The lints that comments in a file turn off, in the order of the file. Each element contains a
+/// byte range of the file and the code of a lint that is off in this range. For example, `#
+/// robots-check: allow(secret-path, duplicate-group)` turns off two lints.
 ///
 /// A comment after a field applies to its own line. A comment on a line of its own applies to the
 /// next line.

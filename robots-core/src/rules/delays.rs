@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::document::{DelayRecord, Group, Name, RobotsTxt};
 
-/// The value of a request-rate line. For example, `1/10m 1300-1659` is one page per ten minutes,
+/// The value of a request-rate line. For example, `1/10m 1300-1659` means one page per ten minutes,
 /// from 13:00 to 16:59 GMT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -327,9 +327,9 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Parses a file line by line. Successive user-agent lines name the crawlers of one group. The
-/// first user-agent line after a rule begins another group. Other lines between user-agent lines do
-/// not.
+/// Parses a file line by line. Successive user-agent lines name the crawlers of one group, even
+/// with lines other than rules between them. The first user-agent line after a rule begins another
+/// group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
         let bytes = self.bytes.clone();

@@ -21,7 +21,7 @@ use crate::keyword_enum;
 /// - two for `%u` (kept or decoded),
 /// - three for parameters (kept, or cut before or after separators are decoded),
 /// - four for segments before separators are decoded (unchanged, resolved, merged and resolved, or
-///   both),
+///   resolved before they are merged and resolved),
 /// - three for separators (kept, `%2F` decoded, or `%2F` and `%5C` decoded),
 /// - two for an authority (kept or cut),
 /// - three orders of resolving and merging,

@@ -174,7 +174,7 @@ pub(super) struct Prover {
 enum EditOutcome {
     /// The findings are gone, and the [`EffectiveContent`] is the same as before.
     SameContent,
-    /// The findings are gone, and [`diff`] finds no changed path or delay.
+    /// The findings are gone, and `diff` finds no changed path or delay.
     SameEffect,
     /// The findings are gone, but the effect changes or could not be compared.
     OtherEffect,

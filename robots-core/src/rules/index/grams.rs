@@ -1,5 +1,5 @@
-//! Searches among many wildcards at once. A wildcard is only tried if three certain consecutive
-//! bytes of its pattern occur in the path.
+//! Searches among many wildcards at once. A wildcard is tried only if the path contains three
+//! particular consecutive bytes of its pattern.
 //!
 //! Three consecutive bytes of a literal are called a gram. Each pattern is stored under the one of
 //! its grams that the fewest patterns contain. If several grams are equally rare, the gram that is

@@ -1,5 +1,5 @@
-//! `ad-file-disallowed`: a rule that blocks `ads.txt` or `app-ads.txt`, which list the authorised
-//! sellers of ad space.
+//! `ad-file-disallowed`: a rule that blocks a file about the sellers of the site's ad space, such
+//! as `/ads.txt`.
 
 use std::collections::{BTreeMap, HashSet};
 
