@@ -16,7 +16,7 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // Names that the registry finds in every header are not needed here.
+        // Skips names that the registry already finds in every header.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };

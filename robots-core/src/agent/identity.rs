@@ -226,7 +226,7 @@ mod with_serde {
 
     use super::{Identity, IdentityMethod};
 
-    /// An identity as serde serialises it.
+    /// The serialised form of an identity.
     #[derive(PartialEq, serde::Deserialize, serde::Serialize)]
     #[serde(rename = "Identity")]
     pub(super) struct Parts {

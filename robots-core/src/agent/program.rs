@@ -77,7 +77,8 @@ pub(super) fn is_program(header: &Header<'_>) -> bool {
     header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
 }
 
-/// Reports whether a part names a runtime, or a machine as compilers or Go write it.
+/// Reports whether a part names a runtime or a machine, such as `go1.20.5`, `linux/amd64` or
+/// `x86_64-pc-linux-gnu`.
 fn states_build(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {

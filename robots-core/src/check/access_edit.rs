@@ -229,7 +229,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.groups().at(group.line()).unwrap_or_default()
     }
 
-    /// Returns the tokens of the crawlers that a name in the file means.
+    /// Returns the tokens of the crawlers that a name in the file stands for.
     fn tokens_of(&self, name: Name<'_>) -> Vec<ProductToken> {
         match self.file.crawlers.registry.stands_for(name.value()) {
             declared if declared.is_empty() => compared(name).into_iter().collect(),

@@ -159,8 +159,8 @@ const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
                 AgentAbsent | ComponentNotCovered | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy
             )
         }
-        // `Busy` and `Pending` are not included: the DNS lookup has not been made yet, which is not
-        // the sender's doing.
+        // `Busy` and `Pending` are not included, because they only mean that the DNS lookup has not
+        // been made yet.
         IdentityMethod::Rdns => matches!(reason, Timeout | ResolverFailure | Truncated | UnprovenResolver),
         IdentityMethod::Range => false,
     }
@@ -314,7 +314,7 @@ mod tests {
     use crate::agent::Refutation;
 
     impl Examination {
-        /// Adds the outcome of a signature without checking one.
+        /// Sets the outcome of the signature check.
         const fn signature(self, outcome: MethodOutcome) -> Self {
             Self { signature: Some(outcome), ..self }
         }

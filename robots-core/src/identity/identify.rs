@@ -34,8 +34,7 @@ pub struct Identified<'a> {
     /// signature.
     pub crawler: Option<&'a str>,
     /// The crawler whose operator made a valid signature, if the `User-Agent` names no registered
-    /// crawler. The matching group, the policy and the log then treat the request as one from this
-    /// crawler.
+    /// crawler. The request is then handled and logged as a request from this crawler.
     pub signer: Option<&'a Agent>,
     /// Name of the registered crawler in the `User-Agent`.
     #[doc(hidden)]
@@ -100,7 +99,7 @@ impl<'a> IdentityRequest<'a> {
         now: SystemTime,
     ) -> Identified<'a> {
         let registered = agent.and_then(Agent::registered);
-        // An agent that is not registered counts as a crawler only if its header declares it.
+        // An unregistered agent is treated as a crawler only if its header declares a crawler.
         let declared = agent.filter(|agent| registered.is_none() && agent.class() == Class::Declared);
         let kind = match registered {
             Some(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,

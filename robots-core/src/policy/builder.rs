@@ -221,7 +221,7 @@ impl PolicyBuilder {
     /// Sets the action for impostors. An impostor's request claims to be from a crawler, but the
     /// claim is refuted ([`RequestFacts::identity`](super::RequestFacts::identity)). The
     /// [`mode`](Self::mode) limits the action: impostors are refused only under [`Mode::Refuse`],
-    /// tagged at most under [`Mode::Tag`], and only recorded under [`Mode::Observe`]. Default:
+    /// at most tagged under [`Mode::Tag`], and only recorded under [`Mode::Observe`]. Default:
     /// [`Impostors::Observe`]. A second call replaces the first.
     ///
     /// The site's own tools are treated as impostors if they send the name of a crawler. To let

@@ -211,8 +211,8 @@ impl Policy {
     }
 
     /// Returns the rate overrides that are for search engines in general. They do not limit the
-    /// search engines that people use, because only an override that names such an engine limits
-    /// it.
+    /// search engines that people use, because such an engine is limited only by an override that
+    /// names it.
     #[doc(hidden)]
     pub fn rate_overrides_for_unnamed_engines(&self) -> impl Iterator<Item = &Override<RateMode>> {
         self.rate.overrides.iter().filter(|over| over.mode != RateMode::Off && over.is_for_unnamed_engines())

@@ -256,7 +256,7 @@ keyword_enum! {
     /// not get the privileges of the crawler's name: the tag instead of a refusal for search
     /// engines, overrides milder than the mode, and exemptions of agents.
     ///
-    /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is tagged at most, and under
+    /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is at most tagged, and under
     /// [`Mode::Observe`] it passes and is recorded.
     #[derive(Default)]
     Impostors, "a way to treat impostors", {
@@ -307,8 +307,8 @@ impl IdentityRules {
 
     /// Returns the mode for an impostor's request, before the site's mode limits it. `None` if the
     /// request is not from an impostor or impostors are only observed. A request that names no
-    /// crawler is never an impostor's: it may have an invalid signature, but a person may have made
-    /// it.
+    /// crawler is not treated as an impostor's, because a person may have made it, even if its
+    /// signature is invalid.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
         let mode = match self.impostors {
             Impostors::Observe => None,

@@ -36,7 +36,7 @@ pub struct RefusalTable<A>(pub Vec<(RefusalCase, A)>);
 pub struct RefusedRequest<'r> {
     /// The agent that the decision is about.
     pub agent: &'r Agent,
-    /// The verified identity of the sender; `None` if senders are not verified.
+    /// The result of verifying the sender; `None` if senders are not verified.
     pub identity: Option<Identity>,
     /// The requested path, in every form that the policy matches with rules.
     pub path: &'r RequestPath<'r>,

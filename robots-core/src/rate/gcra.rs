@@ -25,8 +25,8 @@ pub(super) struct Bucket(AtomicU64);
 
 impl Quota {
     /// Creates a limit of one request per interval. After a pause, `burst` requests pass without a
-    /// delay. An interval of zero is treated as one nanosecond. Intervals above about a hundred
-    /// years are reduced to that.
+    /// delay. An interval of zero is treated as one nanosecond. Longer intervals than about a
+    /// hundred years are shortened to about a hundred years.
     pub fn new(interval: Duration, burst: NonZeroU32) -> Self {
         let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).clamp(1, u64::MAX >> 2);
         let depth = interval.saturating_mul(burst.get().into()).min(u64::MAX >> 2);
@@ -149,8 +149,8 @@ impl<'a> RateKey<'a> {
         let token = match agent.tokens() {
             [] if !matches!(sender, RateSender::Claimed(Some(_))) => return None,
             [first, ..] if agent.is_registered() => Some(first),
-            // Unless it is verified, a name that is not in the registry may be made up. So the key
-            // uses the first token that the file names, if any.
+            // A name that is not in the registry may be made up unless the claim is verified. So
+            // the key uses the first token that the file names, if any.
             tokens => {
                 let verified = tokens.first().filter(|_| sender == RateSender::Verified);
                 tokens.iter().find(|token| is_named(token)).or(verified)

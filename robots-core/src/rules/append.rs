@@ -24,7 +24,7 @@ use super::token::ProductToken;
 /// Maximum number of crawler names in the comment about left-out crawlers.
 const MAX_LISTED: usize = 20;
 
-/// Maximum number of characters of each name in this comment.
+/// Maximum length of each name in this comment, in characters.
 const MAX_TITLE_LETTERS: usize = 40;
 
 /// Maximum total size of the merged groups, in bytes. In a crafted file, merging could repeat the
@@ -364,9 +364,9 @@ impl Fragment {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
-    /// Removes the appended parts from a served file. The first comment that [`RobotsTxt::append`]
-    /// writes begins them. `own` is another version of the site's own file; comments that also
-    /// occur in `own` are not considered.
+    /// Removes the appended parts from a served file. They begin with the first comment that
+    /// [`RobotsTxt::append`] writes. `own` is another version of the site's own file; comments that
+    /// also occur in `own` are not considered.
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);

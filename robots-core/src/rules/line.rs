@@ -37,7 +37,7 @@ pub enum LineKind<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field<'a> {
-    /// Directive that the name means.
+    /// Directive that the name stands for.
     pub directive: Directive,
     /// Name as written.
     pub name: &'a [u8],
@@ -52,14 +52,14 @@ pub struct Field<'a> {
     pub has_colon: bool,
 }
 
-/// The directive that the name of a field means.
+/// The directive that the name of a field stands for.
 ///
 /// For the main directives, only the beginning of the name is compared, ignoring case, as in the
 /// reference parser. So `Disallowed: /x` is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Directive {
-    /// Name of a crawler of the group.
+    /// Name of a crawler that the group is for.
     UserAgent,
     /// A rule that allows.
     Allow,

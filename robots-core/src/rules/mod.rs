@@ -103,8 +103,8 @@ keywords!(Access, "an access", {
 });
 
 keyword_enum! {
-    /// An interpretation of robots.txt. Readings differ in names, patterns and the size of the
-    /// file:
+    /// An interpretation of robots.txt. Readings interpret names, patterns and the size limit
+    /// differently:
     ///
     /// | | `Reference` | `Standard` | `Legacy` |
     /// |---|---|---|---|

@@ -92,7 +92,7 @@ impl PathPattern {
         self.texts == other.texts
     }
 
-    /// Returns one path that the pattern matches for each of its encoded forms. The byte `any`
+    /// For each encoded form of the pattern, returns one path that it matches. The byte `any`
     /// replaces each `*`.
     pub(crate) fn with_runs(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
         self.texts.iter().map(move |text| text::with_runs(text, any))
@@ -125,7 +125,7 @@ pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A rule, or all rules for one crawler, with so many wildcards that a verdict can be slow. The
-/// check of a file reports them.
+/// check of a file reports such rules.
 ///
 /// The time of a verdict is proportional to the number of wildcards times the length of the path,
 /// up to a limit per request. For a crafted path, each wildcard takes some nanoseconds, and

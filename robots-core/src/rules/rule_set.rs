@@ -124,7 +124,7 @@ impl RuleSet {
         &self.document
     }
 
-    /// Returns the [`Reading`] for which the document was compiled.
+    /// Returns the [`Reading`] that was used to compile the document.
     pub const fn reading(&self) -> Reading {
         self.reading
     }

@@ -1,4 +1,4 @@
-//! The standard form of paths and queries, which determines the bytes that are escaped (RFC 9309,
+//! The standard form of paths and queries: which bytes are escaped, and which are not (RFC 9309,
 //! section 2.2.2).
 //!
 //! All spellings of one path have the same standard form, so standard forms can be compared byte by
@@ -46,8 +46,8 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
-    // ASCII has a faster search, because forms of paths are ASCII and a long path may be converted
-    // hundreds of times.
+    // For ASCII, a faster search is used, because forms of paths are ASCII and a long path may be
+    // converted hundreds of times.
     let next_change = |octets: &[u8]| {
         if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }
     };

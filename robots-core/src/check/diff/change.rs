@@ -36,7 +36,8 @@ pub enum Breadth {
     /// The whole site has the new verdict, except for paths with another verdict by a more specific
     /// rule of the new file.
     Rest,
-    /// Only paths that the patterns of the deciding rules match have the new verdict.
+    /// Only a part of the site has the new verdict: paths that match the patterns of the deciding
+    /// rules.
     Part,
 }
 

@@ -39,8 +39,8 @@ impl<'l> Components<'l> {
         Ok(Self { list, raw })
     }
 
-    /// Reports whether the signature covers the authority, alone or in the target URI. A signature
-    /// that does not could be used for any site.
+    /// Reports whether the signature covers the authority, alone or in the target URI. Without the
+    /// authority, a signature could be used for any site.
     pub(super) fn cover_target(&self) -> bool {
         let is_target =
             |item: &Item| item.params.is_empty() && matches!(text(&item.bare_item), Some("@authority" | "@target-uri"));

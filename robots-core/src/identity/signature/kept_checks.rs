@@ -73,8 +73,8 @@ impl KeptChecks {
     }
 
     /// Checks the signatures of a request. Signatures that do not cover the `required` components
-    /// are undecided. The second value is the results for the cache; `None` if the results do not
-    /// depend only on the request and on loaded keys.
+    /// are undecided. The second value contains the results for the cache; `None` if the results do
+    /// not depend only on the request and on loaded keys.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,

@@ -1,10 +1,10 @@
 //! Searches among many wildcards at once. A wildcard is tried only if the path contains three
 //! particular consecutive bytes of its pattern.
 //!
-//! Three consecutive bytes of a literal are called a gram. Each pattern is stored under the one of
-//! its grams that the fewest patterns contain. If several grams are equally rare, the gram that is
-//! rarest in paths is used. A pattern without grams is stored under its rarest byte. A search looks
-//! up each gram of the path.
+//! Three consecutive bytes of a literal are called a gram. Each pattern is stored under its rarest
+//! gram, which is the gram that the fewest patterns contain. If several of its grams are equally
+//! rare, the gram that is rarest in paths is used. A pattern without grams is stored under its
+//! rarest byte. A search looks up each gram of the path.
 //!
 //! A search remembers the grams whose patterns it has tried, and tries them only once. If there are
 //! too many different grams to remember, it tries all wildcards in order. So it tries a pattern at

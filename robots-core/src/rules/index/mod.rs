@@ -7,9 +7,10 @@
 //! ([`candidates`]). One walk along a trie finds the best literal pattern. Its cost does not depend
 //! on the number of patterns.
 //!
-//! Patterns with wildcards are grouped by their literal prefix. Few patterns with the same prefix
-//! are a list at a node of the trie; many are stored in [`grams`]. The index only excludes patterns
-//! that cannot match. The remaining patterns are compared exactly ([`text`](super::text)).
+//! Patterns with wildcards are grouped by their literal prefix. If only a few patterns have the
+//! same prefix, they are a list at a node of the trie; otherwise, they are stored in [`grams`]. The
+//! index only excludes patterns that cannot match. The remaining patterns are compared exactly
+//! ([`text`](super::text)).
 //!
 //! Automata were tried and rejected. With a lazy DFA, a client can choose paths that fill and empty
 //! its cache again and again. A dense DFA takes seconds and tens of megabytes to build.

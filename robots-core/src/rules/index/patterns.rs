@@ -10,7 +10,7 @@
 //! matched at the first possible position.
 //!
 //! **The work of a verdict is bounded** ([`MatchBudget`]). All `User-Agent` lines of a request
-//! share one budget, also for the earlier versions of the file that a grace period considers. The
+//! share one budget, and so do the earlier versions of the file that a grace period considers. The
 //! unit of work is one compared byte, so that the bound is the same on every machine.
 
 use std::collections::HashMap;
@@ -222,8 +222,8 @@ const fn classes() -> [u64; 256] {
 /// for a path with 121 forms.
 ///
 /// When the budget is used up, the first disallow rule of the groups decides. Only crafted files
-/// and paths use up the budget. For example, it is enough to compare a path of 200 bytes in five
-/// forms with 12,000 wildcards.
+/// and paths use up the budget. For example, the budget is enough to compare a path of 200 bytes in
+/// five forms with 12,000 wildcards.
 #[derive(Debug)]
 pub(crate) struct MatchBudget {
     left: usize,
