@@ -22,7 +22,7 @@ pub struct FrontPageAccess {
 }
 
 keyword_enum! {
-    /// Kinds of crawlers about which site owners ask most.
+    /// The kinds of crawlers that site owners ask about most.
     CrawlerKind, "a kind of crawlers", {
         /// Crawlers that feed the index of a search engine that people use.
         SearchEngine = "search-engine",
@@ -70,7 +70,7 @@ impl FrontPageAccess {
         Self::each(registry, |_| (access, None))
     }
 
-    /// Calls `decide` for each crawler with a kind. It returns the access and the line of the
+    /// Calls `decide` for each crawler with a kind; `decide` returns the access and the line of the
     /// deciding rule.
     fn each(registry: &Registry, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<Self> {
         let access_of = |crawler: &Crawler| {

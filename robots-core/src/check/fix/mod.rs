@@ -13,8 +13,8 @@
 //! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no changed path
 //!   and no changed delay.
 //!
-//! Some findings have two possible corrections, and only the author knows the right one. For
-//! example, a path is both allowed and disallowed. The fix of such a finding is
+//! Some findings have two possible corrections, and only the author knows the right one, for
+//! example if a path is both allowed and disallowed. The fix of such a finding is
 //! [`Unsafe`](super::Safety::Unsafe) even if it does not change the effect, because a person must
 //! choose. A lint has no fix if only a person can correct its findings.
 

@@ -146,7 +146,7 @@ const MAX_CHANGES_TOGETHER: usize = 24;
 const MAX_ROUNDS: usize = 4;
 
 /// Maximum size of a file whose fixes can be proved safe, in bytes. In larger files, all fixes are
-/// unsafe. Some crawlers read only half as many bytes.
+/// unsafe. Some crawlers read only the first 500 KiB of a file anyway.
 const MAX_PROOF_WORK: usize = 1 << 20;
 
 /// Determines which candidates correct their findings and which of them are safe.

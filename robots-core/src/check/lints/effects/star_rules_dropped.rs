@@ -195,7 +195,7 @@ fn of_lines(lines: impl Iterator<Item = usize>) -> String {
 }
 
 /// Reports whether a crawler obeys `*` and fetches whole sites for an index or a collection.
-/// Archives are excluded, because sites often allow them more on purpose. Crawlers for link
+/// Archives are excluded, because sites often give them more access on purpose. Crawlers for link
 /// previews and ads are excluded, because they fetch only single pages.
 fn reads_sites(file: &CheckedFile<'_>, name: Name<'_>) -> bool {
     let Some(crawler) = file.crawlers.named(name) else { return false };
