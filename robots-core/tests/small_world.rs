@@ -1,5 +1,6 @@
-//! Exhaustive test of the matcher within bounds: every file, every path and every reading, compared
-//! with the slow matcher (`tests/it/slow.rs`), which reads the file and spells the path by itself.
+//! Exhaustive test of the matcher within bounds: every file, every path and every reading. The
+//! verdicts are compared with those of the slow matcher (`tests/it/slow.rs`), which has its own
+//! parser and its own standard form of paths.
 //!
 //! The bytes used are `/ a % 2 F * $`. They form escapes that stay (`%2F`, `%FF`), escapes that are
 //! decoded (`%22`, and `%2a`, which is a literal star), and invalid escapes (`%a/`). Paths begin
@@ -12,10 +13,10 @@
 //! | two groups | 3 | 0 to 2 | `a` and `a`, `a` and `*`, `*` and `a` | 1 to 3 | 1,266,720,120 |
 //! | in company | 1 and 132 that match nothing | 0 to 4 | `*` | 1 to 5 | 47,073,606 |
 //!
-//! The extra rules give the index what only large files have: tables, jumps and grams. If there is
-//! a group for `*`, a crawler that no group names is judged in addition to `a`. Files are numbered,
-//! and a run takes the files whose number has a given remainder. Set `SMALL_WORLD=3/1000` to choose
-//! it, or `SMALL_WORLD=0/1` to run all, in an optimised build.
+//! With the extra rules, the index contains what only large files need: tables, jumps and grams. If
+//! there is a group for `*`, a crawler that no group names is judged in addition to `a`. Files are
+//! numbered, and a run tests the files whose number has a certain remainder: 3 modulo 1000 with
+//! `SMALL_WORLD=3/1000`. To test all files, set `SMALL_WORLD=0/1` and use an optimised build.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test stops at the first surprise")]
 
 use std::collections::HashMap;
@@ -37,7 +38,8 @@ const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::
 struct World {
     rules: usize,
     pattern: usize,
-    /// The names of the groups. The first group has the first rule, the last one has all others.
+    /// The names of each group. The first group has the first rule, and the last group has all
+    /// others.
     groups: &'static [&'static [&'static str]],
     company: String,
 }
@@ -55,8 +57,8 @@ fn words(longest: usize) -> Vec<String> {
     words
 }
 
-/// Returns every form of a path of these bytes, with each of these steps applied or not: merging
-/// empty segments, decoding `%2F`, cutting an authority, and merging again.
+/// Returns every form of a path in this world: the results of all combinations of merging empty
+/// segments, decoding `%2F`, cutting an authority, and merging again.
 fn forms(path: &str) -> Vec<Vec<u8>> {
     let merge = |path: &str| {
         let mut path = path.to_owned();
@@ -98,8 +100,8 @@ fn of_url(target: &str) -> &str {
 /// The paths of a world.
 struct Targets {
     targets: Vec<String>,
-    /// The texts that patterns are compared with: the targets as the reference parser reads them,
-    /// then all their forms.
+    /// The strings that are compared with patterns: the targets as the reference parser reads them,
+    /// and then all of their forms.
     compared: Vec<Vec<u8>>,
     /// The forms of each target, as indexes into `compared`.
     of_target: Vec<Vec<usize>>,

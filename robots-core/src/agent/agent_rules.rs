@@ -1,4 +1,4 @@
-//! The rules of a file for the crawlers that a `User-Agent` header names.
+//! The rules of a robots.txt for the crawlers in a `User-Agent` header.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::rules::{AgentRules, Fallback, RobotsTxt, product_tokens};
 impl RobotsTxt {
     /// Returns the rules of this file for one crawler, as a polite crawler should obey them.
     ///
-    /// The agent is a token, as for [`RobotsTxt::for_token`], or a whole `User-Agent` header. A
-    /// [`Recognizer`] with the built-in [`Registry`] finds the crawler's name in a header. If a
-    /// header names several crawlers, a path must be allowed for all of them.
+    /// The agent is a token, as for [`RobotsTxt::for_token`], or a whole `User-Agent` header. In a
+    /// header, a [`Recognizer`] with the built-in [`Registry`] finds the crawler's name. If a
+    /// header names several crawlers, a path is allowed only if it is allowed for all of them.
     ///
     /// ```
     /// use robots_core::RobotsTxt;
@@ -28,8 +28,8 @@ impl RobotsTxt {
             Some(tokens) => vec![(tokens, Fallback::Star)],
             None => {
                 let agents = Recognizer::new(Arc::clone(Registry::builtin()), self).agents(agent.as_ref());
-                // The caller of this function is a crawler, even if its header looks like a
-                // browser's.
+                // The caller of this function is a crawler, so `*` applies even if the header looks
+                // like a browser's.
                 agents.iter().map(|agent| (agent.tokens().to_vec(), agent.obeys_star().fallback())).collect()
             }
         };
@@ -55,7 +55,7 @@ mod tests {
             ("OurBot 2.0 (+https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; OurBot/2.0; +https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)", "/google"),
-            // A token is used as it is, without further tokens from the registry.
+            // For a token, the registry's further tokens are not used.
             ("Googlebot-Image", "/star"),
         ] {
             let rules = robots.for_agent(agent);

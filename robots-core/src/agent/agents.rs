@@ -1,4 +1,4 @@
-//! The agent of a request, and the list of all agents that one header names.
+//! The agent of a request, and the list of all agents in a header.
 
 use std::ops::Deref;
 use std::slice;
@@ -29,8 +29,8 @@ struct Claimed {
     tokens: Vec<ProductToken>,
 }
 
-/// The agents that one `User-Agent` line names, in the order of the line. Nearly every line names
-/// only one. Cloning is cheap.
+/// The agents in one `User-Agent` line, in the order of the line. Nearly every line names only one
+/// agent. Cloning is cheap.
 ///
 /// Dereferences to a slice that is never empty. [`Policy::decide`](crate::policy::Policy::decide)
 /// takes this slice.
@@ -59,8 +59,8 @@ impl Agent {
         Self::claimed(Claim { class: Class::Declared, category: None, product }, tokens)
     }
 
-    /// Creates an unregistered agent from the claim of a header, with the tokens whose groups it
-    /// obeys.
+    /// Creates an unregistered agent from the claim of a header and the tokens whose groups the
+    /// agent obeys.
     pub(super) fn claimed(claim: Claim, tokens: Vec<ProductToken>) -> Self {
         let Claim { class, category, product } = claim;
         if tokens.is_empty() && product.is_none() && category.is_none() {
@@ -69,12 +69,13 @@ impl Agent {
         Self { class, recognized: RecognizedAs::Claimed(Arc::new(Claimed { product, category, tokens })) }
     }
 
-    /// Returns the class of the agent: how it was recognised.
+    /// Returns the class of the agent, which tells how it was recognised.
     pub const fn class(&self) -> Class {
         self.class
     }
 
-    /// Returns the purpose of the agent's requests, if the registry or the header states one.
+    /// Returns the purpose of the agent's requests; `None` if neither the registry nor the header
+    /// states one.
     pub fn category(&self) -> Option<Category> {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => Some(crawler.category),
@@ -83,8 +84,8 @@ impl Agent {
         }
     }
 
-    /// Returns the crawler's name in the registry. For an unregistered agent, returns the product
-    /// name in the header.
+    /// Returns the crawler's name in the registry or, for an unregistered agent, the product name
+    /// in the header. `None` if the agent has no name.
     pub fn crawler(&self) -> Option<&str> {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => Some(&crawler.name),
@@ -109,9 +110,9 @@ impl Agent {
         self.registered().map_or(Obeys::Unknown, |crawler| crawler.obeys_star)
     }
 
-    /// Returns whether the agent obeys the groups for `*`. Every crawler is assumed to obey them
-    /// unless its operator documents the opposite. A [`Policy`](crate::policy::Policy) may apply
-    /// `*` to fewer or to more agents.
+    /// Returns the groups that the agent obeys if no group names it. A crawler obeys the groups for
+    /// `*` unless its operator documents the opposite; other agents obey no group. A
+    /// [`Policy`](crate::policy::Policy) may apply `*` to fewer or to more agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }
@@ -127,7 +128,7 @@ impl Agent {
         matches!(self.recognized, RecognizedAs::Registered(_))
     }
 
-    /// Returns the registry's row for the agent.
+    /// Returns the agent's row in the registry; `None` if the agent is not registered.
     pub fn registered(&self) -> Option<&Crawler> {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => Some(crawler),
@@ -136,7 +137,7 @@ impl Agent {
     }
 }
 
-/// Creates the agent of a crawler, without any request.
+/// Creates the agent of a registered crawler, without any request.
 impl From<&Crawler> for Agent {
     fn from(crawler: &Crawler) -> Self {
         Self::of(Arc::new(crawler.clone()))
@@ -152,7 +153,7 @@ impl Agents {
         }
     }
 
-    /// Returns the agent that the line names first. Logs and reports show the name of this agent.
+    /// Returns the first agent in the line. Logs and reports show its name.
     pub fn first(&self) -> &Agent {
         &self[0]
     }

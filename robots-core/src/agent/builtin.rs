@@ -1,12 +1,11 @@
 //! The built-in crawlers: the rows of the embedded data file.
 //!
-//! The file is TOML. This module parses only the five kinds of lines that occur in it. A TOML crate
-//! would add a dependency to every application, although the only file to parse is checked by
-//! tests. `robotsd` uses a TOML crate for operators' files.
+//! The file is TOML, but this module parses only the five kinds of lines in it. Tests check the
+//! file, and a TOML crate would add a dependency to every application. `robotsd` uses a TOML crate
+//! for operators' files.
 //!
-//! **Embedded data is parsed on first use.** The built-in registry, the word lists that classify
-//! headers and the embedded lists of addresses are `LazyLock`s that never change. The crate has no
-//! other statics.
+//! **Embedded data is parsed on first use.** The built-in registry, the word lists for headers and
+//! the embedded address lists are `LazyLock`s that never change. The crate has no other statics.
 
 use super::crawler::Crawler;
 use crate::rules::ProductToken;
@@ -61,7 +60,8 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
                 other => string.push(other),
             }
         }
-        // Registries live as long as the process, and `push` allocates room for several values.
+        // Saves memory, because registries live as long as the process and `push` allocates more
+        // than needed.
         string.shrink_to_fit();
         strings.push(string);
         text = chars.as_str().trim_start_matches([',', ' ']);
@@ -70,7 +70,7 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
     Some(strings)
 }
 
-/// Sets a field of a row; `None` if the key is unknown or the value is invalid.
+/// Sets a field of a row. Returns `None` if the key is unknown or the value is invalid.
 fn set(row: &mut Crawler, key: &str, mut values: Vec<String>) -> Option<()> {
     match key {
         "header" => row.header_names = values,

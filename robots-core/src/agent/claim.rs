@@ -1,5 +1,5 @@
-//! Reads from the words of a header what an unregistered agent claims to be: its product and its
-//! class.
+//! Determines what an unregistered agent claims to be, from the words of its header: its product
+//! and its class.
 
 use std::ops::Range;
 
@@ -12,21 +12,21 @@ use super::program::{
 };
 use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
-/// Reads the claim from a header. Contains the purposes that the header's words suggest.
+/// Finds the claim in a header.
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// Purposes that words suggest, each with the index of the part that contains the word, in the
-    /// order of the header.
+    /// The purposes that words of the header suggest, in the order of the header. Each comes with
+    /// the index of the part that contains the word.
     purposes: Vec<(usize, Purpose)>,
 }
 
-/// The product, class and purpose that a header claims for its sender.
+/// What a header claims about its sender.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Name of the product that makes the claim.
+    /// Name of the product that makes the claim; `None` if it has no name.
     pub(super) product: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             if is_address_of_service(header.address(part)) {
                 reader.purposes.push((at, Purpose::Serves));
             }
-            // Most parts contain only words of the browsers' costume, which suggest no purpose.
+            // Most parts contain only words that all browsers send, which suggest no purpose.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
                 reader.search(at, part);
             }
@@ -54,8 +54,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         for (place, purpose) in purposes(&self.header.bytes[start..last.end]) {
             while words.next_if(|word| word.end <= start + place).is_some() {}
             let Some(word) = words.peek().filter(|word| word.may_name_a_crawler()) else { continue };
-            // `urlgrabber` and `libfetch` are known programs, so the pieces `url` and `fetch` in
-            // their names suggest no purpose.
+            // In names of known programs, such as `urlgrabber` and `libfetch`, pieces such as `url`
+            // and `fetch` suggest no purpose.
             let is_known = word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM)) && !word.kinds.has(Kinds::GENERIC);
             if !is_known || !matches!(purpose, Purpose::Collects(_)) {
                 self.purposes.push((at, purpose));
@@ -64,14 +64,14 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     }
 
     /// Returns the parts that may name the agent. In a browser's header, these are only the parts
-    /// that declare a product; in other headers, all parts.
+    /// that declare a product. In other headers, these are all parts.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word of all parts that may name the agent. An everyday word can only be a
-    /// name in this position.
+    /// Returns the first word that may name the agent. Everyday words can be names only in this
+    /// position.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -84,7 +84,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         if first.may_name_a_crawler() { Some(first) } else { None }
     }
 
-    /// Returns the product and class that the header claims for its sender.
+    /// Returns what the header claims about its sender.
     pub(super) fn claim(&self) -> Claim {
         let header = self.header;
         let nothing = |class| Claim { class, category: None, product: None };
@@ -105,10 +105,10 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// Reports whether a part of a browser's header declares a product. It does if it follows
-    /// `compatible;`, contains or precedes a contact, or calls itself a crawler. Toolbars add their
-    /// addresses to comments with `MSIE` or `Konqueror`. In these comments, only a part that calls
-    /// itself a crawler declares a product.
+    /// Reports whether a part of a browser's header declares a product. A part declares a product
+    /// if it follows `compatible;`, contains or precedes a contact, or calls itself a crawler. In
+    /// comments with `MSIE` or `Konqueror`, only parts that call themselves a crawler count,
+    /// because toolbars add their addresses there.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -138,8 +138,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                     evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
                 Purpose::Presents => evidence.presents = true,
-                // `Archive Viewer/2.0 (Mac OS X)` runs on a person's computer, so it is not a
-                // collecting crawler.
+                // `Archive Viewer/2.0 (Mac OS X)` runs on a person's computer, so the word only
+                // suggests a category.
                 Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
@@ -160,21 +160,21 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     fn is_of_program(&self, at: usize, on_device: bool) -> bool {
         let header = self.header;
         let part = &header.parts[at];
-        // For example, `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9 MAUI/11A` come from
-        // people's telephones.
+        // People's telephones send headers such as `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9
+        // MAUI/11A`.
         if (on_device || is_in_view(header)) && !declares_on_device(header, part) {
             return true;
         }
-        // For example, `SpiderOak/7.2 (Windows)` is a program for people.
+        // A program on a person's computer, such as `SpiderOak/7.2 (Windows)`.
         if is_on_desk(header) && !has_contact(part) && goes_on_as_other(header.product(part).as_bytes()) {
             return true;
         }
-        // For example, `Bot Toolbar 2` may be among the products of an old browser.
+        // The comment of an old browser may contain a toolbar, such as `Bot Toolbar 2`.
         part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
     }
 
-    /// Returns the first part with a contact, unless the contact belongs to a program. Parts that
-    /// also name a product take precedence, because the contact may come before the product.
+    /// Returns the first part with a contact that does not belong to a program. Prefers parts that
+    /// also name a product, because the contact may come before the product.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
         let of_program = has_address_of_source(header) || has_home_page_of_product(header);
@@ -198,13 +198,13 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word means crawler, not only bot. Such clients are crawlers even if other words
-    /// suggest another purpose.
+    /// Whether a word means crawler instead of only bot. If so, the client is a crawler even if
+    /// other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
     category: Option<Category>,
-    /// Whether a word means player, reader or browser.
+    /// Whether a word suggests a player, a reader or a browser.
     presents: bool,
     on_device: bool,
 }
@@ -223,7 +223,7 @@ impl<'a> DeclaredEvidence<'a> {
         Some(Claim { class: Class::Declared, category, product: self.product(header, part) })
     }
 
-    /// Returns the part with the strongest evidence for a claim.
+    /// Returns the part with the strongest evidence that the sender is a crawler.
     fn claiming_part(&self, header: &'a Header<'_>) -> Option<&'a Part> {
         if self.crawls.is_some() {
             return self.crawls;
@@ -255,17 +255,18 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether a part names a client that fetches feeds or streams. It does if the contact or
-/// the name of the client is the host of an audio service.
+/// Reports whether a part names a client that fetches feeds or streams. Such a client has a contact
+/// or a name that is the host of an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part that names the agent whose claim is in `part`. This is normally the leading
-    /// product, even if its contact and description are in other parts. A product outside comments
-    /// that calls itself a crawler takes precedence. A library never names the agent.
+    /// Returns the part with the name of the agent that makes the claim in `part`. This is usually
+    /// the leading product, even if its contact and description are in other parts. A product
+    /// outside comments that calls itself a crawler takes precedence. A library's name is never
+    /// used.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -288,8 +289,8 @@ impl DeclaredEvidence<'_> {
     }
 }
 
-/// Finds a product that is named after its site, such as `example.com/1.0`. Such a name is treated
-/// as a contact.
+/// Finds a product whose name is a host, such as `example.com/1.0`. The name is treated like a
+/// contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser.unwrap_or(header.parts.len());
     header.parts[..free].iter().find(|part| {
@@ -298,8 +299,8 @@ fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     })
 }
 
-/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`. Such a
-/// header is not a browser's, because a browser would name its platform.
+/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`. No browser
+/// sends such a header, because browsers name their platform.
 fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let part = header.parts.iter().find(|part| {
         part.marks.has(Marks::COMPATIBLE)
@@ -318,7 +319,7 @@ fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
     word.text(header.bytes).eq_ignore_ascii_case(b"compatible")
 }
 
-/// Returns the class of a header whose parts make no claim.
+/// Returns the class of a header that makes no claim.
 fn silent_class(header: &Header<'_>) -> Class {
     let kinds = header.kinds;
     if header.browser == Some(0) || kinds.has(Kinds::APPLIANCE) {
@@ -337,13 +338,13 @@ fn silent_class(header: &Header<'_>) -> Class {
     }
 }
 
-// The following functions examine the words of a header that do not belong to registered names, so
-// that another crawler cannot hide behind a registered name. Registered crawlers describe
-// themselves in these words (`serpstatbot/1.0 (advanced backlink tracking bot; …)`,
-// `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So the words must declare a
-// crawler more clearly than in a header without registered names.
+// The following functions search a header for another crawler besides the registered ones, so that
+// it cannot hide behind a registered name. Words outside registered names may also describe a
+// registered crawler (`serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0
+// (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So they must declare a crawler more clearly than in
+// a header without registered names.
 impl Header<'_> {
-    /// Reports whether a word outside these ranges may be part of a product's name. The ranges must
+    /// Reports whether a word outside these ranges may belong to a product's name. The ranges must
     /// be in the order of the header.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
@@ -354,8 +355,8 @@ impl Header<'_> {
         })
     }
 
-    /// Returns the header with the words in these ranges marked as registered names. A part with
-    /// such a name loses its contact, because the contact belongs to the registered crawler.
+    /// Marks the words in these ranges as registered names. Removes the contact from parts with
+    /// such a name, because it belongs to the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -371,13 +372,13 @@ impl Header<'_> {
         self
     }
 
-    /// Ignores words that may describe a registered crawler. In a header [without](Self::without)
-    /// the registered names, this keeps only:
+    /// Marks words that may describe a registered crawler as ignored. In a header
+    /// [without](Self::without) the registered names, only these words stay:
     ///
-    /// - products with a version outside comments (`MyBot/1.0`), and other words outside comments
-    ///   that contain bot or crawler;
-    /// - products in comments, if the product has a version and declares that it crawls. If the
-    ///   comment belongs to a registered product, its products stay.
+    /// - outside comments: products with a version (`MyBot/1.0`), and words that contain bot or
+    ///   crawler;
+    /// - in comments: products with a version that call themselves a crawler, unless the comment
+    ///   belongs to a registered product.
     pub(super) fn ignore_descriptions(&mut self) {
         let bytes = self.bytes;
         let is_crawler = |word: &Word| word.may_name_a_crawler() && crawls(word.text(bytes));
@@ -401,8 +402,8 @@ impl Header<'_> {
     }
 }
 
-/// Reports whether the words have a version after a `/`. A version contains a digit; in prose, a
-/// word follows the slash (`addresses/domains`).
+/// Reports whether a version with a digit follows a `/`. In prose, a word follows the slash
+/// (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
     let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))
@@ -493,8 +494,8 @@ mod tests {
             ("Mozilla/5.0 (compatible; Foo/2.2; Website Thumbnail Generator; +http://foo.test)", "Foo"),
             ("Metacast/1.0 Crawler +https://metacast.test", "Metacast"),
             ("Pageling http://pageling.test curl www", "Pageling"),
-            // The name is not the leading product. It is a product that calls itself a bot, or that
-            // comes after a library, after a device, or within a browser's costume.
+            // The name is not the leading product: it calls itself a bot, or comes after a library
+            // or a device, or within a browser's header.
             ("Example/5.0 (linux) Example_Bot/2.3.1", "Example_Bot"),
             ("curl/8.0 (Example; +https://example.test/)", "Example"),
             ("DoCoMo/2.0 N902iS(c100;TB)(compatible; foo-crawler; http://foo.test/)", "foo-crawler"),
@@ -509,16 +510,16 @@ mod tests {
     #[test]
     fn what_people_and_owners_of_machines_run_declares_nothing() {
         for header in [
-            // Headers that contain the runtime or the machine.
+            // Headers that name the runtime or the machine.
             "Example/1.3 (+https://example.test/; go1.12; linux/amd64)",
             "Example/2.4 (+https://example.test; ruby3.1.4)",
             "Example Collector/0.1 (linux/amd64)",
             "Example Checker/1.0 (x86_64-pc-linux-gnu; +https://example.test)",
-            // The address is that of the program's source code.
+            // The address is the location of the program's source code.
             "Example/1.0 (+https://github.com/example/example)",
             "Example +https://gitlab.com/example/example",
             "example/5.26 (github.com/example/example)",
-            // The address is a home page that is named after the product.
+            // The address is a home page with the name of the product.
             "Acme Example/1.9.0 (+https://www.example.test)",
             "Debian APT-CURL/1.0 (1.2.32)",
             "urlgrabber/3.10 yum/3.4.3",
@@ -550,7 +551,7 @@ mod tests {
 
     #[test]
     fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
-        // In the last header, the product is a library, so the contact does not declare a crawler.
+        // In the third header, the product is a library, so the contact does not declare a crawler.
         assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
         assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
         assert_eq!(claim("curl/8.0 +https://example.test/").0, Class::Library);
@@ -606,8 +607,8 @@ mod tests {
         assert_eq!(claim("").0, Class::Empty);
     }
 
-    /// Returns the name of the agent that is found in addition to the registered agents: its
-    /// product or, without a product, its tokens. The header must name a registered agent.
+    /// Returns the name of the agent that is found in addition to registered agents: its product
+    /// or, without a product, its tokens. The header must name a registered agent.
     fn beside(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());

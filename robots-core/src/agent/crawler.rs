@@ -1,6 +1,5 @@
-//! A crawler of the registry, with its purpose and the rules that it obeys. This module also
-//! contains the changes to a registry: a crawler to add or replace, or the name of a crawler to
-//! remove.
+//! A row of the registry: a crawler, its purpose and the rules that it obeys. This module also
+//! contains the changes to a registry.
 
 use std::fmt;
 
@@ -26,7 +25,7 @@ pub struct Crawler {
     /// Name of the crawler in the registry, in settings and in reports.
     pub name: String,
     /// The names that identify the crawler in `User-Agent` headers; empty for a control token. A
-    /// header contains a name only if the bytes around it are neither letters nor digits.
+    /// name is found only as one or more whole words, which a version may follow (`ExampleBot2`).
     pub header_names: Vec<String>,
     /// Product tokens whose groups the crawler obeys. If a file has groups for several of these
     /// tokens, only the group for the first token in this list is used. Never empty in a registry.
@@ -35,8 +34,8 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Further purposes of the collected data: the operator publishes the data, and others are
-    /// known to use it for these purposes.
+    /// Further purposes of the collected data. The operator publishes it, and others are known to
+    /// use it for these purposes.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -45,38 +44,38 @@ pub struct Crawler {
     pub obeys_star: Obeys,
     /// Whether the crawler obeys a `Crawl-delay`. Never [`Obeys::Partial`].
     pub obeys_crawl_delay: Obeys,
-    /// Whether this is a control token: a token that appears only in robots.txt and never in a
-    /// request. Rules for it cannot be enforced.
+    /// Whether this is a control token. A control token appears only in robots.txt, never in a
+    /// request, so its rules cannot be enforced.
     pub is_control: bool,
     /// Whether the crawler feeds the index of a search engine that people use, or tests pages for
-    /// such a search engine (`index` in the data file). If requests of such a crawler for a page
-    /// are refused, the page leaves the index. So a [`Policy`](crate::policy::Policy) does not
-    /// refuse these requests unless an override requires it.
+    /// such a search engine (`index` in the data file). If its requests for a page are refused, the
+    /// page leaves the index. So a [`Policy`](crate::policy::Policy) refuses them only if an
+    /// override requires it.
     pub is_index_engine: bool,
     /// If the name is also an ordinary word, a header must contain the name and at least one of
     /// these strings.
     pub requires: Vec<String>,
     /// URLs of the operator's lists of the crawler's address ranges.
     pub ranges: Vec<String>,
-    /// Suffixes of the reverse DNS names of the crawler's addresses. An entry that contains a `*`
-    /// is a pattern.
+    /// Suffixes of the reverse DNS names of the crawler's addresses. An entry with a `*` is a
+    /// pattern.
     pub reverse_dns: Vec<String>,
-    /// Whether reverse DNS names of the crawler's addresses are often missing or cannot be
-    /// confirmed. Confirmed names then verify requests, but missing names do not refute them.
+    /// Whether reverse DNS names of the crawler's addresses are often missing or wrong. If so, a
+    /// confirmed name verifies a claim, but a failed check does not refute it.
     pub is_reverse_dns_weak: bool,
-    /// Whether this is a framework that others build crawlers with. In a header, the crawler is
-    /// then the product before the framework's name.
+    /// Whether this is a framework for building crawlers. If a product comes before the framework's
+    /// name in a header, that product is the crawler.
     pub is_framework: bool,
-    /// The hosts of the operator's services that send visitors to sites, as in a `Referer`.
-    /// Examples are `chatgpt.com`, `.bing.com` for the host and its subdomains, and `google.*` for
-    /// `google` under every country's domain. Only one row per operator has hosts.
+    /// Hosts in the `Referer` of visitors that the operator's services send. Examples are
+    /// `chatgpt.com`, `.bing.com` for the host and its subdomains, and `google.*` for `google`
+    /// under every country's domain. Only one row per operator has hosts.
     pub referers: Vec<String>,
-    /// URL of the keys that the crawler signs its HTTP messages with.
+    /// URL of the directory with the keys for the crawler's signatures.
     pub signature: Option<String>,
     /// URL of the operator's documentation.
     pub source: Option<String>,
     /// Day when the facts were taken from the operator's documentation, such as `2026-11-22`.
-    /// `None` if the facts are general knowledge; flags that could lead to the refusal of
+    /// `None` if the facts are general knowledge; fields that could lead to the refusal of
     /// legitimate requests are then [`Obeys::Unknown`].
     pub checked_on: Option<String>,
     /// Examples of the crawler's `User-Agent` headers.
@@ -84,8 +83,8 @@ pub struct Crawler {
 }
 
 impl Crawler {
-    /// Creates a crawler with this name as its header name and its product token. The fields about
-    /// obedience are [`Obeys::Unknown`], and all other fields are empty.
+    /// Creates a crawler with this name as its header name and its product token. The `obeys_…`
+    /// fields are [`Obeys::Unknown`], and all other fields are empty.
     pub fn new(name: impl Into<String>, category: Category) -> Self {
         let name = name.into();
         Self {
@@ -97,14 +96,14 @@ impl Crawler {
         }
     }
 
-    /// Creates a control token: a name for robots.txt only, without header names.
+    /// Creates a control token, which has no header names.
     #[doc(hidden)]
     pub fn control_token(name: impl Into<String>, category: Category) -> Self {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
 
-    /// Checks the crawler and adds its default token. Returns the invalid field and a message if a
-    /// field is invalid.
+    /// Checks the crawler. If it has no tokens, adds its name as a token. The error is the key of
+    /// the invalid field and a message.
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
         if self.name.trim().is_empty() {
@@ -156,15 +155,15 @@ keyword_enum! {
     Class, "a class of agents", {
         /// A crawler of the [`Registry`](super::Registry).
         Registered = "registered",
-        /// An agent that is not in the registry, but declares itself a robot: by a word such as
-        /// crawler, a contact address, or `compatible; Product` without a platform.
+        /// An agent that is not in the registry, but declares itself as a crawler: with a word such
+        /// as crawler, a contact address, or `compatible; Product` without a platform.
         Declared = "declared",
         /// An agent that is not in the registry, but calls itself a health probe, a validator or a
         /// webhook.
         Infrastructure = "infrastructure",
         /// A browser that declares that it runs without a person.
         Headless = "headless",
-        /// An HTTP library or command line client. The header does not tell what it is used for.
+        /// An HTTP library or command line client. Its purpose is unknown.
         Library = "library",
         /// An application on a person's device.
         App = "app",
@@ -172,7 +171,7 @@ keyword_enum! {
         NonBrowser = "non-browser",
         /// A browser, or a client that looks like one.
         Browser = "browser",
-        /// An agent without a `User-Agent` field, or whose `User-Agent` is only white space.
+        /// An agent without a `User-Agent`, or whose `User-Agent` is only white space.
         Empty = "empty",
     }
 }
@@ -193,7 +192,7 @@ keyword_enum! {
         Seo = "seo",
         /// Preserving copies of pages in an archive.
         Archive = "archive",
-        /// Creating a card or picture for a link that a person shared.
+        /// Creating a preview card for a link that a person shared.
         Preview = "preview",
         /// Checking uptime, speed or validity, usually for the site's owner.
         Monitoring = "monitoring",
@@ -203,7 +202,8 @@ keyword_enum! {
         Security = "security",
         /// Placing and checking advertisements.
         Ads = "ads",
-        /// Probing health, validating certificates or domains, delivering webhooks, balancing load.
+        /// Probing health, validating certificates or domains, delivering webhooks, or balancing
+        /// load.
         Infrastructure = "infrastructure",
         /// Any other purpose.
         #[default]
@@ -228,15 +228,15 @@ keyword_enum! {
 }
 
 impl Class {
-    /// Reports whether agents of this class are crawlers: they are registered, or declare
-    /// themselves crawlers.
+    /// Reports whether agents of this class are crawlers: registered ones, and agents that declare
+    /// themselves as crawlers.
     pub const fn is_crawler(self) -> bool {
         matches!(self, Self::Registered | Self::Declared)
     }
 }
 
 impl Obeys {
-    /// Returns whether the groups for `*` apply to a crawler with this value. These groups apply
+    /// Returns the fallback for a crawler whose `obeys_star` has this value: the groups for `*`,
     /// unless the value is [`Obeys::No`].
     pub(crate) fn fallback(self) -> Fallback {
         if self == Self::No { Fallback::Nothing } else { Fallback::Star }
@@ -247,9 +247,9 @@ impl Obeys {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RegistryRow {
-    /// Adds a crawler, or replaces the crawler with the same name. The case of names is ignored.
+    /// Adds a crawler, or replaces the crawler with the same name, ignoring case.
     Put(Box<Crawler>),
-    /// Removes the crawler with this name. The case of names is ignored.
+    /// Removes the crawler with this name, ignoring case.
     Remove(String),
 }
 
@@ -279,13 +279,13 @@ fn is_day(text: &str) -> bool {
         if is_number(year, 4, 0..=9999) && is_number(month, 2, 1..=12) && is_number(day, 2, 1..=31))
 }
 
-/// The error if a [`Registry`](super::Registry) cannot be extended with the given rows.
+/// Error for an invalid row in [`Registry::extended_with`](super::Registry::extended_with).
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistryError {
     /// Index of the invalid row, from 0.
     pub row: usize,
-    /// The invalid field of the row, by its key in a registry file: `name`, `header` or `tokens`.
+    /// Key of the invalid field in a registry file, such as `name`, `header` or `tokens`.
     pub field: &'static str,
     /// The problem and its correction, without the position.
     pub message: String,

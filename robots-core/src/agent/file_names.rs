@@ -1,4 +1,4 @@
-//! Finds crawlers in headers by names that are in a robots.txt but not in the registry.
+//! Finds crawlers in headers by the names that a robots.txt contains and the registry does not.
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
@@ -6,7 +6,7 @@ use super::name_index::{End, Kinds, NameIndex, WordHash, is_blank, is_joint, kin
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
-/// The names of one file that are not in the registry, with an index to find them in headers.
+/// The names in one robots.txt that are not in the registry, with an index to find them in headers.
 #[derive(Debug)]
 pub(super) struct FileNames {
     tokens: Box<[ProductToken]>,
@@ -16,7 +16,7 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // The registry recognises every header with such a name, so the file's name is not needed.
+        // Skips names that the registry already finds in every header.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };
@@ -31,7 +31,7 @@ impl FileNames {
     }
 
     /// Returns the longest name that equals a product of the header. If no name equals a product,
-    /// returns the longest name that is followed by a version in the header.
+    /// returns the longest name that a version follows.
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
@@ -57,8 +57,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Calls `report` for every name whose first word is the word at `start`, or a prefix of that
-    /// word before a version.
+    /// Calls `report` for every name whose first word is the word at `start`, or the word at
+    /// `start` without its version.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -76,19 +76,20 @@ impl FileNames {
     }
 }
 
-/// Reports whether a product with this name may obey the token's group: the token must be more than
-/// an ordinary word.
+/// Reports whether a product with this name obeys the group for this token. It does not if the
+/// token is an ordinary word.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
 
-/// Reports whether the product's name ends at `end`, without a further word.
+/// Reports whether no further word of the product's name follows at `end`.
 fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
 }
 
-/// Reports whether a name is part of the browsers' costume, with or without a version (`MSIE 6.0`).
+/// Reports whether a name consists of words that all browsers send, with or without a version
+/// (`MSIE 6.0`).
 fn is_costume(token: &ProductToken) -> bool {
     token.as_bytes().split(|byte| *byte == b' ').all(|word| {
         let kinds = kinds(word, WordHash::of(word));
@@ -96,21 +97,21 @@ fn is_costume(token: &ProductToken) -> bool {
     }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Reports whether a name is an everyday word, or so short that headers also contain it with
-/// another meaning, for example as a language.
+/// Reports whether a name is an everyday word, or so short that it may have another meaning in a
+/// header, for example a language.
 fn is_general(token: &ProductToken) -> bool {
     let bytes = token.as_bytes();
     bytes.len() <= 3 || !bytes.contains(&b' ') && kinds(bytes, WordHash::of(bytes)).has(Kinds::GENERIC)
 }
 
 impl Registry {
-    /// Returns the tokens that a name in a robots.txt stands for, in addition to the token that
-    /// [`ProductToken::from_name`] returns.
-    /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with) can call this.
+    /// Returns the tokens that a name in a robots.txt stands for, in addition to the token from
+    /// [`ProductToken::from_name`]. For use with
+    /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
-    /// An unregistered name is cut to its longest prefix in `[A-Za-z_-]`, as crawlers do, if the
-    /// result is a registered token. A `User-Agent` header that was pasted into the file stands for
-    /// the products that it declares.
+    /// An unregistered name also stands for its longest prefix in `[A-Za-z_-]` if this prefix is a
+    /// registered token, because crawlers cut names in this way. A `User-Agent` header that was
+    /// pasted into the file stands for the products that it declares.
     ///
     /// ```
     /// use robots_core::agent::Registry;

@@ -1,4 +1,4 @@
-//! A parsed `User-Agent` header: its words, its parts, and which words may name the agent.
+//! A parsed `User-Agent` header: its words and parts, and which words may name the agent.
 //!
 //! A *word* is a run of letters, digits, `-`, `_` and `.`. A *part* is a product outside comments,
 //! or a segment of a comment; `(`, `;`, `,` and `)` separate segments. Words that do not name the
@@ -16,14 +16,14 @@ pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// Index of the part with `Mozilla/` or `Opera/`, if the header also names an engine: from this
-    /// part on, the header looks like a browser's. 0 for browsers that do not call themselves
+    /// Index of the first part that looks like a browser's header: the part with `Mozilla/` or
+    /// `Opera/` if the header also names an engine, or 0 for a browser that does not call itself
     /// Mozilla or Opera. `None` for other headers.
     pub(super) browser: Option<usize>,
-    /// The union of the kinds of all words that are not ignored.
+    /// The kinds of all words that are not ignored, as one set.
     pub(super) kinds: Kinds,
-    /// Whether a version begins with a letter, so that it may contain a name (`FooBot/Nutch-1.10`).
-    /// Versions of browsers begin with a digit.
+    /// Whether a version begins with a letter and may therefore contain a name
+    /// (`FooBot/Nutch-1.10`). Versions of browsers begin with a digit.
     pub(super) has_named_version: bool,
 }
 
@@ -36,15 +36,16 @@ pub(super) struct Word {
     pub(super) role: WordRole,
 }
 
-/// The role of a word, which decides whether it may name the agent.
+/// The role of a word in the header. Only candidates may name the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordRole {
     Candidate,
     /// The version of a product, which follows a `/`.
     Version,
-    /// Part of an e-mail address, a word after "like", or a word that only describes another agent.
+    /// A word that does not name the agent: part of an e-mail address, a word after "like", or a
+    /// description of another agent.
     Ignored,
-    /// Part of a registered crawler's name; see [`Header::without`].
+    /// Part of a registered crawler's name (see [`Header::without`]).
     Registered,
 }
 
@@ -68,18 +69,18 @@ impl Marks {
     pub(super) const CONTACT: Self = Self(1);
     /// The contact for this part is in the next part or the next comment.
     pub(super) const ADDRESSED: Self = Self(1 << 1);
-    /// The part is `compatible` or follows it in the same comment.
+    /// The part is the word `compatible`, or follows it in the same comment.
     pub(super) const COMPATIBLE: Self = Self(1 << 2);
     /// The part follows `Android`, `Mobile` or a similar word in a comment, so it is a locale, a
-    /// model or a build.
+    /// device model or a build.
     pub(super) const MODEL: Self = Self(1 << 3);
     /// The part is in a comment with `MSIE` or `Konqueror`.
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);
     /// The part is a product and its version.
     pub(super) const VERSIONED: Self = Self(1 << 5);
-    /// The part contains a word that is neither costume nor a number.
+    /// The part contains a word with letters that is not one of the words that all browsers send.
     pub(super) const OWN_WORD: Self = Self(1 << 7);
-    /// The part contains the word `Build`, so it is a device even if it looks like a product.
+    /// The part contains the word `Build`, so it names a device even if it looks like a product.
     pub(super) const BUILD: Self = Self(1 << 6);
 
     pub(super) const fn has(self, other: Self) -> bool {
@@ -96,7 +97,7 @@ impl Marks {
 }
 
 impl Word {
-    /// Reports whether the name of a crawler may begin with this word, according to its role.
+    /// Reports whether the role of this word allows it to begin a crawler's name.
     pub(super) fn may_name_a_crawler(&self) -> bool {
         self.role == WordRole::Candidate
     }
@@ -105,8 +106,8 @@ impl Word {
         &bytes[self.start..self.end]
     }
 
-    /// Returns the word without the version at its end; `None` if it does not end with a version
-    /// (`Pingdom.com_bot_version_1.4`, `Experibot-v3`, `ExampleBot2`).
+    /// Returns the word without a version at its end, as in `Pingdom.com_bot_version_1.4`,
+    /// `Experibot-v3` and `ExampleBot2`. `None` if the word does not end with a version.
     pub(super) fn stem<'h>(&self, bytes: &'h [u8]) -> Option<&'h [u8]> {
         let text = self.text(bytes);
         if !text.last()?.is_ascii_digit() || self.kinds.is_costume() {
@@ -135,9 +136,8 @@ impl<'h> Header<'h> {
         &self.words[part.words.clone()]
     }
 
-    /// Iterates over the words that are not part of a device model, from left to right. A product
-    /// with a version is not part of the model before it
-    /// (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
+    /// Iterates over the words, without those of device models. A product with a version does not
+    /// belong to the model before it (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
     pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
         let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);
         self.parts
@@ -151,15 +151,15 @@ impl<'h> Header<'h> {
         &self.bytes[part.address.clone()]
     }
 
-    /// Returns the product that a part names: its words up to the version, separated by single
-    /// spaces, without leading words of browsers and platforms. The result is ASCII and shorter
-    /// than 64 bytes.
+    /// Returns the name of the product in a part: the words up to the version, separated by single
+    /// spaces, without leading words of browsers and platforms. The name is ASCII and shorter than
+    /// 64 bytes.
     pub(super) fn product(&self, part: &Part) -> String {
         self.product_before(part, usize::MAX)
     }
 
-    /// Returns the product like [`Header::product`], but uses only words before `place`. If the
-    /// product begins before the URL of the part, words after the URL are not used, either.
+    /// Returns the name of a product like [`Header::product`], but uses only words before `place`.
+    /// If the name begins before the URL of the part, words after the URL are not used, either.
     pub(super) fn product_before(&self, part: &Part, place: usize) -> String {
         let mut product = String::new();
         let leads = self.product_lead(part).is_some_and(|lead| lead.start < part.address.start);
@@ -182,7 +182,7 @@ impl<'h> Header<'h> {
         self.product_lead(part).is_some()
     }
 
-    /// Returns the first word of the product that a part names.
+    /// Returns the first word of the product's name in a part.
     pub(super) fn product_lead(&self, part: &Part) -> Option<&Word> {
         self.product_words(part).next()
     }
@@ -193,7 +193,7 @@ impl<'h> Header<'h> {
         words.take_while(|word| word.role == WordRole::Candidate).skip_while(|word| word.kinds.is_costume())
     }
 
-    /// Reports whether the header contains `needle`. Case is ignored.
+    /// Reports whether the header contains `needle`, ignoring case.
     pub(super) fn contains(&self, needle: &[u8]) -> bool {
         let Some(first) = needle.first() else { return true };
         let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());

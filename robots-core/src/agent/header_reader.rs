@@ -12,23 +12,23 @@ impl<'h> Header<'h> {
     }
 }
 
-/// The header as parsed up to position `at`, and the state of the parser.
+/// The parser: the header up to position `at`, and the state for the rest.
 #[derive(Default)]
 struct HeaderReader<'h> {
     header: Header<'h>,
     at: usize,
     depth: usize,
     comments: u32,
-    /// The marks of the part that is being parsed.
+    /// The marks of the current part.
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// The marks for all further parts of the open comment. If no comment is open, the marks for
-    /// the further parts outside comments. Inside a comment, `inherited_outside` keeps
-    /// the marks for the parts after the comment.
+    /// The initial marks of the following parts in the open comment or, if no comment is open,
+    /// outside comments. While a comment is open, `inherited_outside` stores the marks for the
+    /// parts after it.
     inherited: Marks,
     inherited_outside: Marks,
-    /// Which of the next words are ignored because of an earlier word such as "like".
+    /// Which of the following words are ignored, because of an earlier word such as "like".
     mute: Mute,
     brackets_close: bool,
 }
@@ -39,14 +39,14 @@ enum Mute {
     Nothing,
     /// The next word is ignored.
     Word,
-    /// Words are ignored up to the end of the part, or up to the version of the next product.
+    /// The words up to the end of the part, or up to the next version, are ignored.
     Product,
 }
 
 impl<'h> HeaderReader<'h> {
     fn new(bytes: &'h [u8]) -> Self {
-        // A header has about one word per five bytes. The capacity is limited, because a header of
-        // 64 KiB may have far fewer words.
+        // A header has about one word per five bytes. The capacity is limited because a long header
+        // may have far fewer words.
         let words = Vec::with_capacity((bytes.len() / 4).clamp(4, 64));
         let parts = Vec::with_capacity((bytes.len() / 8).clamp(4, 32));
         Self { header: Header { bytes, words, parts, ..Header::default() }, brackets_close: true, ..Self::default() }
@@ -92,7 +92,7 @@ impl<'h> HeaderReader<'h> {
         self.finish()
     }
 
-    /// Parses one word, which is a URL or a run of word bytes.
+    /// Parses a URL or one word.
     fn word(&mut self) {
         let bytes = self.header.bytes;
         if let Some(end) = end_of_url(bytes, self.at) {
@@ -131,8 +131,8 @@ impl<'h> HeaderReader<'h> {
         let text = &bytes[start..end];
         let hash = WordHash::of(text);
         if is_version && text[0].is_ascii_alphabetic() {
-            // In headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App`, the platform is in
-            // the place of the version.
+            // Headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App` have the platform
+            // instead of a version.
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
             self.header.has_named_version = true;
         }
@@ -150,7 +150,7 @@ impl<'h> HeaderReader<'h> {
         self.header.words.push(word);
     }
 
-    /// Handles words that change the meaning of the words after them.
+    /// Handles words that change the meaning of the following words.
     fn phrase(&mut self, word: Word) {
         let bytes = self.header.bytes;
         let text = word.text(bytes);
@@ -188,22 +188,21 @@ impl<'h> HeaderReader<'h> {
             && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
     }
 
-    /// Ends the current part if it is a versioned product, because outside comments the next word
-    /// begins another product.
+    /// Ends the current part if it is a product with a version outside comments, because the next
+    /// word begins another product.
     fn begin_product(&mut self) {
         if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
             self.end_part();
         }
     }
 
-    /// Handles the `@` of an e-mail address. Ignores the word before it and the words that `+`
-    /// joins to that word; if a host follows, the part has a contact.
+    /// Handles the `@` of an e-mail address. If a host follows, the words of the address before the
+    /// `@` are ignored, and the part has a contact.
     fn address(&mut self) {
         let bytes = self.header.bytes;
         self.at += 1;
         let length = bytes[self.at..].iter().take_while(|byte| is_word_byte(**byte)).count();
-        // Full stops after the host are dropped: they may end the sentence that contains the
-        // address.
+        // Dots after the host are dropped, because they may end a sentence.
         let host = &bytes[self.at..self.at + length];
         let host = &host[..host.iter().rposition(|byte| !is_joint(*byte)).map_or(0, |last| last + 1)];
         let Some(dot) = host.iter().rposition(|byte| *byte == b'.') else { return };
@@ -216,15 +215,16 @@ impl<'h> HeaderReader<'h> {
             word.role = WordRole::Ignored;
             after = word.start;
         }
-        // `package@1.2.3` is not an address, because its top-level domain would be a digit.
+        // `package@1.2.3` is not an address, because a top-level domain does not begin with a
+        // digit.
         if host[dot + 1].is_ascii_alphabetic() {
             self.marks.add(Marks::CONTACT);
         }
         self.at += length;
     }
 
-    /// Skips `[…]`, which is the marker of an app in the header of a browser or an app. A bracket
-    /// that is never closed is not skipped.
+    /// Skips `[…]` in the header of a browser or an app, because apps put markers in brackets. A
+    /// bracket that is never closed is not skipped.
     fn bracket(&mut self) {
         self.at += 1;
         if !self.brackets_close || !self.header.kinds.has(Kinds::ENGINE.with(Kinds::APP)) {
@@ -344,7 +344,7 @@ mod tests {
             ("Pingdom.com_bot_version_1.4", Some("Pingdom.com_bot_version")),
             ("Experibot-v3", Some("Experibot")),
             ("ExampleBot2", Some("ExampleBot")),
-            // A `v` belongs to the version only if it follows `-`, `_` or `.`.
+            // A `v` belongs to the version only after `-`, `_` or `.`.
             ("Experibotv3", Some("Experibotv")),
             ("ExampleBot", None),
             ("1.0", None),

@@ -1,5 +1,6 @@
-//! The result of checking whether an agent is who it claims to be, for the policy, the log and the
-//! records. The methods of checking are in the module `identity` of this crate.
+//! The result of verifying that a request is from the crawler that it claims to be from. The
+//! policy, the log and the records use it. The module `identity` of this crate contains the methods
+//! of verification.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +8,11 @@ use std::str::FromStr;
 use crate::keyword_enum;
 use crate::rules::ValueError;
 
-/// The result of checking the claim that a request makes about its sender.
+/// The result of verifying the claim that a request makes about its sender.
 ///
 /// The string form contains the outcome, the method and the reason: `verified(range)`,
-/// `refuted(signature: expired)`, `undecided(stale)`, `unverifiable`, `unclaimed`. The feature
-/// `serde` serialises an identity as an object with `outcome`, `method` and `reason`.
+/// `refuted(signature: expired)`, `undecided(stale)`, `unverifiable`, `unclaimed`. With the feature
+/// `serde`, an identity is serialised as an object with `outcome`, `method` and `reason`.
 ///
 /// ```
 /// use robots_core::agent::{Identity, Refutation};
@@ -26,10 +27,10 @@ use crate::rules::ValueError;
 pub enum Identity {
     /// A method confirmed the claim.
     Verified(IdentityMethod),
-    /// The sender is an impostor: the operator publishes a method that covers all of its requests,
-    /// the evidence is fresh, and the check of this request failed.
+    /// The sender is an impostor: the operator publishes a method that verifies all of its
+    /// requests, the evidence is fresh, and the check of this request failed.
     Refuted(Refutation),
-    /// The evidence is missing, too old or doubtful. This is never a reason to refuse requests.
+    /// The evidence is missing, too old or unreliable. This is never a reason to refuse a request.
     Undecided(UndecidedReason),
     /// The request claims to be from a crawler whose operator publishes no method that could refute
     /// the claim.
@@ -40,7 +41,7 @@ pub enum Identity {
 }
 
 keyword_enum! {
-    /// A method of checking a claim. The methods are tried in this order.
+    /// A method of verifying a claim. The methods are tried in the order of the variants.
     IdentityMethod, "a method that checks a claim", {
         /// A signature on the request (Web Bot Auth, RFC 9421).
         Signature = "signature",
@@ -64,12 +65,12 @@ keyword_enum! {
         OtherName = "other-name",
         /// The reverse DNS name is in the operator's domain, but does not resolve to the address.
         NotConfirmed = "not-confirmed",
-        /// The signature was not made with this key for this request.
+        /// The signature does not match the key and the request.
         BadSignature = "bad-signature",
         /// `Signature-Input`, `Signature` or `Signature-Agent` is not a valid structured field of
         /// its type.
         Unparsable = "unparsable",
-        /// `Signature` has no member for the label in `Signature-Input`.
+        /// `Signature` has no member with the label that `Signature-Input` uses.
         NoSignatureForLabel = "no-signature-for-label",
         /// `created`, `expires` or `keyid` is missing.
         MissingParameter = "missing-parameter",
@@ -83,17 +84,18 @@ keyword_enum! {
         CreatedInFuture = "created-in-future",
         /// The signature has expired.
         Expired = "expired",
-        /// Neither `@authority` nor `@target-uri` is signed.
+        /// The signature covers neither `@authority` nor `@target-uri`.
         TargetNotCovered = "target-not-covered",
-        /// The signer's member of `Signature-Agent` is not signed.
+        /// The signature does not cover the signer's member of `Signature-Agent`.
         AgentNotCovered = "agent-not-covered",
         /// `Signature-Agent` is not an `https` URL.
         AgentNotHttps = "agent-not-https",
-        /// A signed component is not in the request.
+        /// The signature covers a component that the request does not have.
         ComponentMissing = "component-missing",
-        /// A signed component does not apply to requests, or has an unsupported parameter.
+        /// The signature covers a component that does not apply to requests or has an unsupported
+        /// parameter.
         ComponentUnsupported = "component-unsupported",
-        /// A component is signed twice.
+        /// The signature covers a component twice.
         ComponentRepeated = "component-repeated",
     }
 }
@@ -103,14 +105,14 @@ keyword_enum! {
     UndecidedReason, "a reason why a claim is undecided", {
         /// The client's address is unknown, private, reserved, or the address of a trusted proxy.
         Address = "address",
-        /// The list is too old to refute a claim.
+        /// The operator's address list is too old to refute the claim.
         Stale = "stale",
-        /// The evidence has not been loaded yet.
+        /// The operator's address list has not been loaded yet.
         NotLoaded = "not-loaded",
         /// The reverse DNS names of the address are being looked up.
         Pending = "pending",
-        /// Too many addresses are being looked up, or too many signatures from this address have
-        /// failed.
+        /// Too many reverse DNS lookups are in progress, or too many signatures from this address
+        /// have failed.
         Busy = "busy",
         /// The resolver did not answer in time.
         Timeout = "timeout",
@@ -118,13 +120,13 @@ keyword_enum! {
         ResolverFailure = "resolver-failure",
         /// The resolver's answer was truncated.
         Truncated = "truncated",
-        /// The resolver has not lately verified any address of the operator, so its negative answer
-        /// proves nothing.
+        /// The resolver has not verified any address of the operator lately, so its negative
+        /// response proves nothing.
         UnprovenResolver = "unproven-resolver",
-        /// So many claims on the request's network path fail that the addresses seen on this path
-        /// are unreliable: a proxy may be missing in `trusted_proxies`.
+        /// So many claims fail on the network path of the request that client addresses seen there
+        /// are unreliable. A proxy may be missing in `trusted_proxies`.
         SuspectPath = "suspect-path",
-        /// The operator publishes only keys, and the request is not signed.
+        /// The operator publishes only keys for verification, and the request is not signed.
         Unsigned = "unsigned",
         /// The request is signed but has no `Signature-Agent`, so the signer's keys cannot be
         /// found.
@@ -143,7 +145,7 @@ keyword_enum! {
 }
 
 impl Identity {
-    /// Returns the word for the outcome, without method and reason.
+    /// Returns the name of the outcome, without method and reason.
     pub const fn outcome(self) -> &'static str {
         match self {
             Self::Verified(_) => "verified",
@@ -224,7 +226,7 @@ mod with_serde {
 
     use super::{Identity, IdentityMethod};
 
-    /// An identity as serde serialises it.
+    /// The serialised form of an identity.
     #[derive(PartialEq, serde::Deserialize, serde::Serialize)]
     #[serde(rename = "Identity")]
     pub(super) struct Parts {

@@ -1,10 +1,9 @@
-//! An index of names by their first word: one lookup per word of the header finds every name that
-//! may begin at that word. This module also contains the kinds of words, which classify a header.
+//! An index of names by their first word. One lookup per word of a header finds every name that may
+//! begin at this word. This module also contains the kinds of words, which classify a header.
 //!
-//! A name can only begin at the beginning of a word, so hashing words finds all names in one pass
-//! over the header, however many names there are. The alternative is an automaton over all names.
-//! An automaton would step through every byte of parts that cannot match, and report matches inside
-//! words, which must then be discarded. For ten names, an automaton would take kilobytes per file;
+//! Names begin at the beginning of a word, so hashing words finds all names in one pass over the
+//! header, whatever the number of names. An automaton over all names would step through every byte,
+//! and would also report matches inside words. For ten names, it would take kilobytes per file;
 //! this index takes a few hundred bytes.
 
 use std::sync::LazyLock;
@@ -14,7 +13,7 @@ pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// A table of the results of [`is_word_byte`], because every byte of every header is looked up.
+/// The results of [`is_word_byte`] as a table, for speed: every byte of every header is looked up.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -25,7 +24,7 @@ const WORD_BYTES: [bool; 256] = {
     table
 };
 
-/// Reports whether a byte is a joint, which joins the pieces of a word: `Googlebot-Image`,
+/// Reports whether a byte is a joint between the pieces of a word, as in `Googlebot-Image` and
 /// `archive.org_bot`.
 pub(super) const fn is_joint(byte: u8) -> bool {
     matches!(byte, b'-' | b'_' | b'.')
@@ -35,14 +34,14 @@ pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Reports whether a string ends with `end`. Case is ignored.
+/// Reports whether a string ends with `end`, ignoring case.
 pub(super) fn ends_with(text: &[u8], end: &[u8]) -> bool {
     text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))
 }
 
-/// A case-insensitive hash of a word's length, its first 64 bytes and its last eight bytes. The
-/// bytes between them are skipped, so that long words take no extra time. A lookup also compares
-/// the words themselves.
+/// A case-insensitive hash of a word's length, its first 64 bytes and its last eight bytes. Other
+/// bytes are skipped, so that long words take no extra time. Because hashes may collide, a lookup
+/// also compares the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordHash(u32);
 
@@ -50,7 +49,8 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Setting bit 5 folds the case of letters. All other word bytes stay distinct.
+        /// Sets bit 5 of each byte, which folds the case of letters and keeps other word bytes
+        /// distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -71,15 +71,15 @@ impl WordHash {
     }
 }
 
-/// Names, each with a value, indexed by their first word.
+/// A map from names to values, indexed by the first word of each name.
 #[derive(Clone, Debug)]
 pub(super) struct NameIndex {
-    /// Indexes in `names`, plus one; 0 for an empty slot. The number of slots is a power of two,
-    /// and at most half of the slots are full.
+    /// Hash table. A slot contains an index in `names` plus one, or 0 if it is empty. The number of
+    /// slots is a power of two, and at most half of them are full.
     slots: Box<[u32]>,
     /// The names, sorted by hash, so that names with the same first word are adjacent.
     names: Box<[Named]>,
-    /// Length of the longest first word. Longer words need no lookup.
+    /// Length of the longest first word, in bytes. Longer words need no lookup.
     pub(super) longest_word: usize,
 }
 
@@ -88,24 +88,24 @@ pub(super) struct Named {
     hash: WordHash,
     /// The name in lower case, without joints at its ends.
     text: Box<[u8]>,
-    /// Number of bytes before the first word of the name, such as `!` in `!Susie`.
+    /// Number of bytes before the first word of the name: 1 in `!Susie`.
     lead: usize,
-    /// Value that a lookup of the name returns.
+    /// The value of the name.
     pub(super) value: u32,
 }
 
-/// The position where a name ends: inside a word of the header, or at its end.
+/// How a name ends in a header: inside a word, or at the end of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum End {
-    /// The name ends inside a word that continues with a version: `FooBot2`, `FooBot-1.0`,
-    /// `FooBot_v2`. A word that continues with other letters is another name (`FooBot-Image`).
+    /// A version follows the name in the same word: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. If other
+    /// letters follow, as in `FooBot-Image`, the word is another name.
     Versioned,
     /// The name ends at the end of a word. This is preferred to `Versioned`.
     Whole,
 }
 
 impl NameIndex {
-    /// Creates an index. Names without any word are left out, because they cannot be found.
+    /// Creates an index. Leaves out names without any word, because they cannot be found.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
         names.sort_by(|a, b| (a.hash.0, &a.text, a.value).cmp(&(b.hash.0, &b.text, b.value)));
@@ -145,14 +145,14 @@ impl NameIndex {
         self.names[first..].iter().take_while(move |name| name.hash == hash)
     }
 
-    /// Returns the value of the name that consists of exactly this word; `hash` is the hash of the
+    /// Returns the value of the name that consists of this single word. `hash` is the hash of the
     /// word.
     #[inline]
     pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)
     }
 
-    /// Returns the value of exactly this name; `None` if it is not in the index.
+    /// Returns the value of a name; `None` if the name is not in the index.
     pub(super) fn exact(&self, name: &[u8]) -> Option<u32> {
         let sought = Named::new(name, 0)?;
         self.with_first_word(sought.hash).find(|name| name.text == sought.text).map(|name| name.value)
@@ -183,8 +183,8 @@ impl Named {
         &word[..end]
     }
 
-    /// Checks whether the name occurs in `bytes` with its first word at `at`. Returns how the name
-    /// ends, and the position of its end.
+    /// Checks whether the name occurs in `bytes` with its first word at `at`. If so, returns how
+    /// the name ends, and the position of its end.
     pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
         let mut at = at.checked_sub(self.lead)?;
         for byte in &self.text {
@@ -213,23 +213,21 @@ impl Named {
     }
 }
 
-/// The kinds of a word, as a set of bits; a word may have several kinds. A header is classified by
-/// the kinds of all its words, for example words of browsers, platforms or libraries.
+/// The kinds of a word, as a set of bits. A word may have several kinds. The kinds of all words of
+/// a header determine its class.
 ///
-/// The word lists must not contain the name of a single crawler. Such names belong in the registry.
+/// The word lists must not contain names of crawlers. These belong in the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
 impl Kinds {
-    /// Part of the costume that browsers share; never a crawler's name.
+    /// A word that all browsers send; never a crawler's name.
     pub(super) const BROWSER: Self = Self(1);
-    /// The engine of a browser. A header with an engine and with `Mozilla/` or `Opera/` looks like
-    /// a browser's.
+    /// A browser engine. A header with an engine and `Mozilla/` or `Opera/` looks like a browser's.
     pub(super) const ENGINE: Self = Self(1 << 1);
     /// A system, device or machine; never a crawler's name.
     pub(super) const PLATFORM: Self = Self(1 << 2);
-    /// A word that many headers contain. Such a word can be a crawler's name only in the first
-    /// position.
+    /// An everyday word of many headers. It can be a crawler's name only if it is the leading word.
     pub(super) const GENERIC: Self = Self(1 << 3);
     /// An HTTP library or command line client.
     pub(super) const LIBRARY: Self = Self(1 << 4);
@@ -240,16 +238,16 @@ impl Kinds {
     /// A browser that does not call itself Mozilla.
     pub(super) const PLAIN_BROWSER: Self = Self(1 << 7);
 
-    /// A word that changes the meaning of the words around it.
+    /// A word that changes the meaning of the following words.
     pub(super) const SYNTAX: Self = Self(1 << 8);
-    /// A word that precedes the model of a device inside a comment.
+    /// A word that precedes the model of a device in a comment.
     pub(super) const DEVICE: Self = Self(1 << 9);
-    /// A marker of televisions, and of telephones from before they had ordinary browsers.
+    /// A word in the headers of televisions and old telephones without ordinary browsers.
     pub(super) const APPLIANCE: Self = Self(1 << 10);
     /// A runtime or library of applications on people's devices.
     pub(super) const RUNTIME: Self = Self(1 << 11);
-    /// A program that a person starts, such as a player, a reader or a downloader. The address next
-    /// to the name belongs to the maker of the program.
+    /// A program that a person starts, such as a player, a reader or a downloader. An address next
+    /// to its name belongs to its maker.
     pub(super) const PROGRAM: Self = Self(1 << 12);
     /// An operating system for people's computers.
     pub(super) const PERSONAL: Self = Self(1 << 13);
@@ -264,18 +262,19 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    /// Returns only the kinds that identify the device of a product.
+    /// Returns only the kinds that identify an application or a device.
     pub(super) const fn of_device(self) -> Self {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// Reports whether a word of these kinds is costume, so that it cannot be a name of the file.
+    /// Reports whether a word of these kinds is part of the browsers' costume, and therefore never
+    /// a name from the file.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }
 }
 
-/// The words of each kind. Each line contains a kind and words of that kind.
+/// The word lists. Each line contains a kind and words of this kind.
 const WORDS: &str = include_str!("words.txt");
 
 /// The names of the kinds in the word lists, in the order of their bits.
@@ -306,24 +305,24 @@ pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
     LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
 }
 
-/// Top-level domains that occur in names of products. The domains are compared in lower case,
-/// because `ASP.NET` is not a host.
+/// Top-level domains that occur in names of products. Only lower case matches, because `ASP.NET` is
+/// not a host.
 const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
     se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
 
-/// Hosts of source code and packages.
+/// Hosts for source code and packages.
 const FORGES: &str = "github.com gitlab.com codeberg.org bitbucket.org sourceforge.net sr.ht git.sr.ht pypi.org crates.io \
     npmjs.com packagist.org rubygems.org metacpan.org hackage.haskell.org pear.php.net";
 
-/// Reports whether a host stores other people's source code or packages.
+/// Reports whether a host is for other people's source code or packages.
 pub(super) fn is_forge(host: &[u8]) -> bool {
     let host = host.strip_prefix(b"www.").unwrap_or(host);
     FORGES.split_ascii_whitespace().any(|forge| forge.as_bytes().eq_ignore_ascii_case(host))
 }
 
 /// Reports whether a word is a host name, such as `example.com` in `example.com/1.0`. Returns
-/// `false` for names of applications (`com.example.app`) and for hosts of source code, which store
-/// the home pages of many programs.
+/// `false` for names of applications (`com.example.app`) and for hosts of source code, because
+/// these hosts contain the home pages of many programs.
 pub(super) fn is_host(word: &[u8]) -> bool {
     let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
     let (name, domain) = (&word[..dot], &word[dot + 1..]);

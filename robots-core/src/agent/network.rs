@@ -1,5 +1,5 @@
-//! Networks, which are ranges of IP addresses. Networks occur in lists of crawlers' addresses and
-//! in operators' settings.
+//! Networks in CIDR notation. Networks occur in lists of crawlers' addresses and in operators'
+//! settings.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,7 +28,7 @@ pub struct Network {
     length: u32,
 }
 
-/// Number of bits before the IPv4 address in an IPv4 address that is mapped into IPv6.
+/// Number of bits before the IPv4 address in an IPv4-mapped IPv6 address.
 const MAPPED: u32 = Ipv6Addr::BITS - Ipv4Addr::BITS;
 
 impl Network {
@@ -47,14 +47,14 @@ impl Network {
         }
     }
 
-    /// Returns the length of the prefix: up to 32 for IPv4, up to 128 for IPv6.
+    /// Returns the length of the prefix, in bits: up to 32 for IPv4, up to 128 for IPv6.
     #[doc(hidden)]
     pub fn length(&self) -> u32 {
         if self.first().is_ipv4() { self.length - MAPPED } else { self.length }
     }
 
-    /// Returns the network that contains the address. Its length is `v4_length` for an IPv4 address
-    /// and `v6_length` for an IPv6 address.
+    /// Returns the network around an address. The length of its prefix is `v4_length` for an IPv4
+    /// address and `v6_length` for an IPv6 address.
     #[doc(hidden)]
     pub fn around(address: IpAddr, v4_length: u32, v6_length: u32) -> Self {
         let length = if address.to_canonical().is_ipv4() { v4_length + MAPPED } else { v6_length };
@@ -120,8 +120,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Implements [`IntoNetwork`] for types, each with a function that converts a reference to a
-/// network.
+/// Implements [`IntoNetwork`] for each type with the given function, which converts a reference to
+/// a network.
 macro_rules! into_network {
     ($($type:ty: $network:expr),* $(,)?) => {
         $(impl sealed::Sealed for $type {}
@@ -151,7 +151,7 @@ impl<N: IntoNetwork + ?Sized> IntoNetwork for &N {
     }
 }
 
-/// Parses a number without a sign and without leading zeroes, which `parse` alone would accept.
+/// Parses a number. Unlike `parse`, rejects signs and leading zeros.
 fn digits(text: &str) -> Option<u32> {
     let is_number = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_number { text.parse().ok() } else { None }
@@ -164,7 +164,8 @@ impl From<IpAddr> for Network {
     }
 }
 
-/// Writes the form that [`FromStr`] parses: `10.0.0.0/8`, or a single address without a length.
+/// Writes the network in the form that [`FromStr`] parses: `10.0.0.0/8`, or a single address
+/// without a length.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, length) = (self.first(), self.length());
@@ -174,7 +175,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// Returns an address as one number.
+/// Returns an address as an IPv6 address in numeric form. IPv4 addresses are mapped into IPv6.
 pub fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),

@@ -1,22 +1,23 @@
 //! Programs that people use on telephones, televisions and computers: applications, players and
 //! readers.
 //!
-//! The headers of many programs contain the address of their maker, as headers of crawlers contain
-//! the address of their operator. Some headers of programs contain words of crawlers (`CUBOT` makes
-//! telephones, `BOTECH` televisions). So an address alone, or a word of crawlers alone, does not
-//! declare a crawler.
+//! Headers of many programs contain the address of their maker, just as headers of crawlers contain
+//! the address of their operator. Some also contain parts of words that suggest a crawler (`CUBOT`
+//! makes telephones, `BOTECH` televisions). So in such a header, neither an address alone nor such
+//! a word alone declares a crawler.
 
 use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};
 use super::purpose::{crawls, ends_as_program, is_host_of_media};
 use crate::rules::starts_with;
 
-/// Reports whether the part contains or precedes a contact.
+/// Reports whether a part contains or precedes a contact.
 pub(super) fn has_contact(part: &Part) -> bool {
     part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)
 }
 
-/// Reports whether the header does not contain the costume of a browser.
+/// Reports whether the header does not look like the header of a browser that calls itself Mozilla
+/// or Opera.
 fn is_plain(header: &Header<'_>) -> bool {
     let Some(first) = header.words().next() else { return true };
     let costume = || [&b"mozilla"[..], b"opera"].iter().any(|name| first.text(header.bytes).eq_ignore_ascii_case(name));
@@ -36,7 +37,7 @@ pub(super) fn is_on_device(header: &Header<'_>) -> bool {
 }
 
 /// Reports whether the header is from the web view of an application on an iPhone, iPad or iPod.
-/// The headers of browsers on these devices contain `Safari`.
+/// Browsers on these devices also send `Safari`.
 pub(super) fn is_in_view(header: &Header<'_>) -> bool {
     header.browser.is_some()
         && [&b"(iphone"[..], b"(ipad", b"(ipod"].iter().any(|device| header.contains(device))
@@ -48,35 +49,36 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Reports whether a part of a device's header declares a crawler. The part declares a crawler if
-/// its contact has a form that crawlers use.
+/// Reports whether a part of a device's header declares a crawler. It does if its contact has a
+/// form that crawlers use.
 pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
 }
 
 /// Reports whether the address in a part belongs to the maker of a program. This is assumed if the
-/// header names a device, an application, a player or a reader.
+/// header is from a device, an application, a player or a reader.
 pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
     let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
     if !is_plain(header) {
         return header.words_of(part).iter().any(|word| word.kinds.has(programs));
     }
-    // Desktop programs name their platform. Some crawlers name a platform, too, but their addresses
+    // Desktop programs name their platform. Some crawlers also name a platform, but their contacts
     // have another form.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
     let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
 }
 
-/// Reports whether a person or the owner of a machine runs the program that sent the header. This
-/// is the case if the header contains a known product of this kind, a runtime (`go1.20.5`,
-/// `ruby3.1.4`) or a machine (`linux/amd64`, `x86_64-pc-linux-gnu`).
+/// Reports whether the header is from a program that a person or the owner of a machine runs. Such
+/// a header contains a known program, a runtime (`go1.20.5`, `ruby3.1.4`) or a machine
+/// (`linux/amd64`, `x86_64-pc-linux-gnu`).
 pub(super) fn is_program(header: &Header<'_>) -> bool {
     let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
     header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
 }
 
-/// Reports whether a part names a runtime, or a machine in the notation of compilers or Go.
+/// Reports whether a part names a runtime or a machine, such as `go1.20.5`, `linux/amd64` or
+/// `x86_64-pc-linux-gnu`.
 fn states_build(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {
@@ -91,24 +93,24 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
     })
 }
 
-/// Reports whether every address in the header is the address of the program's source code.
+/// Reports whether every address in the header is the location of the program's source code.
 /// Operators of crawlers link to other pages.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// Reports whether an address is that of a project on a source code host, and the project's name is
-/// not a crawler's.
+/// Reports whether an address is a project on a source code host whose name does not suggest a
+/// crawler.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
 }
 
 /// Reports whether every address in the header is the home page of a versioned product, as in
-/// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. A crawler's header contains the address
-/// of the crawler's page, or of a site with another name. Search engines are excluded, because
-/// the hosts of their home pages contain the names of their crawlers.
+/// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Headers of crawlers contain the address
+/// of a page about the crawler, or of a site with another name. Search engines are excluded,
+/// because their home pages and their crawlers may have the same name.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some()
@@ -118,8 +120,8 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
 }
 
 /// Reports whether a part is a comment that contains only `+` and a host that is named after a
-/// product of the header. Hosts of audio services are excluded, because their clients fetch feeds
-/// that people subscribe to.
+/// product of the header. Hosts of audio services are excluded, because their clients are treated
+/// as fetchers of feeds.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);
@@ -145,8 +147,8 @@ fn is_called_program(header: &Header<'_>) -> bool {
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
 }
 
-/// Reports whether every address in the header belongs to an audio service, and no address is a
-/// crawler's page.
+/// Reports whether every address in the header belongs to an audio service and none is a page about
+/// a crawler.
 pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
     let mut addresses = header.parts.iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
     addresses.peek().is_some() && addresses.all(|text| is_host_of_media(host(text))) && !has_page_of_crawler(header)
@@ -171,7 +173,7 @@ fn has_page_of_crawler(header: &Header<'_>) -> bool {
     })
 }
 
-/// Returns the host in a URL, including the port if the URL has one. The URL may lack its scheme.
+/// Returns the host in a URL with its port, if any. The URL may lack its scheme.
 fn host(address: &[u8]) -> &[u8] {
     let rest = &address[start_of_host(address)..];
     &rest[..memchr::memchr(b'/', rest).unwrap_or(rest.len())]
@@ -224,7 +226,7 @@ mod tests {
         for crawler in crawlers.split(" | ") {
             assert!(!of_maker(crawler), "{crawler}");
         }
-        // A crawler's word must be in the path of the page. The word in the host name is ignored.
+        // The word must be in the path of the URL; a word in the host name does not count.
         assert!(of_maker("Foo/1.0 (Linux; http://bot.example)"));
     }
 

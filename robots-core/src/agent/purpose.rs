@@ -1,5 +1,5 @@
-//! Guesses the purpose of a client from pieces of words in its header: `crawl`, `fetch`, `feed`,
-//! `webhook`, `player`.
+//! Guesses the purpose of a client from pieces of words in its header, such as `crawl`, `fetch`,
+//! `feed`, `webhook` and `player`.
 
 use std::sync::LazyLock;
 
@@ -8,29 +8,29 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 use super::crawler::Category;
 use super::name_index::ends_with;
 
-/// The purpose of a product that a piece of a word suggests.
+/// The purpose that a piece of a word suggests for a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The product crawls. Only crawlers have such names, so the word declares a crawler even in a
+    /// The product crawls. Only crawlers use these words, so the word declares a crawler even in a
     /// browser's header.
     Crawls,
-    /// The product is a bot. A bot is treated like [`Crawls`](Self::Crawls), but other words may
-    /// state the purpose: some bots monitor a site for its owner.
+    /// The product is a bot. This is treated like [`Crawls`](Self::Crawls), except that other words
+    /// may state another purpose: some bots monitor a site for its owner.
     IsBot,
-    /// The product fetches, checks or collects. This declares a crawler if the header is not a
+    /// The product fetches, checks or collects. The word declares a crawler unless the header is a
     /// browser's.
     Collects(Option<Category>),
     /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
-    /// The product plays, reads or browses for a person. The address next to its name belongs to
-    /// its maker.
+    /// The product plays, reads or browses for a person. An address next to its name belongs to its
+    /// maker.
     Presents,
-    /// The word contains a listed piece, but the whole word has nothing to do with that purpose.
+    /// The word contains a listed piece, but suggests no purpose as a whole.
     Unrelated,
 }
 
 /// Pieces of words and the purposes that they suggest. A piece of at most five letters does not
-/// match across a word boundary: in `fuboTV`, the `bo` and the `T` belong to different words.
+/// match across a word boundary, such as the one between `fubo` and `TV` in `fuboTV`.
 const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Crawls, &["crawl", "spider", "scrape", "scraping", "scrapp", "slurp"]),
     (Purpose::IsBot, &["robot", "bot"]),
@@ -53,12 +53,12 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Serves, &["readiness", "loadbalancer", "load balancer", "load-balancer", "notifications", "ipn"]),
     (Purpose::Serves, &["cron", "cronjob", "cronless", "cronitor", "letsencrypt", "sectigo"]),
     (Purpose::Serves, &["validation server", "domain validation"]),
-    // `acme` alone does not count, because it is also a common example name for a company.
+    // `acme` alone is not listed, because it is also a common example name for companies.
     (Purpose::Serves, &["acme-challenge", "acme challenge", "acme-client", "acme client", "acmeclient", "acme.sh"]),
 ];
 
-/// An automaton that finds the pieces of names, and the list of these pieces with their purposes.
-/// Pattern `n` of the automaton is entry `n` of the list.
+/// An automaton that finds the pieces in [`PURPOSES`], and a list of the pieces with their
+/// purposes. Pattern `n` of the automaton is entry `n` of the list.
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
@@ -72,22 +72,22 @@ static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     (automaton, stems)
 });
 
-/// Reports whether a contact address contains `webhook` or `healthcheck`:
+/// Reports whether a contact address contains `webhook` or `healthcheck`, as in
 /// `(+https://stripe.com/docs/webhooks)`.
 pub(super) fn is_address_of_service(address: &[u8]) -> bool {
-    // All pieces that are searched for end with `k`, which is rare in addresses.
+    // All three pieces end with `k`, which is rare in addresses.
     memchr::memchr2_iter(b'k', b'K', address)
         .map(|at| &address[..=at])
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
 }
 
-/// Returns the purposes that the words of `text` suggest, from left to right, each with its
-/// position.
+/// Returns the purposes that the words of `text` suggest, from left to right. Each purpose comes
+/// with the position of its piece.
 pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
     counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
 }
 
-/// Reports whether the words suggest that their product crawls or is a bot.
+/// Reports whether a word in `text` suggests a crawler or a bot.
 pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
@@ -109,8 +109,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
             && next.is_some_and(u8::is_ascii_uppercase)
             && !after.is_some_and(u8::is_ascii_lowercase);
         let ends = next.is_none_or(|next| !next.is_ascii_lowercase()) && !goes_on;
-        // Short pieces are also syllables of unrelated words, so they must be at the beginning or
-        // at the end of a word.
+        // Short pieces also occur inside unrelated words, so they must be at the beginning or at
+        // the end of a word.
         let counts = match *stem {
             "bot" | "robot" => ends || plural,
             "cron" | "dcv" | "ipn" | "ocsp" => begins && ends,
@@ -126,8 +126,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
     })
 }
 
-/// Reports whether a word begins at a position. `WebCron` and `XMLUrl` contain the words `Cron` and
-/// `Url`; `CURL` and `PyCurl` do not contain `url` as a word.
+/// Reports whether a word begins at a position. `Cron` and `Url` are words in `WebCron` and
+/// `XMLUrl`, but `url` is not a word in `CURL` and `PyCurl`.
 fn is_border(text: &[u8], start: usize) -> bool {
     let Some(before) = start.checked_sub(1).map(|before| text[before]) else { return true };
     let is_lower = |at: usize| text.get(at).is_some_and(u8::is_ascii_lowercase);
@@ -142,8 +142,8 @@ pub(super) fn ends_as_program(word: &[u8]) -> bool {
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())
 }
 
-/// Reports whether a word begins with `spider`, `bot` or the like and continues with something
-/// unrelated: `SpiderOak`, but not `SpiderBot`.
+/// Reports whether a word begins with a piece such as `spider` or `bot` and continues with an
+/// unrelated word: `SpiderOak`, but not `SpiderBot`.
 pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
     let mut hits = counted(word).filter(|(_, _, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot));
     hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))
@@ -164,7 +164,8 @@ pub(super) fn is_host_of_media(host: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Tries each piece with five words that contain it, and with five similar words.
+    /// Tests each piece with five words that suggest its purpose, and with five similar words that
+    /// do not.
     #[test]
     fn every_stem_counts_where_it_is_a_word_and_nowhere_else() {
         let rows: Vec<Vec<Vec<&str>>> = include_str!("../../../tests/cases/words.tsv")

@@ -1,10 +1,9 @@
-//! Recognises the agents of a header, and the agent that people mean by a name.
+//! Recognises the agents in a header, and the agent that a person means by a name.
 //!
 //! A string that a person typed is first looked up as a name in the registry. If it is not found,
-//! it is treated as a header. Names differ from headers in two ways. A header must contain the
-//! strings that a registered crawler requires in addition to its name (`Stripe` is also a word),
-//! but a person may write the name alone. Also, a person may mean a control token, which no header
-//! contains.
+//! it is treated as a header. Names differ from headers in two ways. In a header, some registered
+//! names count only together with other strings (`Stripe` is also a word), but a person may write
+//! the name alone. Also, a person may mean a control token, which never occurs in a header.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -20,8 +19,8 @@ use super::purpose::crawls;
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
-/// Recognises agents for one robots.txt: the crawlers of the registry, and other crawlers that the
-/// file names.
+/// Recognises agents for one robots.txt: crawlers of the registry, and other crawlers that the file
+/// names.
 ///
 /// ```
 /// use robots_core::agent::{Class, Recognizer, Registry};
@@ -53,13 +52,13 @@ pub enum NamedAs {
     Registered,
     /// A `User-Agent` header as sent.
     Header,
-    /// A name that no registered crawler has. The name is treated as the product token of a
-    /// crawler. This crawler obeys the group of that name or, if there is none, the groups for `*`.
+    /// A name that no registered crawler has. It is treated as the product token of a crawler that
+    /// obeys the group with this name or, if there is no such group, the groups for `*`.
     Unregistered,
 }
 
 impl Recognizer {
-    /// Creates a recognizer for the names of a file. The registry is shared, not copied.
+    /// Creates a recognizer for the names in a file. The registry is shared, not copied.
     pub fn new(registry: Arc<Registry>, file: &RobotsTxt) -> Self {
         let names = FileNames::new(&registry, file);
         Self { registry, names }
@@ -71,20 +70,20 @@ impl Recognizer {
         &self.registry
     }
 
-    /// Returns the agent that one `User-Agent` line names first. Logs and reports show the name of
-    /// this agent as the sender. For a decision, use all [`Recognizer::agents`].
+    /// Returns the first agent in one `User-Agent` line. Logs and reports show its name as the
+    /// sender. For a decision, use all [`Recognizer::agents`].
     ///
     /// The line may contain any bytes. All bytes are examined, even in a long line.
     pub fn identify(&self, field: &[u8]) -> Agent {
         self.agents(field).first().clone()
     }
 
-    /// Returns all agents that one `User-Agent` line names, so that no crawler can hide behind
-    /// another name. The agents are all registered crawlers, each once, and then the agent of the
-    /// rest of the line if the rest contains a name of the file or declares a crawler. If the line
-    /// names several link previewers, only the first is returned: messengers list the other
-    /// previewers whose metadata they also understand. If the line names no registered crawler,
-    /// there is exactly one agent.
+    /// Returns all agents in one `User-Agent` line, so that no crawler can hide behind another
+    /// name: first all registered crawlers, each once, and then the agent of the rest of the line
+    /// if the rest contains a name from the file or declares a crawler. If there are several link
+    /// previewers, only the first is returned, because messengers also list other previewers whose
+    /// metadata they understand. If the line names no registered crawler, there is exactly one
+    /// agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -107,11 +106,11 @@ impl Recognizer {
     }
 
     /// Returns the agent that people mean by a name on a command line or in a file of expectations.
-    /// The name may be `*`, the name, a header name or the first product token of a registered
-    /// crawler, a whole `User-Agent` header, or the product token of an unregistered crawler.
+    /// The name may be `*`; a registered crawler's name, header name or first product token; a
+    /// whole `User-Agent` header; or the product token of an unregistered crawler.
     ///
-    /// Also returns which of these kinds of names was found. A header may name several agents, and
-    /// callers should consider all agents.
+    /// Also returns which of these kinds the name is. A header may name several agents; callers
+    /// should consider all of them.
     ///
     /// ```
     /// use robots_core::agent::{Class, NamedAs, Recognizer, Registry};
@@ -143,8 +142,8 @@ impl Recognizer {
         }
     }
 
-    /// Returns the agent in the rest of a header that names registered crawlers; `places` are the
-    /// ranges of their names. `None` if the rest neither declares a crawler nor contains any name
+    /// Returns the agent in the rest of a header, outside the registered names. `places` contains
+    /// the ranges of these names. `None` if the rest neither declares a crawler nor contains a name
     /// from the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
@@ -159,7 +158,7 @@ impl Recognizer {
     }
 
     /// Returns the agent of a header that names no registered crawler, except perhaps a framework.
-    /// `framework` is true if a framework was found outside versions.
+    /// `framework` is true if the header names a framework outside versions.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let reader = ClaimReader::of(header);
         if let Some((framework, place)) = self.registry.framework(header, framework) {
@@ -183,22 +182,22 @@ impl Recognizer {
         let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens.iter().cloned());
         // Some frameworks are software for federated servers, which fetch pages to create previews
-        // for people. So the category of a previewer also applies to the server that is built with
-        // it.
+        // for people. So a server that is built with such a framework also has the category of
+        // previewers.
         let category = Some(framework.category).filter(|own| *own == Category::Preview && !crawls(product.as_bytes()));
         Agent::claimed(Claim { class: Class::Declared, category, product: Some(product) }, tokens.collect())
     }
 }
 
-/// Returns the agent with this claim. The agent obeys the group for `name`, a name from the file
-/// that the header contains, or else the group for its own product.
+/// Creates the agent with this claim. It obeys the group for `name`, a name from the file that the
+/// header contains, or otherwise the group for its own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
     Agent::claimed(claim, name.cloned().into_iter().chain(own).collect())
 }
 
-/// The registered crawlers that a header names, and the places of their names.
+/// The registered crawlers in a header, and the positions of their names.
 #[derive(Debug, Default)]
 pub(super) struct NamedCrawlers<'r> {
     /// The crawlers in the order of the header, each once. Frameworks and all previewers except the
@@ -206,10 +205,10 @@ pub(super) struct NamedCrawlers<'r> {
     pub(super) crawlers: Vec<&'r Arc<Crawler>>,
     /// The ranges of all registered names, in the order of the header.
     pub(super) places: Vec<Range<usize>>,
-    /// Whether the header names a framework.
+    /// Whether the header names a framework outside versions.
     pub(super) framework: bool,
-    /// Pointers to the crawlers after the first one. With this set, repeated names are found
-    /// quickly: a header of 64 KiB may repeat thousands of names.
+    /// Pointers to the crawlers after the first one. The set finds repeated names quickly, because
+    /// a header of 64 KiB may contain thousands of them.
     further: HashSet<*const Crawler>,
     previewer: bool,
 }
@@ -234,7 +233,7 @@ impl<'r> NamedCrawlers<'r> {
             None => true,
             Some(first) => !Arc::ptr_eq(first, crawler) && self.further.insert(Arc::as_ptr(crawler)),
         };
-        // Messengers list all previewers whose metadata they understand, so only the first
+        // Messengers also list other previewers whose metadata they understand, so only the first
         // previewer counts.
         if is_new && !(is_previewer && self.previewer) {
             self.previewer |= is_previewer;
@@ -244,13 +243,12 @@ impl<'r> NamedCrawlers<'r> {
 }
 
 impl Registry {
-    /// Returns the first framework that a header names, and its position. Versions are always
-    /// searched. Words that may name crawlers are searched only if `speaks` is true, which means
-    /// that [`NamedCrawlers::of`] has found a framework among these words.
+    /// Returns the first framework in a header, and its position. Always searches versions.
+    /// Searches words that may name crawlers only if `speaks` is true, because
+    /// [`NamedCrawlers::of`] has then found a framework among them.
     ///
-    /// A crawler is built with the framework, but the framework is not the crawler: in
-    /// `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the product before the framework's
-    /// name is the crawler.
+    /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
+    /// the framework's name, not the framework.
     pub(super) fn framework<'r>(&'r self, header: &Header<'_>, speaks: bool) -> Option<(&'r Arc<Crawler>, usize)> {
         if !speaks && !header.has_named_version {
             return None;
@@ -287,7 +285,7 @@ fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: us
     parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
 }
 
-/// Reports whether a string is a single word that is not the name of a browser, library or
+/// Reports whether a string is a single word that does not name a browser, a library or an
 /// application.
 fn is_name(name: &str, identified: &Agent) -> bool {
     if name.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '(' | ';' | ',')) {

@@ -2,8 +2,8 @@
 //! `chatgpt.com` belongs to OpenAI.
 //!
 //! A host is looked up among the `referers` of all rows of the registry: as it is, as a subdomain,
-//! and as a name under a country's domain. Looking up the host of a request takes a few lookups and
-//! no allocation, because all keys are slices of the host.
+//! and as a name under a country's domain. This takes a few hash lookups and no allocation, because
+//! all keys are slices of the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,15 +13,16 @@ use crate::rules::Authority;
 /// Maximum length of a host that is looked up, in bytes.
 const MAX_HOST_LENGTH: usize = 64;
 
-/// Accepted schemes. Applications send a URL with a scheme of their own:
+/// Accepted URL schemes. Android applications send their own scheme:
 /// `android-app://com.google.android.googlequicksearchbox/`.
 const SCHEMES: [&[u8]; 3] = [b"https", b"http", b"android-app"];
 
-/// A service of a crawler's operator that links people to pages, such as a search engine or a chat.
+/// A service of a crawler's operator that sends people to pages, such as a search engine or a
+/// chatbot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Referrer {
-    /// The operator, as in the registry's rows.
+    /// Name of the operator, as in the registry.
     pub operator: String,
     /// The host as written in the registry, such as `chatgpt.com`, `.bing.com` or `google.*`.
     pub host: String,
@@ -30,8 +31,8 @@ pub struct Referrer {
 /// Index of the hosts of all rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReferrerIndex {
-    /// The services by key: `chatgpt.com` for a single host, `.bing.com` for a host and its
-    /// subdomains, and `google.` for a name under all country domains.
+    /// The services by key. A key is `chatgpt.com` for a single host, `.bing.com` for a host and
+    /// its subdomains, and `google.` for a name under all country domains.
     services: HashMap<Box<[u8]>, Arc<Referrer>>,
 }
 
@@ -50,7 +51,7 @@ impl ReferrerIndex {
         Self { services }
     }
 
-    /// Returns the service whose page is in a `Referer`.
+    /// Returns the service that owns the host in a `Referer`; `None` if the host is unknown.
     pub(super) fn of_url(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         let (scheme, authority, _) = Authority::of_url(referer)?;
         let host = authority.host.strip_suffix(b".").unwrap_or(authority.host);
@@ -60,8 +61,8 @@ impl ReferrerIndex {
         {
             return None;
         }
-        // The buffer contains the host in lower case after a dot, so that every key is a slice of
-        // the buffer.
+        // The buffer contains a dot and the host in lower case, so that every key is a slice of the
+        // buffer.
         let mut octets = [b'.'; MAX_HOST_LENGTH + 1];
         let dotted = &mut octets[..=host.len()];
         dotted[1..].copy_from_slice(host);
@@ -75,8 +76,8 @@ impl ReferrerIndex {
     }
 }
 
-/// Returns the length of the domain that follows a name such as `google.` in many countries: `com`,
-/// `de`, `cat`, `co.uk`, `com.br`. `None` if something else follows the name.
+/// Returns the length of the domain after the name in a host such as `google.co.uk`: `com`, `de`,
+/// `cat`, `co.uk` or `com.br`. `None` if the host ends with another kind of domain.
 fn country_domain(name: &[u8]) -> Option<usize> {
     let is_country = |label: &[u8]| label.len() == 2 && label.iter().all(u8::is_ascii_lowercase);
     let (before, last) = name.split_at(memchr::memrchr(b'.', name)? + 1);
@@ -87,7 +88,7 @@ fn country_domain(name: &[u8]) -> Option<usize> {
     (is_country(last) || matches!(last, b"com" | b"cat")).then_some(last.len())
 }
 
-/// Reports whether a host is in a form that the registry accepts.
+/// Reports whether a host has one of the forms that the registry accepts.
 pub(super) fn is_host(host: &str) -> bool {
     let name = host.strip_prefix('.').unwrap_or(host);
     let name = name.strip_suffix(".*").filter(|_| !host.starts_with('.')).unwrap_or(name);
@@ -131,7 +132,7 @@ mod tests {
         ] {
             assert_eq!(operator(url), want, "{url}");
         }
-        // Hosts for storage, mail and documents do not link visitors to pages of other sites.
+        // Hosts for storage, mail and documents do not send visitors to other sites.
         let others = "https://lh3.googleusercontent.com/ https://mail.google.com/ https://www.microsoft.com/ \
             https://notgoogle.com/ https://google.com.evil.example/ https://google.evil.example/ https://google.xyz/ \
             https://www.google/ https://evil.example/https://google.com/ https://google.com@evil.example/ \

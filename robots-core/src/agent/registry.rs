@@ -1,4 +1,4 @@
-//! The registry of known crawlers, and the detection of changes to it that are rarely intended.
+//! The registry of known crawlers, and the detection of changes that are rarely intended.
 
 use std::collections::{HashMap, HashSet};
 use std::iter;
@@ -15,10 +15,9 @@ use crate::rules::ProductToken;
 #[cfg(feature = "signatures")]
 use super::agents::Agent;
 
-/// The registry of known crawlers: their names in headers and in robots.txt, and the groups that
-/// they obey.
+/// The known crawlers: their names in headers and in robots.txt, and the groups that they obey.
 ///
-/// A registry is immutable. One registry per process is enough, however many files are served.
+/// A registry is immutable. One registry per process is enough for any number of files.
 #[derive(Clone, Debug)]
 pub struct Registry {
     pub(super) crawlers: Vec<Arc<Crawler>>,
@@ -29,7 +28,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Returns the crawlers that this version of the library knows.
+    /// Returns the registry that is built into this version of the library.
     pub fn builtin() -> &'static Arc<Self> {
         static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| {
             let registry = builtin::rows()
@@ -40,14 +39,14 @@ impl Registry {
         &BUILTIN
     }
 
-    /// Returns a copy of this registry, changed by these rows. Rows with new names add crawlers,
-    /// rows with known names replace crawlers, and [`RegistryRow::Remove`] removes a crawler.
+    /// Returns a copy of this registry with the changes in these rows. A row with a new name adds a
+    /// crawler, a row with a known name replaces a crawler, and [`RegistryRow::Remove`] removes a
+    /// crawler.
     ///
     /// # Errors
     ///
     /// Returns an error if a value is invalid, if two rows have the same name, if two crawlers have
-    /// the same header name, or if a crawler to remove is unknown. The error contains the row, its
-    /// field, the problem and the correction.
+    /// the same header name, or if a crawler to remove is unknown.
     ///
     /// ```
     /// use robots_core::agent::{Category, Crawler, Registry, RegistryRow};
@@ -61,11 +60,11 @@ impl Registry {
         &self,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<Self, RegistryError> {
-        // A removed crawler leaves a gap, so that the other crawlers keep their positions.
+        // A removed crawler becomes `None`, so that the other crawlers keep their positions.
         let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
         let places: HashMap<String, usize> =
             self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
-        // Maps the names of the rows, in lower case, to the positions of the rows.
+        // The positions of the rows by their names in lower case.
         let mut named: HashMap<String, usize> = HashMap::new();
         for (at, row) in rows.into_iter().enumerate() {
             let change = row.into();
@@ -118,13 +117,13 @@ impl Registry {
         self.crawlers.iter().cloned().map(Agent::of)
     }
 
-    /// Returns the crawler with this name. Case is ignored.
+    /// Returns the crawler with this name, ignoring case.
     pub fn crawler(&self, name: &str) -> Option<&Crawler> {
         self.crawlers().find(|crawler| crawler.name.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the service that a person comes from, recognised by the host in the request's
-    /// `Referer`.
+    /// Returns the service that sent a person, recognised by the host in the request's `Referer`;
+    /// `None` if the host is unknown.
     ///
     /// ```
     /// let registry = robots_core::agent::Registry::builtin();
@@ -143,17 +142,17 @@ impl Registry {
         self.tokens.contains(token)
     }
 
-    /// Returns the crawler with exactly this header name. The further strings that the crawler
-    /// requires in headers are ignored.
+    /// Returns the crawler with exactly this header name. Ignores the further strings that the
+    /// crawler requires in headers.
     pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
         self.crawlers.get(self.index.exact(name)? as usize)
     }
 
-    /// Finds the crawlers that a header names, in the order of the header, each with the range of
-    /// its name. A word inside a name cannot begin another name.
+    /// Finds the crawlers in a header, in the order of the header. Each comes with the range of its
+    /// name. A word inside a name cannot begin another name.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
-        // Crawlers whose required strings are missing. Without this list, each occurrence of such a
-        // crawler's name would search the header again.
+        // Crawlers whose required strings are missing in the header. Without this list, each
+        // occurrence of such a crawler's name would cause another search of the header.
         let mut refused = Vec::new();
         let mut end_of_name = 0;
         header.words().filter(|word| word.may_name_a_crawler()).filter_map(move |word| {
@@ -207,9 +206,9 @@ impl Registry {
         accepted
     }
 
-    /// Returns the changes from this registry to `next` that are rarely intended, each as a clause:
-    /// many crawlers are gone, or an important row has changed. If the result is empty, `next` can
-    /// replace this registry without confirmation.
+    /// Returns the changes from this registry to `next` that are rarely intended: many crawlers are
+    /// missing, or a search engine has changed. Each change is a clause for a message. If there are
+    /// none, `next` can replace this registry without confirmation.
     ///
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};
@@ -256,8 +255,8 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
             if other == crawler.name {
                 continue;
             }
-            // At least one of the two crawlers is among these rows, because the crawlers of the
-            // original registry do not share names.
+            // At least one of the two crawlers is from these rows, because no two crawlers of the
+            // original registry have the same header name.
             let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(
                 "both \"{other}\" and \"{owner}\" have the header name \"{name}\": remove it from one of the two",
@@ -420,7 +419,7 @@ mod tests {
             assert!(error.message.contains(said), "{error}");
             assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message));
         }
-        // If one row no longer has a name, another row may use it.
+        // A header name that one row no longer has may be used by another row.
         let taken = [row("OneBot"), with_header_names("A", &["One Bot"])];
         assert_eq!(found(&two().extended_with(taken).unwrap(), "One Bot/1"), Some("A"));
     }

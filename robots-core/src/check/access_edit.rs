@@ -1,21 +1,19 @@
-//! Blocks or allows crawlers by the smallest edit of a file. An edit is returned only if it is
-//! proved to have exactly the requested effect.
+//! Blocks or allows crawlers with the smallest possible edit of a file. An edit is returned only if
+//! it is proved to have exactly the requested effect.
 //!
-//! 1. A crawler is blocked if it may not fetch any path. A crawler is allowed if no rule disallows
-//!    the whole site to it; rules for parts of the site stay.
-//! 2. If a group is only for edited crawlers, the group is changed. If the group is also for other
-//!    crawlers, only the name of the edited crawler is removed.
-//! 3. An allowed crawler keeps the rules of its group, except rules about the whole site. If the
-//!    group has no other rules, the crawler gets the rules that it would obey without a group. The
-//!    delays and preferences of the group stay.
+//! 1. A blocked crawler may not fetch any path. An allowed crawler obeys no rule that disallows the
+//!    whole site; rules for parts of the site stay.
+//! 2. A group that is only for edited crawlers is changed. If a group is also for other crawlers,
+//!    only the name of the edited crawler is removed from it.
+//! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
+//!    If the group disallows no parts of the site, the crawler gets the rules that it would obey
+//!    without a group. Delays and usage preferences of the group stay.
 //! 4. Another crawler may obey the group of an edited crawler (`Googlebot-Image` obeys the group of
-//!    `Googlebot`). The name of the other crawler is added to the group whose rules it obeyed, so
-//!    that the other crawler keeps these rules.
-//! 5. If a new group is added below a group without rules, an empty rule is added to that group.
-//!    Otherwise crawlers would read both as one group.
-//! 6. The result is compared with the original file. The result is accepted only if every edited
-//!    crawler has the requested access, and if the verdicts and delays of all other crawlers are
-//!    unchanged.
+//!    `Googlebot`). Its name is added to the group that it obeyed, so that its rules do not change.
+//! 5. If a new group comes after a group without rules, an empty rule is added to the latter.
+//!    Otherwise, crawlers would read both as one group.
+//! 6. The edited file is compared with the original. It is accepted only if every edited crawler
+//!    has the requested access, and the verdicts and delays of all other crawlers are unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -29,31 +27,31 @@ use crate::agent::{Agent, Registry};
 use crate::rules::append::{GroupLine, group_lines};
 use crate::rules::{Access, Group, Name, ProductToken, Reading, RobotsTxt, Rule, RuleSet, Selection, ValueError};
 
-/// A file after an edit that blocks or allows crawlers.
+/// The result of an edit that blocks or allows crawlers.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EditedFile {
     /// The edited file. Its bytes are unchanged if every crawler already had the requested access.
     pub robots: RobotsTxt,
-    /// The changes of verdicts and delays by the edit.
+    /// The changes of verdicts and delays that the edit causes.
     pub diff: Diff,
-    /// Other crawlers that obeyed the group of an edited crawler. The edited file names them, so
-    /// that they keep their rules.
+    /// Names of other crawlers that obeyed the group of an edited crawler. The edited file contains
+    /// these names, so that the crawlers keep their rules.
     pub kept: Vec<String>,
 }
 
 impl EditedFile {
-    /// Blocks each of these crawlers from the whole site ([`Access::Disallow`]) or allows it
-    /// ([`Access::Allow`]). Crawlers with the same token are edited together, because a robots.txt
-    /// cannot distinguish them. Comments, line ends and all other lines stay unchanged.
+    /// Blocks each of these crawlers from the whole site ([`Access::Disallow`]) or allows it to
+    /// fetch the site ([`Access::Allow`]). Crawlers with the same token are edited together,
+    /// because a robots.txt cannot distinguish them. Comments, line ends and all other lines stay
+    /// unchanged.
     ///
     /// Once `goes_on` returns false, the comparison stops and an error is returned. `goes_on` is
-    /// called often, and may read a clock.
+    /// called often, so that it can enforce a time limit.
     ///
     /// # Errors
     ///
-    /// Returns an error if the result cannot be proved to be as requested. The error contains the
-    /// name of the crawler.
+    /// Returns an error with the name of a crawler if the requested effect cannot be proved.
     ///
     /// ```
     /// use robots_core::agent::{Agent, Registry};
@@ -134,8 +132,8 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
 }
 
 /// Reports whether a crawler with these groups has the requested access. For a block, verdicts on
-/// sample paths are not enough: the sample path of an allow rule may be disallowed by a longer
-/// rule, although the allow rule opens other paths. So the rules themselves are checked as well.
+/// sample paths are not enough: a longer rule may disallow the sample path of an allow rule,
+/// although the allow rule opens other paths. So the rules are also checked.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -154,32 +152,32 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
     groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
 }
 
-/// Returns the name to write in robots.txt: the crawler's name if it is equal to the token,
-/// otherwise the token.
+/// Returns the name to write in robots.txt: the crawler's name if its token is `own`, otherwise
+/// `own`.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of one file that give the same access to some crawlers.
+/// The edits of a file that give some crawlers the same access.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
-    /// The lines of each group that are not its names.
+    /// The lines of each group, without its user-agent lines.
     lines: Vec<Vec<GroupLine>>,
-    /// Own tokens of the crawlers that do not yet have the requested access.
+    /// Own tokens of the edited crawlers: those that do not yet have the requested access.
     own: HashSet<ProductToken>,
-    /// The names of crawlers that no group names and that obey the group of an edited crawler. The
-    /// key is the index of that group.
+    /// Names of the crawlers that no group names and that obey the group of an edited crawler, by
+    /// the index of this group.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// The groups that were changed because they are only for edited crawlers, by index, and
-    /// whether each still exists.
+    /// The groups that are only for edited crawlers and were changed, by index. The value is false
+    /// if the whole group was removed.
     changed: BTreeMap<usize, bool>,
-    /// New groups. The key is the lines of a group, and the value is its names.
+    /// New groups. The key contains the lines of a group, and the value its names.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
-    /// Lines to add, by the byte offset of their insertion.
+    /// Lines to insert, by their byte offset in the file.
     added: BTreeMap<usize, Vec<u8>>,
 }
 
@@ -243,9 +241,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
 
-    /// Gives one crawler the requested access. Changes its groups that are only for edited
-    /// crawlers, and removes its name from its other groups. If none of its groups is left, adds a
-    /// new group for the crawler.
+    /// Gives a crawler the requested access. Changes its groups that are only for edited crawlers,
+    /// and removes its name from its other groups. If it is then in no group and needs one, adds a
+    /// new group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -256,8 +254,8 @@ impl<'f, 'a> Draft<'f, 'a> {
             }
             if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
                 shared.push(group);
-                // The name of a group may also stand for another crawler. Such a name is not
-                // removed. If the edit then fails to have its effect, the comparison rejects it.
+                // A name that also stands for another crawler is not removed. If the edit then does
+                // not have the requested effect, the comparison rejects it.
                 for name in names {
                     if self.is_theirs(name) {
                         self.removed.insert(line_of(name));
@@ -287,15 +285,15 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
     }
 
-    /// Returns the groups that a crawler obeys if no group names it, without the groups of other
+    /// Returns the groups that a crawler would obey if no group named it. Ignores the groups of
     /// edited crawlers.
     fn otherwise(&self, agent: &Agent, family: &[ProductToken]) -> Selection<'f> {
         let family: Vec<_> = family.iter().filter(|token| !self.own.contains(*token)).cloned().collect();
         self.file.rules().select(&family, agent.fallback())
     }
 
-    /// Changes a group that is only for edited crawlers. Returns false if the whole group is
-    /// removed.
+    /// Changes a group that is only for edited crawlers. Returns false if it removes the whole
+    /// group.
     fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         let is_left = match self.access {
             Access::Disallow => {
@@ -328,8 +326,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(opening);
     }
 
-    /// Removes the rules about the whole site. If the group has no other lines, removes the whole
-    /// group. Returns whether the group still exists.
+    /// Removes the rules that disallow the whole site. If nothing else is left in the group,
+    /// removes the group. Returns whether the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -348,10 +346,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         false
     }
 
-    /// Returns the lines of a new group for an allowed crawler. These are the rules of its groups
-    /// that apply to parts of the site, and all lines of its groups that are not rules. If its
-    /// groups have no rules for parts of the site, returns the rules that would apply to the
-    /// crawler without these groups.
+    /// Returns the lines of a new group for an allowed crawler: the rules of its groups for parts
+    /// of the site, and all other lines of its groups. If its groups disallow no parts of the site,
+    /// returns the rules that would apply to the crawler without these groups.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
@@ -363,8 +360,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         lines
     }
 
-    /// Returns the rules of the groups for parts of the site. If none of them disallows a path,
-    /// returns an empty `Disallow:`.
+    /// Returns the rules of these groups without those that disallow the whole site. If the groups
+    /// disallow no parts of the site, returns an empty `Disallow:`.
     fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
         let groups: Vec<_> = groups.collect();
         if !has_narrower(&groups) {
@@ -374,7 +371,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         kept.map(|rule| self.text(rule.line() - 1)).collect()
     }
 
-    /// Returns the lines of a group that are not rules: delays, preferences and licences.
+    /// Returns the lines of a group that are not rules: delays, usage preferences and licences.
     fn others(&self, group: Group<'_>) -> Vec<Vec<u8>> {
         let rules: HashSet<usize> = group.rules().map(|rule| rule.line()).collect();
         let lines = self.lines[self.place_of(group)].iter().filter(|line| !rules.contains(&line.number));
@@ -385,8 +382,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.bytes()[self.file.lines()[line].content()].to_vec()
     }
 
-    /// Finds a group that blocks its crawlers from the whole site and has no other lines. Returns
-    /// the line of the last name of this group; `None` if there is no such group.
+    /// Finds a group that only blocks its crawlers from the whole site. Returns the index of the
+    /// line with its last name; `None` if there is no such group.
     fn shut_group(&self) -> Option<usize> {
         let mut groups = self.file.robots.groups().enumerate();
         let (_, group) = groups.find(|(at, group)| {
@@ -410,8 +407,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
-    /// If a removal would leave two adjacent blank lines, or a blank line at the end of the file,
-    /// removes one blank line.
+    /// Removes a blank line wherever a removal would leave two adjacent blank lines, or a blank
+    /// line at the end of the file.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());
@@ -423,8 +420,8 @@ impl<'f, 'a> Draft<'f, 'a> {
             let is_whole = self.added.range(start..=end).all(|(at, _)| *at == self.file.bytes().len())
                 && (first..=last).all(|line| !self.file.bytes()[self.file.whole_line(line)].contains(&b'#'));
             if is_whole && (first == 0 || is_blank(first - 1)) {
-                // At the end of the file, the blank line before the removed lines is removed,
-                // because a new group adds its own.
+                // At the end of the file, the blank line before the removed lines is also removed.
+                // A new group adds its own.
                 let is_end = self.file.whole_line(last + 1).is_empty();
                 blanks.extend(if is_end { first.checked_sub(1) } else { Some(last + 1) });
             }
@@ -441,8 +438,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Adds the new groups at the end of the file. If the file already has a group that only blocks
-    /// its crawlers, the names of blocked crawlers are added to that group instead.
+    /// Adds the new groups at the end of the file. If the file has a group that only blocks its
+    /// crawlers, adds the names of blocked crawlers to this group instead.
     fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
@@ -467,8 +464,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Returns the last line of the file's last group if this group has no rule. Crawlers would
-    /// merge a group without rules with a new group below.
+    /// Returns the last line of the file's last group if this group has no rules. Crawlers would
+    /// merge it with a new group below.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
@@ -487,8 +484,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         let mut edits = self.edits;
         edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
         edits.extend(self.removed.into_iter().map(|line| {
-            // A comment after the field is kept, unless a comment turns a lint off for this line.
-            // The whole line is then removed.
+            // Keeps a comment after the field. If a comment turns a lint off for this line, removes
+            // the whole line.
             self.file.without_field(line).unwrap_or_else(|| Edit::remove(self.file.whole_line(line)))
         }));
         Edit::apply(self.file.bytes(), &edits)

@@ -1,5 +1,5 @@
-//! The file that lints and fixes examine, with data that several of them need. This module also
-//! creates the edits that add and remove lines.
+//! The file that lints and fixes examine, with data that several of them need. Also creates edits
+//! that add and remove lines.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -19,10 +19,10 @@ pub(super) struct CheckedFile<'a> {
     pub(super) site: &'a SiteContext,
     /// Codes of all lints.
     pub(super) codes: &'a [&'static str],
-    /// First name in the file. Rules before it do not belong to any group.
+    /// The first user-agent line's name. Rules before it do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
-    // The following values are computed once, on first use, because many findings may need them.
+    // The following values are computed on first use, because only some lints need them.
     lines: OnceCell<Vec<Line<'a>>>,
     groups: OnceCell<AlikeGroups<'a>>,
     rules: OnceCell<RuleSet>,
@@ -34,14 +34,13 @@ pub(super) struct CheckedFile<'a> {
 #[derive(Default)]
 pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
-    /// For each group, the index of the first group with the same names.
+    /// Index of the first group with the same names, for each group.
     pub(super) first_alike: Vec<usize>,
-    /// Indexes of all groups with the same names. The key is the index of the first of these
-    /// groups.
+    /// Indexes of all groups with the same names. The key is the index of the first of them.
     pub(super) alike: HashMap<usize, Vec<usize>>,
     /// Numbers of user-agent lines that repeat a name of the same group.
     pub(super) repeated: HashSet<usize>,
-    /// For each group, whether it has at least one name that is not empty.
+    /// Whether each group has at least one name that is not empty.
     pub(super) is_named: Vec<bool>,
 }
 
@@ -80,8 +79,8 @@ impl<'a> CheckedFile<'a> {
         self.lines.get_or_init(|| self.robots.lines().collect())
     }
 
-    /// Returns the rules of the file, compiled for the enforced [`Reading`](crate::rules::Reading).
-    /// The first call compiles them.
+    /// Returns the rules of the file, compiled for
+    /// [`Reading::Standard`](crate::rules::Reading::Standard) on the first call.
     pub(super) fn rules(&self) -> &RuleSet {
         self.rules.get_or_init(|| {
             let registry = &self.site.registry;
@@ -89,7 +88,7 @@ impl<'a> CheckedFile<'a> {
         })
     }
 
-    /// Returns the hosts of all sitemaps with an https URL, with their ports, in lower case.
+    /// Returns the hosts and ports of all sitemaps with an https URL, in lower case.
     pub(super) fn hosts_with_tls(&self) -> &HashSet<Vec<u8>> {
         self.hosts_with_tls.get_or_init(|| {
             let host = |url: &[u8]| {
@@ -117,7 +116,8 @@ impl<'a> CheckedFile<'a> {
         self.field(self.line_of(finding))
     }
 
-    /// Returns the edit that replaces the value of the field that a finding is about.
+    /// Returns the edit that replaces the value of the field that a finding is about; `None` if
+    /// `value` returns `None`.
     pub(super) fn with_value<T: Into<Vec<u8>>>(
         &self,
         finding: &Finding,
@@ -144,7 +144,7 @@ impl<'a> CheckedFile<'a> {
         self.field(line).map(|field| field.directive)
     }
 
-    /// Returns the range of a line with its line end.
+    /// Returns the byte range of a line, including its line end.
     pub(super) fn whole_line(&self, line: usize) -> Range<usize> {
         let start = self.lines().get(line).map_or(self.bytes().len(), |line| line.range.start);
         let end = self.lines().get(line + 1).map_or(self.bytes().len(), |next| next.range.start);
@@ -161,8 +161,8 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off:
-    /// without the line, the comment would apply to the next line.
+    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off,
+    /// because the comment would then apply to the next line.
     pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
     }
@@ -182,13 +182,13 @@ impl<'a> CheckedFile<'a> {
     }
 
     /// Returns the edit that inserts a line before the line with index `line`. `None` if a comment
-    /// above that line turns a lint off: the comment would apply to the new line.
+    /// above this line turns a lint off, because the comment would then apply to the new line.
     pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
         let at = self.lines().get(line)?.range.start;
         (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
     }
 
-    /// Returns the edit that inserts lines after a field.
+    /// Returns the edit that inserts lines after the line with index `line`.
     pub(super) fn lines_after<'t>(&self, line: usize, texts: impl IntoIterator<Item = &'t [u8]>) -> Edit {
         let whole = self.whole_line(line);
         let is_ended = self.bytes()[whole.clone()].ends_with(b"\n") || self.bytes()[whole.clone()].ends_with(b"\r");
@@ -197,8 +197,8 @@ impl<'a> CheckedFile<'a> {
     }
 
     /// Returns the origin (scheme and host) that all sitemaps of the file share. If no sitemap has
-    /// an origin, returns the https origin of the site's host, if
-    /// [`Options::site_host`](super::Options::site_host) is set.
+    /// an origin, returns the https origin of [`Options::site_host`](super::Options::site_host), if
+    /// set.
     pub(super) fn own_origin(&self) -> Option<&[u8]> {
         let find = || {
             let mut origins = self.robots.sitemaps().filter_map(|sitemap| {
@@ -250,13 +250,15 @@ impl<'a> AlikeGroups<'a> {
         all
     }
 
-    /// Returns the index of the group that contains the line with this number.
+    /// Returns the index of the group that contains the line with this number; `None` before the
+    /// first group.
     pub(super) fn at(&self, line: usize) -> Option<usize> {
         self.groups.partition_point(|group| group.line() <= line).checked_sub(1)
     }
 }
 
-/// Returns the token of a name, for comparing names; `None` for `*` and for names without a token.
+/// Returns the token of a name, which is used to compare names. `None` for `*` and for names
+/// without a token.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }
@@ -264,18 +266,19 @@ pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
 /// Start of a comment that turns lints off, after the `#` and white space.
 const MARK: &[u8] = b"robots-check:";
 
-/// The lints that comments of a file turn off, in the order of the file. For example,
-/// `# robots-check: allow(secret-path, duplicate-group)` turns off two lints.
+/// The lints that comments in a file turn off, in the order of the file. Each element contains a
+/// byte range of the file and the code of a lint that is off in this range. For example, `#
+/// robots-check: allow(secret-path, duplicate-group)` turns off two lints.
 ///
-/// A comment after a field applies to its own line. A comment without a field before it applies to
-/// the next line.
+/// A comment after a field applies to its own line. A comment on a line of its own applies to the
+/// next line.
 #[derive(Debug, Default)]
 pub(super) struct Allowed<'a>(Vec<(Range<usize>, &'a [u8])>);
 
 impl<'a> Allowed<'a> {
     pub(super) fn of(robots: &'a RobotsTxt) -> Self {
         let mut allowed = Self::default();
-        // Most files have no such comment and need no further search.
+        // Most files have no such comment.
         if memchr::memmem::find(robots.bytes(), MARK).is_none() {
             return allowed;
         }
@@ -313,7 +316,7 @@ pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Returns the range of the list in a comment `# robots-check: allow(LIST)`.
+/// Returns the range of `LIST` in a comment `# robots-check: allow(LIST)`.
 fn list(line: &[u8]) -> Option<Range<usize>> {
     let comment = memchr::memchr(b'#', line)?;
     let rest = line[comment + 1..].trim_ascii_start().strip_prefix(MARK)?.trim_ascii_start().strip_prefix(b"allow(")?;

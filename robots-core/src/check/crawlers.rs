@@ -8,22 +8,21 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Minimum length, in bytes, of an unknown name that leads to suggestions. Shorter names are
-/// similar to too many names of crawlers.
+/// Minimum length of an unknown name, in bytes, to suggest similar names. Shorter names are similar
+/// to too many names of crawlers.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length, in bytes, of a name that is compared with search engines and assistants, such as
-/// `Claude`.
+/// Minimum length of an unknown name, in bytes, to suggest crawlers of a search engine or an
+/// assistant with this name (`Claude`).
 const MIN_BRAND_LENGTH: usize = 3;
 
-/// Endings that follow the name of a search engine or an assistant in the names of its crawlers.
+/// Endings that turn the name of a search engine or an assistant into the name of its crawler.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
-/// Maximum number of crawlers that are suggested if a group names an operator.
+/// Maximum number of suggested crawlers if a name is that of an operator.
 const OF_OPERATOR: usize = 3;
 
-/// Maximum number of unknown names per file that are compared with known names. This bounds the
-/// cost.
+/// Maximum number of unknown names per file that are compared with known names, to bound the cost.
 const GUESSES: usize = 64;
 
 /// The crawlers of a registry, by their own tokens.
@@ -37,7 +36,7 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// Returns the crawler whose own token is the token of this name.
+    /// Returns the crawler whose own token a name contains.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }
@@ -47,8 +46,8 @@ impl<'r> CrawlersByToken<'r> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the name of the crawler that a longer value declares, such as a whole header or
-    /// `GPTBot/1.2`.
+    /// Returns the name of the crawler in a longer value, such as a whole header or `Googlebot
+    /// 2.1`.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
@@ -60,14 +59,14 @@ impl<'r> CrawlersByToken<'r> {
         name.is_star() || self.named(name).is_some_and(|crawler| crawler.category == Category::Search)
     }
 
-    /// Returns the unknown names that are similar to names of crawlers, each with the names that
-    /// were probably meant.
+    /// Returns the unknown names that are similar to names of crawlers. Each comes with the names
+    /// that were probably meant.
     pub(super) fn misspelled<'a>(
         &self,
         names: impl Iterator<Item = Name<'a>>,
     ) -> impl Iterator<Item = (Name<'a>, Vec<&'r str>)> {
         let mut seen = HashSet::new();
-        // Lines with several names are left out, because they must be split first.
+        // Values with several names are left out, because they must be split first.
         let is_list = |name: &Name<'_>| name.value().iter().any(|octet| matches!(octet, b',' | b';'));
         names
             .filter(move |name| !name.is_star() && !is_list(name))
@@ -78,14 +77,14 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Reports whether no crawler obeys this token, and similar names may be suggested. No names
-    /// are suggested for a token with spaces, which is not a typing error.
+    /// Reports whether no crawler obeys this token and similar names may be suggested. For tokens
+    /// with spaces, no names are suggested, because these are not typing errors.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')
     }
 
-    /// Returns the crawlers that are probably meant by an unknown token.
+    /// Returns the names of the crawlers that are probably meant by an unknown token.
     fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
         let named = |ending: &&str| self.by_token().get(&*[token.as_bytes(), ending.as_bytes()].concat());
         let of_brand: Vec<_> = ENDINGS.iter().filter_map(named).map(|crawler| &*crawler.name).collect();
@@ -94,8 +93,8 @@ impl<'r> CrawlersByToken<'r> {
         Some(likely).filter(|likely| !likely.is_empty())
     }
 
-    /// Returns the crawlers that people mean by an operator's name: its search and AI crawlers.
-    /// Mozilla is left out, because `User-Agent` headers begin with its name.
+    /// Returns the names of the crawlers that people mean by an operator's name: its search and AI
+    /// crawlers. Mozilla is left out, because many `User-Agent` headers begin with this word.
     fn of_operator(&self, token: &ProductToken) -> impl Iterator<Item = &'r str> {
         const MEANT: [Category; 3] = [Category::Search, Category::AiTraining, Category::AiSearch];
         let is_meant = |crawler: &&Crawler| {
@@ -107,7 +106,7 @@ impl<'r> CrawlersByToken<'r> {
         self.registry.crawlers().filter(is_meant).map(|crawler| &*crawler.name)
     }
 
-    /// Returns the crawler whose name is most similar to this token.
+    /// Returns the name of the crawler whose token is most similar to this one.
     pub(super) fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
         let token = token.as_bytes();
         if token.len() < MIN_GUESS_LENGTH {
@@ -127,8 +126,8 @@ impl<'r> CrawlersByToken<'r> {
             let mut by_token: HashMap<&[u8], &Crawler> = HashMap::new();
             for crawler in self.registry.crawlers() {
                 let Some(own) = crawler.tokens.first() else { continue };
-                // If several crawlers share a token, the crawler whose name is the token is
-                // preferred.
+                // If several crawlers have the same token, the crawler whose name equals the token
+                // is preferred.
                 let bears = own.as_bytes().eq_ignore_ascii_case(crawler.name.as_bytes());
                 if bears || !by_token.contains_key(own.as_bytes()) {
                     by_token.insert(own.as_bytes(), crawler);
@@ -140,8 +139,8 @@ impl<'r> CrawlersByToken<'r> {
 }
 
 impl Registry {
-    /// Returns the crawlers that were probably meant by a name, as in `"ClaudeBot" or
-    /// "Claude-User"`. `None` if the name is in the registry or in the file.
+    /// Returns the names of the crawlers that were probably meant by a name, as in `"ClaudeBot" or
+    /// "Claude-User"`. `None` if the name is in the registry or in the file, or no name is similar.
     #[doc(hidden)]
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;

@@ -1,4 +1,4 @@
-//! The directives that crawlers know, and guesses at misspelled directives.
+//! Recognises directives, misspelled directives, and lines with several directives.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use strsim::damerau_levenshtein;
 use super::invisible::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
-/// Maximum length, in bytes, of a name that is compared with directives. Longer names are prose,
-/// not misspellings.
+/// Maximum length of a name that is compared with directives, in bytes. Longer names are prose, not
+/// misspellings.
 const MAX_GUESS_LENGTH: usize = 24;
 
-/// Reports whether a crawler knows the name of this field, possibly as an accepted misspelling.
+/// Reports whether crawlers know the name of this field, including accepted misspellings.
 pub(super) fn is_known(field: &Field<'_>) -> bool {
     field.directive != Directive::Other || is_spelled(field.name)
 }
@@ -23,27 +23,27 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
         || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Returns the directive at the start of a name that also contains part of the value. Such names
-/// occur if the colon after the directive is missing and the value contains a colon: `Disallow
-/// /wiki/Special:Search`.
+/// Returns the directive at the start of a name that also contains part of the value; `None` for
+/// other names. Such names occur if the colon after the directive is missing and the value contains
+/// a colon: `Disallow /wiki/Special:Search`.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is an allow or disallow rule with a complete path. The result is `false`
-/// if the colon after the directive is missing, because part of the path may then be in the name.
+/// Reports whether a field is an allow or disallow rule whose value is the whole path. If the colon
+/// after the directive is missing, part of the path may be in the name ([`lost_colon`]).
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
 
 /// Returns the lines that contain several directives, each with the range of the second directive's
-/// name. The line ends between the directives were lost, or replaced by other characters (spaces,
-/// `\n` as two characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and
-/// everything after it is its value.
+/// name. In such files, line ends were lost, or replaced by other characters (spaces, `\n` as two
+/// characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and everything
+/// after it is its value.
 ///
-/// If the file has no rule, comments are searched, too: if the first line of a joined file is a
-/// comment, the whole file is one comment.
+/// If the file has no rules, comments are also searched, because a whole file without line ends is
+/// a comment if it begins with one.
 pub(super) fn joined_lines(robots: &RobotsTxt) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
     let has_rules = robots.groups().any(|group| group.rules().len() > 0);
     robots.lines().filter_map(move |line| {
@@ -65,10 +65,10 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
     }
 }
 
-/// Returns the range of a directive's name that ends right before a colon. Within a longer word, a
-/// name that is also an ordinary word, such as `host`, is not a directive. Within a path, a name is
-/// a directive only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:` contain
-/// no directive.
+/// Returns the range of a directive's name that ends right before a colon. A name that is also an
+/// ordinary word, such as `host`, is not a directive within a longer word. Within a path, it is a
+/// directive only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:` contain no
+/// directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -83,7 +83,7 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let is_apart = || match before {
         [.., b'\\', b'n' | b'r'] => true,
         [.., octet] if octet.is_ascii_alphanumeric() || b"_-./=&?%".contains(octet) => false,
-        // A `>` is the end of an HTML tag and not part of a path.
+        // A `>` is the end of an HTML tag, not part of a path.
         [.., octet] if octet.is_ascii_punctuation() && *octet != b'>' => {
             text.get(colon + 1).is_some_and(u8::is_ascii_whitespace)
         }
@@ -92,9 +92,9 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     (!is_word || is_apart()).then_some(before.len()..head.len())
 }
 
-/// Removes invisible characters, such as a byte order mark inside a file, from a name, and returns
-/// the directive that remains. `None` if the name has no invisible characters, or if the rest is
-/// not a directive.
+/// Returns the directive in a name that also contains invisible characters, such as a byte order
+/// mark inside the file. `None` if the name has no invisible characters, or if the rest is not a
+/// directive.
 pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
     let visible = without_invisible(name)?;
     let directive = Directive::names().find(|(known, _)| visible.eq_ignore_ascii_case(known))?.1;
@@ -113,22 +113,22 @@ impl Field<'_> {
     }
 }
 
-/// Reports whether a field has this name, correctly spelled.
+/// Reports whether a field has a colon and exactly this name, ignoring case.
 pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
     field.has_colon && field.name.eq_ignore_ascii_case(name.as_bytes())
 }
 
-/// Reports whether a value begins like a whole URL.
+/// Reports whether a value begins with `http://` or `https://`.
 pub(super) fn is_url(value: &[u8]) -> bool {
     [&b"http://"[..], b"https://"].iter().any(|scheme| starts_with(value, scheme))
 }
 
-/// Returns the text before the first white space.
+/// Returns the text before the first space or tab.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr2(b' ', b'\t', text).unwrap_or(text.len())]
 }
 
-/// Returns the known directive that a name was most likely meant to be.
+/// Returns the directive that was probably meant by a misspelled name.
 pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
     let name: String = String::from_utf8_lossy(name).chars().filter(|char| char.is_ascii_graphic()).collect();
     if name.is_empty() || name.len() > MAX_GUESS_LENGTH {
@@ -145,7 +145,7 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
 
 /// Reports whether a file is a robots.txt: one of its lines is a field that crawlers know, or it
 /// contains only comments and blank lines. Error messages, JSON, YAML and Git LFS pointers also
-/// have lines with a colon. If such a file were served as a robots.txt, it would open the site.
+/// have lines with a colon. Served as a robots.txt, such a file would allow everything.
 pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {
@@ -159,9 +159,9 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
 }
 
 /// Reports whether an author of a robots.txt would write this field. Crawlers compare only the
-/// beginning of names, and accept white space instead of a colon. So crawlers also find fields in
-/// `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`, but these lines do not
-/// show that a file is a robots.txt.
+/// beginning of names, and accept white space instead of a colon. So they also find fields in
+/// `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`, although such lines are
+/// from other files.
 fn is_meant(field: &Field<'_>) -> bool {
     if !is_known(field) {
         return false;
@@ -181,7 +181,7 @@ fn is_meant(field: &Field<'_>) -> bool {
             (word, &name[word.len()..])
         }
     };
-    // The limit is the length of "Disallowed" plus one superfluous letter.
+    // The limit allows "Disallowed" and one superfluous letter.
     let is_short = !matches!(field.directive, Directive::Allow | Directive::Disallow) || word.len() <= 11;
     let rest = rest.trim_ascii();
     is_short && (rest.is_empty() || is_path(rest) || rest.starts_with(b"http"))

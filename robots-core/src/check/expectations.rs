@@ -1,4 +1,4 @@
-//! Expected verdicts of a file: which agents may fetch which paths.
+//! Expected verdicts of a file: the agents that may or may not fetch certain paths.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,10 +8,10 @@ use super::diff::{Decider, Subject};
 use crate::agent::{Recognizer, Registry};
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
-/// Agents, paths, and the expected verdict for each pair.
+/// A list of expected verdicts, each for some agents and some paths.
 ///
-/// An agent is given by a string that [`Recognizer::resolve`] understands: a registered name, a
-/// product token, `*` for a crawler that no group names, or a whole `User-Agent` header.
+/// An agent is a string as in [`Recognizer::resolve`]: a registered name, a product token, `*` for
+/// a crawler that no group names, or a whole `User-Agent` header.
 ///
 /// ```
 /// use robots_core::agent::Registry;
@@ -51,8 +51,8 @@ pub struct ExpectationOutcome {
     pub evaluated: usize,
     /// The pairs whose verdict is not the expected one, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// One message for each unknown agent name that is similar to the name of a crawler. The
-    /// message suggests the correct name. An expectation about a misspelled name protects nothing.
+    /// One message for each unknown agent name that is similar to the name of a crawler, with the
+    /// probable name. An expectation with a misspelled name protects nothing.
     pub misspelled: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ pub struct ExpectationOutcome {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Unmet {
-    /// Index, from 0, of the call of [`Expectations::expect`] that added the pair.
+    /// Index of the expectation in the order of the calls of [`Expectations::expect`], from 0.
     pub expectation: usize,
     /// Agent, as written in the expectation.
     pub agent: String,
@@ -72,12 +72,11 @@ pub struct Unmet {
     /// Whether a group of the file applies to the agent: a group that names it, or the group for
     /// `*` if the agent obeys `*`.
     pub has_group: bool,
-    /// The rule that decides; `None` if no rule matches.
+    /// The deciding rule; `None` if no rule matches.
     pub rule: Option<Decider>,
 }
 
-/// Formats the pair in one line: the expected verdict, and the line of the file that contradicts
-/// it.
+/// Writes the pair in one line: the expected verdict, and the line of the file that contradicts it.
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { agent, path, .. } = self;
@@ -95,18 +94,18 @@ impl fmt::Display for Unmet {
 }
 
 impl Expectations {
-    /// Creates an empty list of expectations. The registry is used to recognise the agents.
+    /// Creates an empty list. The registry is used to recognise the agents.
     pub const fn new(registry: Arc<Registry>) -> Self {
         Self { registry, list: Vec::new() }
     }
 
-    /// Returns the agents of the expectations, as they were written.
+    /// Returns the agents of all expectations, as written.
     #[doc(hidden)]
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.list.iter().flat_map(|expectation| &expectation.agents).map(String::as_str)
     }
 
-    /// Adds an expectation: each of these agents must have this access to each of these paths.
+    /// Adds an expectation: the verdict must be `access` for each of these agents and paths.
     pub fn expect<A: Into<String>, P: Into<String>>(
         mut self,
         access: Access,
@@ -119,7 +118,7 @@ impl Expectations {
         self
     }
 
-    /// Compares the verdict on every pair with the expected verdict.
+    /// Compares the verdict of a file with the expected verdict for every pair of agent and path.
     pub fn evaluate(&self, robots: &RobotsTxt) -> ExpectationOutcome {
         let rules = robots.compile_with(Reading::Standard, |name| self.registry.stands_for(name.value()));
         let recognizer = Recognizer::new(self.registry.clone(), robots);
@@ -161,8 +160,8 @@ impl ExpectationOutcome {
     }
 }
 
-/// Writes one line for each misspelled agent and for each pair with another verdict than expected.
-/// Writes nothing if the expectations are met.
+/// Writes one line for each misspelled agent and for each pair whose verdict is not the expected
+/// one. Writes nothing if the expectations are met.
 impl fmt::Display for ExpectationOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.misspelled.iter().try_for_each(|line| writeln!(f, "{line}"))?;

@@ -1,4 +1,4 @@
-//! The kind of a file: rules, or other content that is only called robots.txt.
+//! The kind of a file that is called robots.txt: rules or other content.
 
 use std::ops::Range;
 
@@ -17,21 +17,21 @@ pub enum FileKind {
     Rules,
     /// Text without a field that crawlers know: an error message, JSON, YAML or a Git LFS pointer.
     OtherText,
-    /// A web page.
+    /// An HTML page.
     Html,
-    /// Text with two bytes per character, with or without a byte order mark.
+    /// UTF-16 text, with or without a byte order mark.
     Utf16,
     /// An image, an archive, or another file that is not text.
     Binary,
 }
 
 impl FileKind {
-    /// Message about a file that has no field that crawlers know.
+    /// Message for [`FileKind::OtherText`].
     #[doc(hidden)]
     pub const NO_ROBOTS_TXT: &str =
         "the file is not a robots.txt: it has no field that crawlers know, such as \"User-agent: *\"";
 
-    /// Advice for sites that want no restrictions. An empty file or an error message also restricts
+    /// Advice for sites without restrictions. An empty file or an error message also restricts
     /// nothing, but looks like an accident.
     #[doc(hidden)]
     pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
@@ -51,8 +51,8 @@ impl FileKind {
         }
     }
 
-    /// Returns the reason why crawlers find no rules in a file, even though an editor may show
-    /// some. `None` if crawlers can read the file as text.
+    /// Returns the reason why crawlers find no rules in a UTF-16 or binary file, although an editor
+    /// may show rules. `None` if crawlers can read the file as text.
     ///
     /// ```
     /// use robots_core::check::FileKind;
@@ -80,13 +80,13 @@ impl FileKind {
 /// Number of leading bytes that are enough to recognise an archive or an image.
 const HEAD: usize = 512;
 
-/// Number of NUL bytes that text may contain by accident.
+/// Maximum number of NUL bytes that text may contain by accident.
 const FEW: usize = 4;
 
-/// Reports whether a file is not text, or is text that has lost large blocks.
+/// Reports whether a file is not text, or is damaged text with NULs instead of large blocks.
 ///
 /// Text in an old encoding contains bytes that are not UTF-8, and any text may contain a control
-/// character or a few NULs. But only images and archives contain many invalid bytes and many
+/// character or a few NULs. But only images and archives contain both many invalid bytes and many
 /// control characters. Many NULs occur only in archives and in files with lost blocks.
 pub(super) fn is_binary(file: &[u8]) -> bool {
     is_made_of_others(file) || is_made_of_others(&file[..file.len().min(HEAD)])
@@ -99,21 +99,21 @@ fn is_made_of_others(octets: &[u8]) -> bool {
     if nuls > FEW && nuls * 100 > octets.len() {
         return true;
     }
-    // Control characters are compared first, because most files contain none.
+    // Control characters are counted first, because most files contain none.
     controls * 32 > octets.len() && {
         let invalid: usize = octets.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
         (controls + invalid) * 5 > octets.len()
     }
 }
 
-/// The order of the two bytes of a character in UTF-16.
+/// Byte order of UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Utf16Form {
     LittleEndian,
     BigEndian,
 }
 
-/// Returns the byte order if a file is UTF-16.
+/// Returns the byte order of a UTF-16 file; `None` for other files.
 pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     match file {
         [0xFF, 0xFE, ..] => return Some(Utf16Form::LittleEndian),
@@ -132,13 +132,14 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     }
 }
 
-/// Beginnings of web pages. Other tags are left out, because crawlers also find rules within a
-/// `<pre>` element.
+/// Beginnings of HTML pages. Tags such as `<pre>` are not included, because crawlers also find the
+/// rules in such an element.
 const BEGINNINGS: [&[u8]; 9] =
     [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
 
-/// Returns the range of the first tag if the file is a web page. A web page begins like one, or
-/// begins with any tag and has no field that crawlers know (an error message in HTML).
+/// Returns the range of the first tag if the file is an HTML page. An HTML page has one of the
+/// [`BEGINNINGS`], or begins with any tag and has no field that crawlers know (an error message in
+/// HTML).
 pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     let file = robots.bytes();
     let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file).trim_ascii_start();

@@ -1,4 +1,4 @@
-//! Findings of lints at places in a file, and the collector of findings.
+//! Findings of lints, and their collector.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,49 +11,49 @@ use crate::keywords;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Severity {
-    /// Something worth knowing, which is often intended.
+    /// Something that is often intended but worth knowing.
     Note,
-    /// Some crawlers probably interpret the line in another way than its author intended, or the
-    /// line has a larger effect than most sites want.
+    /// Some crawlers probably interpret the line differently than intended, or the line has a
+    /// larger effect than most sites want.
     Warning,
     /// The line does not have the effect that it seems to have.
     Error,
 }
 
-/// A problem that a lint found, and its place in the file.
+/// A problem that a lint found, and its position in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Finding {
-    /// Permanent kebab-case code of the lint. [`Lint::of_code`](super::Lint::of_code()) returns the
-    /// lint.
+    /// Permanent code of the lint, in kebab-case. [`Lint::of_code`](super::Lint::of_code()) returns
+    /// the lint.
     pub code: &'static str,
     /// Severity of this finding.
     pub severity: Severity,
     /// Line where the finding begins, from 1.
     pub line: usize,
-    /// Byte of the line where the finding begins, from 1. A byte order mark is not counted.
+    /// Column where the finding begins, in bytes from 1. A byte order mark is not counted.
     pub column: usize,
-    /// Byte range of the file that the finding is about. The range may be empty, and never extends
-    /// past the end of the file.
+    /// Byte range of the finding in the file. It may be empty, and never extends past the end of
+    /// the file.
     pub span: Range<usize>,
     /// Name of the crawler that the finding is about, as in the file or the registry, without
-    /// control characters. If the finding is about several crawlers, this is the first one. `None`
-    /// if the finding is not about particular crawlers.
+    /// control characters. If it is about several crawlers, the first of them. `None` if it is not
+    /// about particular crawlers.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub agent: Option<Box<str>>,
     /// The problem, in one line without control characters.
     pub message: String,
     /// The correction, in one line without control characters.
     pub help: Option<String>,
-    /// Number of another line that the finding is about, from 1: for example the line of the rule
-    /// that decides instead. The message contains this number, too.
+    /// Number of another line that the message refers to, from 1, for example the line of the rule
+    /// that decides instead.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub related_line: Option<usize>,
 }
 
 impl Severity {
-    /// All severities; the worst comes first.
+    /// All severities, the worst first.
     pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
 }
 
@@ -66,11 +66,12 @@ keywords!(Severity, "a severity", {
 impl Finding {
     /// Default maximum number of findings of one lint in a [`Report`](super::Report), which
     /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. Further
-    /// findings are only counted. This bounds the cost of files full of garbage.
+    /// findings are only counted, to bound the cost of files full of garbage.
     pub const MAX_PER_LINT: usize = 100;
 }
 
-/// Formats the finding as `line:column: severity: message`, ready to follow a path and a colon.
+/// Writes the finding as `line:column: severity: message`, so that a caller can write a path and a
+/// colon before it.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, column, severity, message, .. } = self;
@@ -83,24 +84,24 @@ impl fmt::Display for Finding {
 pub(super) struct Sink {
     pub(super) code: &'static str,
     pub(super) severity: Severity,
-    /// Severity that the options set for all findings of the lint.
+    /// Severity that the options set for all findings of the lint; `None` if they set none.
     pub(super) forced: Option<Severity>,
     pub(super) file_length: usize,
-    /// Maximum number of findings that are kept.
+    /// Maximum number of findings that are stored. Further findings are only counted.
     pub(super) most: usize,
     /// Ranges where comments of the file turn the lint off.
     pub(super) allowed: Vec<Range<usize>>,
-    /// The ranges of the lines that this lint does not check.
+    /// Ranges of the lines that this lint does not check, because they contain several directives.
     pub(super) left_out: Rc<[Range<usize>]>,
     pub(super) findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
 }
 
-/// A finding that was just reported. A help line can be added to it.
+/// A finding that was just reported; `None` if it was not stored. Its methods add details.
 pub(super) struct ReportedFinding<'s>(Option<&'s mut Finding>);
 
 impl Sink {
-    /// Reports a finding with the severity of the lint.
+    /// Reports a finding with the usual severity of the lint.
     pub(super) fn report(&mut self, span: Range<usize>, message: impl fmt::Display) -> ReportedFinding<'_> {
         self.report_at(self.severity, span, message)
     }
@@ -148,7 +149,7 @@ impl Sink {
 }
 
 impl ReportedFinding<'_> {
-    /// Sets the crawler of the finding. For several crawlers, callers pass the first one.
+    /// Sets the crawler of the finding. If there are several, callers pass the first one.
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());
@@ -156,7 +157,7 @@ impl ReportedFinding<'_> {
         self
     }
 
-    /// Sets the other line that the message names.
+    /// Sets the other line that the message refers to.
     pub(super) fn related_to(mut self, line: usize) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.related_line = Some(line);
@@ -171,7 +172,7 @@ impl ReportedFinding<'_> {
         }
     }
 
-    /// Computes and sets the help line, but only if the finding is kept. Use this for help that is
+    /// Computes and sets the help line if the finding is stored. Use this for help that is
     /// expensive to compute.
     pub(super) fn help_with(self, help: impl FnOnce() -> Option<String>) {
         if let Some(finding) = self.0 {

@@ -1,4 +1,4 @@
-//! Fixes of findings, and the edits that they consist of.
+//! Fixes of findings, and their edits.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,14 +6,14 @@ use std::ops::Range;
 use crate::keyword_enum;
 
 keyword_enum! {
-    /// Whether a [`Fix`] may be applied without a person reviewing it.
+    /// Whether a [`Fix`] may be applied without a review by a person.
     #[derive(PartialOrd, Ord)]
     Safety, "a safety", {
         /// The fix corrects the finding and changes nothing else: no verdict, delay or other line
-        /// for any crawler, under any [`Reading`](crate::rules::Reading).
+        /// for any crawler, in any [`Reading`](crate::rules::Reading).
         Safe = "safe",
-        /// The fix changes the effect of the file, the author may have meant another correction,
-        /// or a proof that the fix is safe would have taken too long.
+        /// The fix changes the effect of the file, another correction may be right, or a proof of
+        /// safety would have taken too long.
         Unsafe = "unsafe",
     }
 }
@@ -22,7 +22,7 @@ keyword_enum! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fix {
-    /// Whether the fix may be applied without a person reviewing it.
+    /// Whether the fix may be applied without a review by a person.
     pub safety: Safety,
     /// The edits in the order of the file. There is at least one, and they do not overlap.
     pub edits: Vec<Edit>,
@@ -31,39 +31,38 @@ pub struct Fix {
 /// The fixes of the findings of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fixes {
-    /// The fixes. A fix that corrects several findings is contained only once.
+    /// All fixes, without duplicates. A fix may correct several findings.
     pub(super) fixes: Vec<Fix>,
-    /// Maps the index of each finding that has a fix to the index of this fix.
+    /// Index of the fix for the index of each finding that has a fix.
     pub(super) by_finding: BTreeMap<usize, usize>,
 }
 
 impl Fixes {
-    /// Returns the fix of a finding; `finding` is its index in
-    /// [`Report::findings`](super::Report::findings). `None` if only a person can correct the
-    /// finding. If a fix corrects several findings, the same reference is returned for all these
-    /// findings.
+    /// Returns the fix of the finding with this index in
+    /// [`Report::findings`](super::Report::findings); `None` if only a person can correct it. If a
+    /// fix corrects several findings, returns the same reference for all of them.
     pub fn get(&self, finding: usize) -> Option<&Fix> {
         self.fixes.get(*self.by_finding.get(&finding)?)
     }
 
-    /// Returns the number of findings that have a fix of this safety.
+    /// Returns the number of findings that have a fix with this safety.
     #[doc(hidden)]
     pub fn count(&self, safety: Safety) -> usize {
         self.by_finding.values().filter(|at| self.fixes[**at].safety == safety).count()
     }
 }
 
-/// Maximum number of bytes that separate edits replace. Larger changes are one common edit, because
-/// each edit takes about 80 bytes of memory.
+/// Maximum number of bytes that are replaced by one edit each. If there are more, a single edit
+/// replaces all of them, because each edit takes about 80 bytes of memory.
 const MAX_SEPARATE_WORK: usize = 1 << 16;
 
-/// A range of bytes of a file, and their replacement.
+/// The replacement of a byte range of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Edit {
-    /// Start of the range.
+    /// Start of the byte range.
     pub start: usize,
-    /// End of the range, exclusive. The end is equal to `start` if the edit only inserts bytes.
+    /// End of the byte range, exclusive. Equal to `start` if the edit only inserts bytes.
     pub end: usize,
     /// Replacement bytes; empty if the edit only removes bytes.
     pub replacement: Vec<u8>,
@@ -82,8 +81,8 @@ impl Edit {
         Self::new(at..at, text)
     }
 
-    /// Returns the edits that replace each byte at the positions in `octets` with `text`. The
-    /// positions must be in the order of the file.
+    /// Returns the edits that replace each byte at the positions in `octets` by `text`. The
+    /// positions must be in ascending order.
     pub(super) fn each(file: &[u8], octets: impl Iterator<Item = usize> + Clone, text: &str) -> Vec<Self> {
         let apart = octets.clone().map(|at| Self::new(at..at + 1, text));
         let Some(start) = octets.clone().nth(MAX_SEPARATE_WORK).and_then(|_| octets.clone().next()) else {
@@ -98,8 +97,8 @@ impl Edit {
         vec![Self::new(start..end, replacement)]
     }
 
-    /// Reports whether two edits cannot both be applied, because they overlap or because their
-    /// order is unclear.
+    /// Reports whether two edits cannot be applied together, because they overlap or their order is
+    /// unclear.
     pub(super) const fn conflicts(&self, other: &Self) -> bool {
         if self.start == self.end || other.start == other.end {
             return self.start <= other.end && other.start <= self.end;

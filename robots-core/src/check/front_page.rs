@@ -1,10 +1,10 @@
-//! Which search engines and AI crawlers may fetch the front page of a site.
+//! The access of search engines and AI crawlers to the front page of a site.
 
 use crate::agent::{Category, Crawler, Obeys, Registry};
 use crate::keyword_enum;
 use crate::rules::{Access, RequestPath, RuleSet};
 
-/// Access of one crawler to the front page.
+/// Access of a crawler to the front page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -15,14 +15,14 @@ pub struct FrontPageAccess {
     pub kind: CrawlerKind,
     /// Whether the crawler may fetch the front page.
     pub access: Access,
-    /// Line of the deciding rule, if there is one.
+    /// Line of the deciding rule; `None` if no rule decides.
     pub line: Option<usize>,
     /// Whether the crawler ignores robots.txt.
     pub ignores_robots: bool,
 }
 
 keyword_enum! {
-    /// Kinds of crawlers that site owners ask about most.
+    /// The kinds of crawlers that site owners ask about most.
     CrawlerKind, "a kind of crawlers", {
         /// Crawlers that feed the index of a search engine that people use.
         SearchEngine = "search-engine",
@@ -34,7 +34,7 @@ keyword_enum! {
 }
 
 impl CrawlerKind {
-    /// Returns the name of the kind for people.
+    /// Returns the name of the kind for output, such as `search engines`.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::SearchEngine => "search engines",
@@ -54,7 +54,7 @@ impl CrawlerKind {
 }
 
 impl FrontPageAccess {
-    /// Determines the access from the rules of a file.
+    /// Returns the access of each crawler with a [`CrawlerKind`], according to the rules of a file.
     pub fn by_rules(rules: &RuleSet, registry: &Registry) -> Vec<Self> {
         let path = RequestPath::new("/");
         Self::each(registry, |crawler| {
@@ -64,13 +64,14 @@ impl FrontPageAccess {
         })
     }
 
-    /// Determines the access if it is the same for every crawler, because there are no rules.
+    /// Returns the same access for each crawler with a [`CrawlerKind`]. Use this if there are no
+    /// rules.
     pub fn without_rules(registry: &Registry, access: Access) -> Vec<Self> {
         Self::each(registry, |_| (access, None))
     }
 
-    /// Applies `decide` to each crawler that has a kind. `decide` returns the access and the line of
-    /// the deciding rule.
+    /// Calls `decide` for each crawler with a kind; `decide` returns the access and the line of the
+    /// deciding rule.
     fn each(registry: &Registry, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<Self> {
         let access_of = |crawler: &Crawler| {
             let kind = CrawlerKind::of(crawler)?;

@@ -1,7 +1,7 @@
-//! Invisible characters, which hide the meaning of a name, value or path.
+//! Finds invisible characters, which change a name, a value or a path unnoticed.
 
-/// Removes invisible characters, and non-ASCII white space at both ends, from a text. `None` if the
-/// text contains none of these characters, or is not UTF-8.
+/// Removes invisible characters, and non-ASCII white space at both ends. Returns `None` if `text`
+/// contains no such characters, or is not UTF-8.
 pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     if text.is_ascii() {
         return None;
@@ -14,8 +14,8 @@ pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     let is_letter = |char: Option<char>| char.is_some_and(|char| !char.is_ascii());
     while let Some(char) = chars.next() {
         let is_seen = match char {
-            // Persian, Hindi and other languages need these characters between letters, and one of
-            // them joins emoji.
+            // These characters are necessary between letters in Persian, Hindi and other languages,
+            // and U+200D joins emoji.
             '\u{200c}' | '\u{200d}' => is_letter(before) && is_letter(chars.peek().copied()),
             _ => !is_invisible(char),
         };

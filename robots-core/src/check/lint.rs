@@ -1,8 +1,8 @@
-//! A lint: its code, its reason, examples, a function that finds problems, and a fix.
+//! The definition of a lint: its code, its reason, examples, a function that finds problems, and a
+//! fix.
 //!
-//! **Lints do not depend on the table that lists them.** A lint consists of its code, its examples,
-//! a pass over a `CheckedFile` and possibly a fix. All lints in the table share one walk over the
-//! file.
+//! **Lints do not depend on the table that lists them.** All lints in the table share one walk over
+//! the file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::file_kind::FileKind;
 use super::quote::{pieces, write_piece};
 
-// Lints are written with the following items.
+// The files of lints import the following items.
 pub(super) use super::checked_file::CheckedFile;
 pub(super) use super::crawlers::any_of;
 pub(super) use super::directives::{is_known, is_rule, is_spelled, is_url, lost_colon};
@@ -24,16 +24,16 @@ pub(super) use crate::rules::{
     Rule, crawl_delay, starts_with,
 };
 
-/// A lint: its description, which `--explain` shows, and the code that runs.
+/// A lint: its description, which `--explain` prints, and its code.
 #[non_exhaustive]
 pub struct Lint {
-    /// Permanent kebab-case code.
+    /// Permanent code, in kebab-case.
     pub code: &'static str,
     /// Severity of most findings of the lint.
     pub severity: Severity,
-    /// A description of the findings, in a few words.
+    /// Short description of the findings.
     pub summary: &'static str,
-    /// The reason why findings matter, in one paragraph.
+    /// Why findings matter, in one paragraph.
     pub why: &'static str,
     /// A file that has a finding of this lint.
     pub bad: Example,
@@ -54,47 +54,46 @@ pub struct Example {
     pub(super) refused: &'static [&'static str],
 }
 
-/// The part of the file that is passed to a lint's function. All lints share one walk over the
-/// lines.
+/// The function of a lint. The variant determines the parts of the file that are passed to it.
 #[derive(Clone, Copy)]
 pub(super) enum Pass {
     /// The function is called once per file.
     File(fn(&CheckedFile<'_>, &mut Sink)),
-    /// The function is called once if the file is of this kind. All other passes need text, because
-    /// most lints would report every line of a web page.
+    /// The function is called once if the file is of this kind. All other variants run only for
+    /// text, because most lints would report every line of an HTML page.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
     /// The function is called for every group.
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
     /// The function is called for every name of a group.
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
     /// The function is called for every line that contains several directives, with the range of
-    /// the second directive's name. All other passes skip such lines: most lints would report the
-    /// value, but their fixes would not separate the directives.
+    /// the second directive's name. All other variants skip such lines, because their fixes would
+    /// not separate the directives.
     Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
     /// The function is called for every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
     /// The function is called for every line that is a field.
     Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
-    /// The function is called for every field with this name, correctly spelled.
+    /// The function is called for every field with exactly this name.
     Named(&'static str, fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
 }
 
-/// The fix of a lint: a function that returns the edits for a finding.
+/// The fix of a lint.
 #[derive(Clone, Copy)]
 pub(super) struct LintFix {
     pub(super) edits: EditFinding,
-    /// Whether there are two possible corrections, and the file does not show which is meant. Such
-    /// a fix is never safe, even if it does not change the effect.
+    /// Whether there are two possible corrections, and the file does not show which of them is
+    /// right. Such a fix is never safe, even if it does not change the effect.
     pub(super) is_choice: bool,
     pub(super) shared: Option<SharedCorrection>,
 }
 
-/// A function that returns the same key for all findings that the same edits correct, so that the
-/// edits are computed only once. `None` if the edits of a finding correct no other finding.
+/// A function that returns the same key for all findings with the same edits, so that the edits are
+/// computed only once. `None` if the edits of a finding correct no other finding.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
-/// A function that returns the edits that correct a finding, or `None` if it is unclear what is
-/// meant.
+/// A function that returns the edits that correct a finding; `None` if the right correction is
+/// unclear.
 pub(super) type EditFinding = fn(&CheckedFile<'_>, &Finding) -> Option<Vec<Edit>>;
 
 impl LintFix {
@@ -111,15 +110,15 @@ impl LintFix {
         Self { edits, is_choice: true, shared: None }
     }
 
-    /// Sets the function that finds the findings that are corrected by the same edits.
+    /// Sets the function that returns a common key for findings with the same edits.
     pub(super) const fn shared_by(self, shared: SharedCorrection) -> Self {
         Self { shared: Some(shared), ..self }
     }
 }
 
 impl Lint {
-    /// Returns the URL of the lint's row in the table of all lints, in the documentation of the
-    /// newest version.
+    /// Returns the URL of the lint's row in the table of lints, in the documentation of the newest
+    /// version.
     #[doc(hidden)]
     pub fn url(&self) -> String {
         format!("https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#{}", self.code)
@@ -133,7 +132,7 @@ impl Example {
         Self { head, unit: b"", times: 0, refused: &[] }
     }
 
-    /// Creates an example from a beginning and a repeated part, for lints about size.
+    /// Creates an example from a beginning and a part that is repeated, for lints about size.
     pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
         Self { head, unit, times, refused: &[] }
     }
@@ -142,7 +141,7 @@ impl Example {
         Self { refused, ..self }
     }
 
-    /// Returns the whole file.
+    /// Returns the content of the file.
     #[doc(hidden)]
     pub fn bytes(&self) -> Cow<'static, [u8]> {
         match self.times {
@@ -152,8 +151,7 @@ impl Example {
     }
 }
 
-/// Formats the example for people: a repeated part is shown once, and non-printing characters are
-/// escaped.
+/// Writes the example for people: shows a repeated part once, and escapes non-printing characters.
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (octets, times) in [(self.head, 1), (self.unit, self.times)] {

@@ -1,22 +1,21 @@
 //! Checks a robots.txt before crawlers fetch it. This module is for editors, CI and admin pages.
 //!
 //! [`check`] runs every [`Lint`] over a document and collects their [`Finding`]s in a [`Report`]. A
-//! finding has a permanent code, a severity, a place in the file, a message and often a help line.
-//! Lints are about the effect of a line on crawlers, not about style: an ordinary file without
-//! mistakes has no findings.
+//! finding has a permanent code, a severity, a position in the file, a message and often a help
+//! line. Lints are about the effect of a line on crawlers, not about style. An ordinary file
+//! without mistakes has no findings.
 //!
-//! [`fix()`] corrects findings. A safe [`Fix`] is proved not to change any verdict for any crawler.
+//! [`fix()`] corrects findings. A safe [`Fix`] is proved to change no verdict for any crawler.
 //!
-//! [`EditedFile`] blocks or allows crawlers by the smallest edit. The edit is proved to have no
-//! other effect.
+//! [`EditedFile`] blocks or allows crawlers with the smallest possible edit, which is proved to
+//! have no other effect.
 //!
-//! [`diff()`] finds the effect of a change of the file on each crawler. [`DrasticChange::between`]
-//! reports whether the change closes or opens most of the site. [`Expectations`] contain the
-//! verdicts that a file must have.
+//! [`diff()`] finds the changes for each crawler between two versions of a file.
+//! [`DrasticChange::between`] finds changes that are rarely intended, such as a site that is
+//! blocked completely. [`Expectations`] contain the verdicts that a file must have.
 //!
-//! A comment `# robots-check: allow(code)` turns a lint off for the line that contains the comment.
-//! If the line contains only the comment, the lint is turned off for the next line. [`Options`]
-//! turn a lint off for the whole file or give it another severity.
+//! A comment `# robots-check: allow(code)` turns a lint off for its line or, on a line of its own,
+//! for the next line. [`Options`] turn a lint off for the whole file or give it another severity.
 //!
 //! This module does not read files and does not print anything.
 //!

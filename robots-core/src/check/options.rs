@@ -1,4 +1,4 @@
-//! Options of a check: the lints that run, the severity of their findings, and facts about the
+//! Options of a check: the lints that run, the severities of their findings, and facts about the
 //! site.
 
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use super::lint::Lint;
 use crate::agent::Registry;
 use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 
-/// Options of a check. By default, all lints run with their own severities, the registry is the
-/// built-in registry, only `/.well-known/` is exempt, and no crawler is refused.
+/// Options of a check. By default, all lints run with their usual severities, the registry is the
+/// built-in one, only `/.well-known/` is exempt, and no crawler is refused.
 ///
-/// Equal options produce the same findings for the same file. Two options with different copies of
-/// the same registry are not equal.
+/// Equal options produce the same findings for the same file. Options with different copies of the
+/// same registry are not equal.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
@@ -49,14 +49,14 @@ impl Options {
         self
     }
 
-    /// Adds patterns of paths, as in robots.txt. Requests for these paths are exempt from
-    /// enforcement. Default: `/.well-known/`. A second call adds to the first.
+    /// Adds patterns, as in robots.txt, of paths that are exempt from enforcement. Default:
+    /// `/.well-known/`. A second call adds to the first.
     ///
     /// # Errors
     ///
-    /// Returns an error if a pattern begins with neither `/` nor `*`, because it would match no
-    /// path. Also returns an error for braces, which only patterns of routers contain
-    /// (`/api/{*rest}`).
+    /// Returns an error if a pattern begins with neither `/` nor `*`, because it would not match
+    /// any path. Also returns an error if a pattern contains braces, because these belong to the
+    /// patterns of routers (`/api/{*rest}`).
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.site.exempt.extend(PathPattern::parse_exempt(patterns)?);
         Ok(self)
@@ -64,20 +64,21 @@ impl Options {
 
     /// Sets the crawlers whose disallowed requests the site refuses, by their names in the
     /// registry. Default: none. Only crawlers of search engines that people use
-    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings. A
-    /// [`Policy`](crate::policy::Policy) refuses their requests only if an override requires this.
+    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings,
+    /// because a [`Policy`](crate::policy::Policy) refuses them only if an override requires it.
     pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
         self.site.refused = crawlers.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the site's host name. Help lines add it to addresses without a host. Default: none.
+    /// Sets the site's host name. Help lines use it to complete addresses without a host. Default:
+    /// none.
     pub fn site_host(mut self, host: impl Into<String>) -> Self {
         self.site.host = Some(host.into());
         self
     }
 
-    /// Sets the maximum number of findings of each lint in the report. All other findings are only
+    /// Sets the maximum number of findings per lint in the report. Further findings are only
     /// counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);
@@ -97,7 +98,8 @@ impl Options {
 }
 
 impl Lint {
-    /// Returns the options for the examples of this lint. A few lints need refused crawlers.
+    /// Returns the options for the examples of this lint. Only a few lints need other options than
+    /// the default.
     #[doc(hidden)]
     pub fn example_options(&self) -> Options {
         Options::new().refused_crawlers(self.bad.refused.iter().copied())
@@ -108,11 +110,11 @@ impl Lint {
 #[derive(Clone, Debug)]
 pub(super) struct SiteContext {
     pub(super) registry: Arc<Registry>,
-    /// Patterns of paths whose requests are exempt from enforcement.
+    /// Patterns of paths that are exempt from enforcement.
     pub(super) exempt: Vec<PathPattern>,
     /// Crawlers whose disallowed requests the site refuses.
     pub(super) refused: Vec<RefusedCrawler>,
-    /// A host of the site.
+    /// Host name of the site.
     pub(super) host: Option<String>,
 }
 
@@ -123,7 +125,7 @@ impl Default for SiteContext {
     }
 }
 
-/// Compares registries by their pointers.
+/// Registries are compared by pointer.
 impl PartialEq for SiteContext {
     fn eq(&self, other: &Self) -> bool {
         let Self { registry, exempt, refused, host } = self;
@@ -132,12 +134,11 @@ impl PartialEq for SiteContext {
     }
 }
 
-/// A registered crawler whose disallowed requests the site refuses; the input of
+/// A registered crawler whose disallowed requests the site refuses, for
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
 /// By default, requests that any rule disallows are refused, and the groups for `*` apply to the
-/// crawler if it obeys them according to the registry. A name alone can be converted to a
-/// `RefusedCrawler`.
+/// crawler if it obeys them according to the registry. A name converts to a `RefusedCrawler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RefusedCrawler {
@@ -159,37 +160,36 @@ impl RefusedCrawler {
         Self { name: name.into(), fallback: Fallback::Star, rules: RefusedRules::AllBut(Vec::new()) }
     }
 
-    /// Ignores the groups for `*`. Use this if the site applies to the crawler only groups that
-    /// name it.
+    /// Ignores the groups for `*`. Use this if the site applies only groups that name the crawler.
     pub fn ignore_wildcard_group(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }
 
-    /// Excludes the rules with these patterns, in any spelling. Requests that these rules disallow
-    /// are not refused.
+    /// Excludes rules with these patterns, in any spelling: requests that they disallow are not
+    /// refused.
     ///
     /// # Errors
     ///
-    /// Returns an error if a pattern begins with neither `/` nor `*`: no rule with such a pattern
-    /// disallows a path.
+    /// Returns an error if a pattern begins with neither `/` nor `*`, because such rules disallow
+    /// nothing.
     pub fn except_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
     }
 
-    /// Restricts the refusals to the rules with these patterns, in any spelling. Requests that
-    /// other rules disallow are not refused.
+    /// Includes only rules with these patterns, in any spelling: requests that other rules disallow
+    /// are not refused.
     ///
     /// # Errors
     ///
-    /// Returns an error if a pattern begins with neither `/` nor `*`: no rule with such a pattern
-    /// disallows a path.
+    /// Returns an error if a pattern begins with neither `/` nor `*`, because such rules disallow
+    /// nothing.
     pub fn only_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         Ok(Self { rules: RefusedRules::Only(parsed(patterns)?), ..self })
     }
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
         let names = |patterns: &[PathPattern]| {
-            // Most sites have no override for a pattern, so the rule need not be parsed.
+            // Most sites have no override for a pattern and need no comparison.
             !patterns.is_empty() && {
                 let rule = PathPattern::new(rule.pattern(), Reading::Standard);
                 patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))

@@ -12,8 +12,8 @@ const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm
                             ogg old pdf php php3 php4 php5 phtml pl png ppt pptx ps py rar rb rss rtf sh shtml sql svg swf tar \
                             tgz tif tiff tpl ttf txt wav webm webp wmv woff woff2 wsdl xhtml xls xlsx xml yaml yml zip";
 
-/// Top-level domains that are rarely the end of folder names. `.api`, `.education` and `.ng` are
-/// not listed, because some folder names end with these strings.
+/// Top-level domains that rarely end the name of a folder. `.api`, `.education` and `.ng` are not
+/// listed, because some folder names end with them.
 const TOP_LEVELS: &str = "at au be biz br ca ch cn com cz de dk edu es eu example fi fr gov hu info io it jp kr mx net nl org pt ru se \
                           test tr ua uk us za";
 
@@ -22,12 +22,12 @@ pub(super) fn is_file_ending(name: &[u8]) -> bool {
     is_one_of(name, FILE_ENDINGS)
 }
 
-/// Reports whether `text` is one of these words. Case is ignored.
+/// Reports whether `text` is one of these words, ignoring case.
 pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
     words.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// The evidence for a host at the beginning of a value.
+/// Why the beginning of a value is taken for a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostEvidence {
     /// The text is the host of the site.
@@ -39,7 +39,8 @@ pub(super) enum HostEvidence {
 }
 
 /// Splits a value such as `shop.example/old/` into the host and the rest, which is empty or begins
-/// with a slash. `own` is the host of the site, if it is known.
+/// with a slash. `None` if the value does not begin with a host. `own` is the host of the site, if
+/// known.
 pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
     let (authority, rest) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
     let is_port = |at: &usize| authority[at + 1..].iter().all(u8::is_ascii_digit);
@@ -65,7 +66,7 @@ pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p 
     Some((host, evidence, rest))
 }
 
-/// Reports whether two hosts are equal apart from `www.` and case.
+/// Reports whether two hosts are equal, ignoring a leading `www.` and case.
 pub(super) fn is_same_host(one: &[u8], other: &[u8]) -> bool {
     strip_www(one).eq_ignore_ascii_case(strip_www(other))
 }
@@ -77,19 +78,19 @@ fn strip_www(host: &[u8]) -> &[u8] {
     }
 }
 
-/// Reports whether the field is a rule with only one path. The lints `several-paths` and
-/// `space-in-path` report rules with several paths.
+/// Reports whether a field is a rule with only one path. The lints `several-paths` and
+/// `space-in-path` report the others.
 pub(super) fn has_one_path(field: &Field<'_>) -> bool {
     is_rule(field) && several_paths(field.value).is_none()
 }
 
-/// Returns the paths of a value that are separated by commas, semicolons or bars, with or without
-/// spaces (`/a, /b`). `None` if the value does not contain several paths.
+/// Returns the paths in a value if they are separated by commas, semicolons or bars, with or
+/// without spaces (`/a, /b`). `None` if the value does not contain several paths.
 pub(super) fn joined_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     value.iter().any(is_joint).then(|| several_paths(value))?
 }
 
-/// Returns the paths of a value that contains several paths, separated by spaces or other
+/// Returns the paths in a value with several paths, which are separated by spaces or other
 /// separators. `None` if the value is one path, which may contain commas (`/a,b.html`).
 pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     let is_between = |octet: &u8| is_joint(octet) || is_blank(octet);
@@ -112,8 +113,8 @@ pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     (paths.len() > 1 && (0..paths.len()).all(is_one)).then_some(paths)
 }
 
-/// Reports whether `text` begins like a path: with a slash, with a `*` and a character that usually
-/// follows a `*`, or as a whole URL.
+/// Reports whether `text` begins like a path: with `/`, with `*/`, `*.` or `*?`, or like a whole
+/// URL.
 pub(super) fn is_path(text: &[u8]) -> bool {
     matches!(text, [b'/', ..] | [b'*', b'/' | b'.' | b'?', ..]) || is_url(text)
 }
@@ -133,15 +134,15 @@ fn without_quotes(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Returns the name of the query parameter that `text` begins with (`page` of `page=9`).
+/// Returns the name of the query parameter at the start of `text` (`page` in `page=9`).
 pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
     let name = &text[..memchr::memchr(b'=', text)?];
     let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.[]".contains(octet);
     (name.first()?.is_ascii_alphanumeric() && name.iter().all(is_octet)).then_some(name)
 }
 
-/// Returns the path of a value without its invisible characters; the path may be empty. `None` if
-/// the value has no invisible characters, or if the rest is not a path.
+/// Returns a path without its invisible characters, possibly empty. `None` if the value has no
+/// invisible characters, or if the rest is not a path.
 pub(super) fn visible_path(value: &[u8]) -> Option<String> {
     without_invisible(value).filter(|seen| seen.is_empty() || seen.starts_with(['/', '*']))
 }

@@ -1,24 +1,24 @@
-//! Compares path patterns with one another, and distinguishes them from regular expressions.
+//! Compares path patterns with each other, and distinguishes them from regular expressions.
 
 use crate::rules::{PathPattern, Reading};
 
-/// Byte that means any sequence of bytes in the canonical form of a pattern. Neither paths nor
-/// patterns in files contain this byte.
+/// Byte that stands for any sequence of bytes in the canonical form of a pattern. Neither paths nor
+/// patterns in files contain it.
 const ANY: u8 = 0;
 
 /// The canonical form of a pattern. Patterns that match the same paths and differ only in the
 /// spelling of `*`, `$` and escapes have the same canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
-    /// The pattern with [`ANY`] instead of each `*`, and at the end if the pattern is not anchored
-    /// there. There are several forms if a byte of the pattern may match in the path or in the
-    /// query.
+    /// The pattern with [`ANY`] instead of each `*`, and with another [`ANY`] at the end unless the
+    /// pattern is anchored there. There are several elements if the standard form of a byte differs
+    /// between path and query and the byte may match in both.
     texts: Vec<Vec<u8>>,
 }
 
 impl Canonical {
-    /// Returns the canonical form of a rule's pattern. `None` if the pattern is empty or has no
-    /// leading slash or `*`.
+    /// Returns the canonical form of a rule's pattern. `None` if the pattern begins with neither
+    /// `/` nor `*`.
     pub(super) fn of(written: &[u8]) -> Option<Self> {
         if !matches!(written, [b'/' | b'*', ..]) {
             return None;
@@ -33,23 +33,23 @@ impl Canonical {
 
     /// Reports whether `other` also matches every path that this pattern matches.
     pub(super) fn is_within(&self, other: &PathPattern) -> bool {
-        // `ANY` stands for any bytes, so only a `*` of the other pattern can match it.
+        // No literal equals [`ANY`], so only a `*` of the other pattern can match it.
         self.texts.iter().all(|text| other.matches(text))
     }
 
-    /// Returns the bytes before the first placeholder.
+    /// Returns the bytes before the first [`ANY`].
     pub(super) fn prefix(&self) -> &[u8] {
         self.texts[0].split(|octet| *octet == ANY).next().unwrap_or_default()
     }
 
-    /// Reports whether there are placeholders before the end.
+    /// Reports whether there is an [`ANY`] before the end.
     pub(super) fn has_runs_inside(&self) -> bool {
         let text = &self.texts[0];
         memchr::memchr(ANY, text).is_some_and(|at| at + 1 < text.len())
     }
 }
 
-/// Returns a pattern in which every byte from 0x80 to 0xFF is replaced by its `%` escape.
+/// Returns a pattern with every byte ≥ 0x80 escaped (`%C3`).
 pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(pattern.len());
     for octet in pattern {
@@ -61,9 +61,9 @@ pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns another spelling of a pattern, with the same meaning under every
-/// [`Reading`](crate::rules::Reading): bytes from 0x80 to 0xFF are escaped, and the digits of
-/// escapes are in upper case.
+/// Returns another spelling of a pattern with the same meaning in every
+/// [`Reading`](crate::rules::Reading): bytes ≥ 0x80 are escaped, and the digits of escapes are in
+/// upper case.
 pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     let mut text = escaped(pattern);
     let mut at = 0;
@@ -80,27 +80,28 @@ pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns a pattern that matches the same paths, but has only one `*` instead of several in
-/// sequence, and no `*` at the end.
+/// Returns a pattern that matches the same paths, but with one `*` instead of several consecutive
+/// ones, and without a `*` at the end.
 pub(super) fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
     pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
     let kept = pattern.strip_suffix(b"*$").or_else(|| pattern.strip_suffix(b"*")).map_or(pattern.len(), <[u8]>::len);
-    // After a `$`, a `*` at the end is kept. Without it, the `$` would be the last byte and mean
-    // the end of the path.
+    // A `*` after a `$` is kept. Without it, the `$` would be at the end and mean the end of the
+    // path.
     if !pattern[..kept].ends_with(b"$") {
         pattern.truncate(kept);
     }
     pattern
 }
 
-/// Reports whether one of these patterns matches every path that a rule matches.
+/// Reports whether one of the patterns in `by` matches every path that a rule with the pattern
+/// `written` matches.
 pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathPattern>) -> bool {
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))
 }
 
-/// Reports whether a pattern contains syntax that is used only in regular expressions, not in URLs
-/// or patterns: `[0-9]`, `(a|b)`, `\d`, `/.*`. Returns `false` for `/index.*`, `/a+b`, `/*?$` and
-/// `/filter[price]`, because they may be intended as written.
+/// Reports whether a pattern contains syntax that occurs only in regular expressions: `[0-9]`,
+/// `(a|b)`, `\d`, `/.*`. Returns `false` for `/index.*`, `/a+b`, `/*?$` and `/filter[price]`,
+/// because they may be intended as written.
 pub(super) fn is_expression(pattern: &[u8]) -> bool {
     let has_choice = |rest: &[u8]| rest.iter().take_while(|octet| **octet != b')').any(|octet| *octet == b'|');
     (0..pattern.len()).any(|at| is_sign(&pattern[..at], &pattern[at..]))
@@ -117,10 +118,10 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
         [b']' | b')' | b'.', b'{', b'0'..=b'9', ..] => true,
         [b'.' | b']' | b')', b'+', rest @ ..] | [b')', b'?', rest @ ..] => is_end(rest),
         [b'.', b'*', b'$'] => before.last().is_some_and(u8::is_ascii_alphanumeric),
-        // `/?` before the `$` is an optional slash. A pattern that is only `/?$` is not an
-        // expression: it is the home page with an empty query.
+        // `/?` before the `$` is an optional slash. The pattern `/?$` alone is not an expression,
+        // because it matches the home page with an empty query.
         [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
-        // After the range, there must be the end of the class, another range or punctuation.
+        // The range must be followed by the end of the class, another range or punctuation.
         // `[e-mail]` is not a class, because letters follow.
         [b'[', from, b'-', to, next, rest @ ..] if from.is_ascii_alphanumeric() => {
             from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
@@ -138,7 +139,8 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
 /// Reports whether `rest` begins with a character class that contains only punctuation: `[&%]`, but
 /// not `[]`, `[*]` or `[price]`.
 fn is_class_of_marks(rest: &[u8]) -> bool {
-    /// Maximum length of a class, in bytes. This bounds the cost of patterns full of brackets.
+    /// Maximum length of a character class, in bytes. This bounds the cost of patterns full of
+    /// brackets.
     const MAX_CLASS: usize = 16;
     let Some(end) = memchr::memchr(b']', &rest[..rest.len().min(MAX_CLASS)]) else { return false };
     let is_mark = |octet: &u8| octet.is_ascii_punctuation() && !matches!(octet, b'*' | b'$' | b'[');

@@ -1,15 +1,15 @@
-//! Formats values of the file for messages: in quotes, on one line, safe for a terminal, and of
+//! Formats values from a file for messages: in quotes, on one line, safe for a terminal, and with a
 //! limited length.
 
 use std::fmt;
 
 use crate::rules::keyword::first_few;
 
-/// Maximum number of characters of a value in a message.
+/// Maximum length of a quoted value in a message, in characters.
 const SHOWN: usize = 60;
 
-/// Formats a value of the file in double quotes. Non-printing characters are escaped, and a long
-/// value is cut and ends with `…`.
+/// Displays a value in double quotes. Escapes non-printing characters, and cuts long values, which
+/// then end with `…`.
 pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
@@ -28,20 +28,20 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Returns the text between quotes that spreadsheets and word processors leave around a value;
-/// `None` if there are no quotes.
+/// Returns a value without its quotes, which spreadsheets and word processors sometimes add; `None`
+/// if there are no quotes.
 pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
     const QUOTES: [(&str, &str); 4] = [("\"", "\""), ("'", "'"), ("\u{201c}", "\u{201d}"), ("\u{2018}", "\u{2019}")];
     let inner = |(open, close): &(&str, &str)| value.strip_prefix(open.as_bytes())?.strip_suffix(close.as_bytes());
     QUOTES.iter().find_map(inner).filter(|inner| !inner.is_empty())
 }
 
-/// Formats the first three values in quotes, and the number of the other values.
+/// Lists the first three values in quotes, and the number of the remaining values.
 pub(super) fn quoted_list<'a>(values: impl ExactSizeIterator<Item = &'a [u8]>) -> String {
     first_few(values.map(Quoted), 3)
 }
 
-/// Splits text into its characters, and the bytes that are not part of a character.
+/// Splits text into its characters, and the bytes that are not valid UTF-8.
 pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
     text.utf8_chunks().flat_map(|chunk| chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().copied().map(Err)))
 }

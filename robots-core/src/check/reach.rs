@@ -1,15 +1,15 @@
-//! Determines how much of the site the rules for one crawler leave open: nothing, only the home
-//! page, or more. No paths are tried.
+//! Determines how much of a site the rules for a crawler allow: nothing, only the home page, or
+//! more. Examines only the patterns, without trying paths.
 
 use std::fmt;
 
 use crate::rules::{Access, Group, Reading, Rule, priority};
 
-/// The closed part of a site. The larger part comes first.
+/// The disallowed part of a site. The larger part comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extent {
     All,
-    /// The site is closed except for the home page, which `Allow: /$` opens.
+    /// The whole site except for the home page, which `Allow: /$` allows.
     AllButHomePage,
 }
 
@@ -22,10 +22,10 @@ impl fmt::Display for Extent {
     }
 }
 
-/// The rules for one token that close or open the whole site.
+/// The rules for one token that disallow or allow the whole site.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
-    /// The disallow rule that matches every path, and its priority.
+    /// The disallow rule that matches every path, with its priority.
     closes: Option<(usize, Rule<'r>)>,
     /// Highest priority of an allow rule that matches more than the home page.
     opens: usize,
@@ -59,8 +59,9 @@ impl<'r> Reach<'r> {
         Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// Returns the rule that closes the whole site, possibly without the home page, and the closed
-    /// part. `None` if no rule closes the site, or if an allow rule has at least the same priority.
+    /// Returns the rule that disallows the whole site, and the part of the site that is disallowed.
+    /// `None` if there is no such rule, or if an allow rule for more than the home page has at
+    /// least its priority.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))
@@ -72,7 +73,7 @@ pub(super) fn closes_site(rule: &Rule<'_>) -> bool {
     rule.access() == Access::Disallow && is_every_path(rule.pattern())
 }
 
-/// Reports whether a rule disallows some paths, but not every path.
+/// Reports whether a rule disallows some, but not all paths.
 pub(super) fn closes_part(rule: &Rule<'_>) -> bool {
     rule.access() == Access::Disallow && matches!(rule.pattern(), [b'/' | b'*', ..]) && !closes_site(rule)
 }

@@ -20,11 +20,11 @@ const SUMMARISED: usize = 3;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Report {
-    /// The findings, sorted by their start. There are at most
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) findings of each lint.
+    /// The findings, sorted by their start; at most
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) per lint.
     pub findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
-    /// The numbers of omitted findings per severity, by the code of the lint.
+    /// Numbers of omitted findings by severity, for the code of each lint.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) omitted_of: Vec<(&'static str, [usize; 3])>,
     /// Fixes of the findings; empty unless [`Report::with_fixes`] was called.
@@ -52,8 +52,8 @@ impl Report {
         report
     }
 
-    /// Checks a file like [`check`], but returns `None` once `goes_on` returns false. An editor
-    /// uses this to end the check of a text that has changed.
+    /// Checks a file like [`check`], but stops and returns `None` if `goes_on` returns false. With
+    /// this, an editor can stop the check of a file that has changed in the meantime.
     #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, goes_on: &dyn Fn() -> bool) -> Option<Self> {
         run_lints(robots, options, |_| true, goes_on)
@@ -78,18 +78,18 @@ impl Report {
         self.findings.iter().filter(is_one).count() + omitted.sum::<usize>()
     }
 
-    /// Returns the errors and then the warnings, both in the order of the file. These are the
-    /// findings that the person who publishes the file must see.
+    /// Returns first the errors and then the warnings, both in the order of the file. The person
+    /// who publishes the file must see these findings.
     #[doc(hidden)]
     pub fn faults(&self) -> impl Iterator<Item = &Finding> {
         let of = |severity| self.findings.iter().filter(move |finding| finding.severity == severity);
         of(Severity::Error).chain(of(Severity::Warning))
     }
 
-    /// Returns one line with the number of errors and warnings and the first three of
+    /// Returns one line with the numbers of errors and warnings and the first three of
     /// [`Report::faults`]: `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`. If all
     /// have the same severity, it is not repeated: `2 warnings: 4:1: …; 7:1: …`. `None` if there
-    /// are no errors and no warnings.
+    /// are neither errors nor warnings.
     pub fn summary(&self) -> Option<String> {
         let counted = |severity: Severity| match self.count(severity) {
             0 => None,
@@ -113,8 +113,8 @@ impl Report {
         Some(format!("{}: {}{more}", counts.join(" and "), shown.join("; ")))
     }
 
-    /// Returns the number of omitted findings: findings beyond the limit for their lint, which are
-    /// only counted.
+    /// Returns the number of findings that are not in the report, because they are beyond the limit
+    /// for their lint.
     #[doc(hidden)]
     pub fn omitted(&self) -> usize {
         self.omitted.iter().sum()
@@ -130,16 +130,17 @@ impl<'a> IntoIterator for &'a Report {
     }
 }
 
-/// Sets the line and column of sorted findings in one walk over the lines.
+/// Sets the line and column of each finding in one walk over the lines. The findings must be
+/// sorted.
 fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     let mut findings = findings.iter_mut().peekable();
     let mut lines = robots.lines().peekable();
     while let Some(line) = lines.next() {
-        // A finding within a line end belongs to the line that ends there.
+        // A finding within a line end belongs to the line before it.
         let next = lines.peek().map_or(usize::MAX, |next| next.range.start);
         while let Some(finding) = findings.next_if(|finding| finding.span.start < next) {
             finding.line = line.number;
-            // The bytes of a byte order mark come before the first line.
+            // A finding within the byte order mark gets column 1.
             finding.column = finding.span.start.saturating_sub(line.range.start) + 1;
         }
     }
@@ -147,20 +148,21 @@ fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
 
 /// Runs all lints that `options` do not turn off.
 ///
-/// The cost grows with the size of the file, whatever its content.
+/// The cost is linear in the size of the file, for any content.
 pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
     check_lints(robots, options, |_| true)
 }
 
-/// Runs only the lints with these codes.
+/// Runs only the lints that `is_run` selects by their code.
 pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn(&str) -> bool) -> Report {
     run_lints(robots, options, is_run, &|| true).unwrap_or_default()
 }
 
-/// Number of lines between two calls of the function that may end a check.
+/// Number of lines between two calls of `goes_on`.
 const LINES_BETWEEN_CALLS: usize = 1 << 10;
 
-/// Runs the lints with these codes. Returns `None` once `goes_on` returns false.
+/// Runs the lints that `is_run` selects by their code. Stops and returns `None` if `goes_on`
+/// returns false.
 fn run_lints(
     robots: &RobotsTxt,
     options: &Options,
@@ -229,7 +231,7 @@ fn run_lints(
 }
 
 /// Returns the lines that contain several directives, each with the range of the second directive's
-/// name. Lines where a comment turns `several-directives` off are left out.
+/// name. Leaves out lines where a comment turns `several-directives` off.
 fn joined<'r>(robots: &'r RobotsTxt, allowed: &Allowed<'_>, options: &Options) -> Vec<(Line<'r>, Range<usize>)> {
     let is_of_joined = |lint: &&Lint| matches!(lint.pass, Pass::Joined(_));
     let is_on = |lint: &&Lint| !matches!(options.level(lint), Some(Level::Off));

@@ -1,6 +1,6 @@
 //! A short form of robots.txt files, for tables of tests.
 
-/// Writes a file out: `U:`, `D:` and `A:` begin lines of `User-agent`, `Disallow` and `Allow`.
+/// Expands `U:`, `D:` and `A:` at the start of lines to `User-agent:`, `Disallow:` and `Allow:`.
 pub(super) fn written_out(file: &str) -> String {
     let fields = [("U:", "User-agent:"), ("D:", "Disallow:"), ("A:", "Allow:")];
     file.split_inclusive(['\n', '\r']).fold(String::new(), |text, line| {

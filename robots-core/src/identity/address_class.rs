@@ -1,11 +1,12 @@
-//! The class of an address: the kind of network that it belongs to. The class decides whether an
-//! address can identify clients, and where a server at this address may redirect to.
+//! Classes of IP addresses, by the kind of network. The class decides whether an address can
+//! identify a client, and whether a server may redirect a fetch to it.
 //!
-//! Fetches are sent from inside the operator's network. A server that redirects a fetch chooses its
-//! next address. The server must not be able to choose an address that only this machine or its
-//! network can reach, such as an admin interface on the loopback, or the metadata service of a
-//! cloud on a link-local address. The check uses the address of the connection, after name
-//! resolution, because a name may resolve differently each time (DNS rebinding).
+//! Documents are fetched from inside the operator's network. A server that redirects a fetch
+//! chooses the next address. The server must not be able to choose an address that only this
+//! machine or its network can reach, such as an admin interface on the loopback, or the metadata
+//! service of a cloud on a link-local address. The class of the connection's address is checked
+//! after name resolution, because a name may resolve to a different address each time (DNS
+//! rebinding).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,8 +21,8 @@ pub enum AddressClass {
     /// Reachable only within an organisation's network: private (RFC 1918), shared (RFC 6598),
     /// unique local (RFC 4193) and the older site-local addresses.
     Private,
-    /// This machine. The unspecified address is included, because a connection to the unspecified
-    /// address reaches this machine.
+    /// This machine. This class includes the unspecified address, because connections to it reach
+    /// this machine.
     Loopback,
     /// Reachable only within the attached network (RFC 3927, RFC 4291).
     LinkLocal,
@@ -42,7 +43,7 @@ impl AddressClass {
     }
 
     /// Reports whether a server with an address of this class may redirect to an address of class
-    /// `to`. Redirects within a class and to a more public class are allowed.
+    /// `to`. The new address must be of the same class or of a more public class.
     pub const fn may_redirect_to(self, to: Self) -> bool {
         match to {
             Self::Public => true,
@@ -107,12 +108,12 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// A client address that is evidence for or against a claim: it is the client's own address, and
-/// publicly reachable.
+/// A client address that can be evidence for or against a claim. It is the client's own address,
+/// not that of a trusted proxy, and publicly reachable.
 ///
 /// An IPv4 address that is mapped into IPv6 is treated as the IPv4 address. Documentation addresses
-/// (RFC 5737, RFC 3849) are treated as public: clients never have them, but examples and tests use
-/// them.
+/// (RFC 5737, RFC 3849) are treated as public, because examples and tests use them and clients
+/// never have them.
 ///
 /// ```
 /// use robots_core::agent::UndecidedReason;
@@ -134,8 +135,8 @@ impl PublicAddress {
     /// # Errors
     ///
     /// Returns [`UndecidedReason::Address`] if the address is unknown, private (RFC 1918, RFC
-    /// 4193), shared (RFC 6598), reserved, or local to this machine or link. Returns it also for
-    /// the address of a trusted proxy, because that address proves nothing about the client.
+    /// 4193), shared (RFC 6598), reserved, or local to this machine or link. Returns the same error
+    /// for the address of a trusted proxy, because it proves nothing about the client.
     pub fn of(address: Option<IpAddr>, is_trusted_proxy: impl FnOnce(IpAddr) -> bool) -> Result<Self, UndecidedReason> {
         let address = address.ok_or(UndecidedReason::Address)?.to_canonical();
         let is_public = matches!(AddressClass::of(address), AddressClass::Public | AddressClass::Documentation);
@@ -207,7 +208,7 @@ mod tests {
             ] {
                 assert_eq!(AddressClass::of(v6.into()), class, "{v6} holds {address}");
             }
-            // `::` itself is the unspecified address.
+            // `::` is excluded, because it is the unspecified address.
             assert_eq!(AddressClass::of(v4.to_ipv6_compatible().into()), class, "::{address}");
         }
     }

@@ -30,22 +30,23 @@ pub(super) enum ClaimKind {
     UserTriggered,
 }
 
-/// A claim, and the outcomes of the methods that were tried.
+/// A claim, and the outcomes of the verification methods that were tried.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    /// Outcome of the operator's lists; `None` if there are no lists or the method was not tried.
+    /// Outcome of the operator's address lists; `None` if the operator has no lists or the lists
+    /// were not checked.
     pub(super) range: Option<MethodOutcome>,
-    /// Outcome of the address's reverse DNS names; `None` if the operator has no patterns for such
-    /// names or the method was not tried.
+    /// Outcome of the check by reverse DNS; `None` if the crawler has no host name patterns or no
+    /// check was made.
     pub(super) rdns: Option<MethodOutcome>,
-    /// Whether reverse DNS names of the operator's addresses are unreliable. Unreliable names
-    /// verify claims, but do not refute them.
+    /// Whether the operator's reverse DNS names are unreliable. Unreliable names can verify a
+    /// claim, but not refute it.
     pub(super) is_rdns_weak: bool,
-    /// Whether the claimed crawler's operator publishes keys, so that a request without a signature
-    /// is undecided if no other method was tried.
+    /// Whether the claimed crawler's operator publishes keys. If so, and no method was tried, the
+    /// identity is undecided instead of unverifiable.
     pub(super) is_signing: bool,
 }
 
@@ -55,11 +56,11 @@ impl Examination {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
     }
 
-    /// Adds the outcome of the request's signatures for this claim. Does nothing if the request has
-    /// no signatures.
+    /// Adds the best outcome of the request's signatures for this claim. Does nothing if no
+    /// signature is for this claim.
     ///
-    /// `directories` are the key directories of the claimed crawler's operator. If it is `None`,
-    /// the operator is unknown, and the keys of any configured directory are accepted.
+    /// `directories` contains the key directories of the claimed crawler's operator. It is `None`
+    /// if the operator is unknown; keys of any configured directory are then accepted.
     #[cfg(feature = "signatures")]
     pub(super) fn signatures(self, checks: &[SignatureCheck], directories: Option<&[DirectoryUrl]>) -> Self {
         let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
@@ -71,28 +72,28 @@ impl Examination {
         Self { signature: outcomes.min_by_key(strength), ..self }
     }
 
-    /// Reports whether a lookup of reverse DNS names could still change the identity: the request
-    /// claims to be from a crawler, and no method has verified the claim yet.
+    /// Reports whether a reverse DNS lookup could still change the identity. It could if the
+    /// request claims to be from a crawler and no method has verified the claim yet.
     pub(super) fn wants_rdns(&self) -> bool {
         let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
 
-    /// Returns the identity. The best outcome of the methods counts: confirmed (the claim is
-    /// verified), then undecided, then failed (the claim is refuted). If several methods have the
-    /// same outcome, the first method is reported.
+    /// Returns the identity. The best outcome of all methods decides: verified is better than
+    /// undecided, and undecided is better than failed. If several methods have the same outcome,
+    /// the first of them is reported.
     ///
     /// If the check of the address failed, undecided outcomes that the sender can cause are
     /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
-    /// with an unknown key, and the holder of an address controls the answers of its reverse zone.
-    /// An outcome is also ignored if its reason is [`UndecidedReason::UnprovenResolver`]: the
-    /// operator's lists are complete, so the failed check of the lists suffices.
+    /// with an unknown key, and the holder of an address controls its reverse DNS zone. Outcomes
+    /// with the reason [`UndecidedReason::UnprovenResolver`] are also ignored, because a failed
+    /// check of the operator's complete lists refutes the claim without DNS.
     ///
     /// A user-triggered fetcher may run on a person's device, so its claim is unverifiable if the
-    /// check of its address failed. An invalid signature still refutes the claim, because the
-    /// request itself contains the false evidence. A request without a claim cannot be refuted.
+    /// check of its address failed. An invalid signature still refutes the claim, because it does
+    /// not depend on the address. A request without a claim cannot be refuted.
     pub(super) fn conclude(&self) -> Identity {
-        // Addresses are evidence only if the `User-Agent` claims a crawler. Otherwise, only the
+        // Addresses are evidence only if the `User-Agent` names a crawler. Otherwise, only the
         // signature is evidence.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [
@@ -133,7 +134,7 @@ impl Examination {
         matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
     }
 
-    /// Reports whether a failure of this method refutes the claim.
+    /// Reports whether a failed check by this method refutes the claim.
     fn counts(&self, method: IdentityMethod) -> bool {
         match method {
             IdentityMethod::Signature => true,
@@ -143,47 +144,49 @@ impl Examination {
     }
 }
 
-/// Reports whether the sender can cause this undecided outcome, through the request or through the
-/// reverse zone of its address.
+/// Reports whether the sender can cause this undecided outcome, with the request or with the
+/// reverse DNS zone of its address.
 const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     use UndecidedReason::{
         AgentAbsent, Busy, ComponentNotCovered, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey,
         Timeout, Truncated, UnprovenResolver,
     };
     match method {
-        // `Busy` is included, because only senders with many failed signatures are limited.
+        // `Busy` is included, because it affects only senders with many failed signatures.
         IdentityMethod::Signature => {
             matches!(
                 reason,
                 AgentAbsent | ComponentNotCovered | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy
             )
         }
-        // `Busy` and `Pending` are not caused by the sender: the lookup has not been made yet.
+        // `Busy` and `Pending` are not included, because they only mean that the DNS lookup has not
+        // been made yet.
         IdentityMethod::Rdns => matches!(reason, Timeout | ResolverFailure | Truncated | UnprovenResolver),
         IdentityMethod::Range => false,
     }
 }
 
-/// The evidence about claims: lists, DNS results and keys. Methods of this trait must not wait; if
-/// evidence is missing, they return an undecided outcome.
+/// Provides the evidence about claims: address lists, DNS results and keys. The methods of this
+/// trait must not block. If evidence is missing, they return an undecided outcome.
 pub trait ClaimEvidence {
-    /// Returns the outcome of the operator's lists for an address; `None` if the operator publishes
-    /// no lists.
+    /// Returns whether the operator's address lists confirm an address; `None` if the operator
+    /// publishes no lists.
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
-    /// Returns the outcome of the reverse DNS names of an address; `None` if no patterns are known
-    /// for the names of the operator's addresses.
+    /// Returns whether the reverse DNS names of an address confirm the claim; `None` if the
+    /// registry has no host name patterns for the crawler.
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
     /// Returns the keys of a directory. `keyid` is the thumbprint of the key that made the
     /// signature.
     ///
-    /// If there are no keys, returns the reason.
-    /// [`DirectoryNotConfigured`](UndecidedReason::DirectoryNotConfigured) means that the directory
-    /// is listed neither in the registry nor in the configuration. Such a directory is not fetched,
-    /// because a request must not be able to choose what is fetched.
+    /// If no keys are available, returns the reason.
+    /// [`DirectoryNotConfigured`](UndecidedReason::DirectoryNotConfigured) means that neither the
+    /// registry nor the configuration contains the directory. Such a directory is not fetched,
+    /// because a client must not be able to choose which URLs the server fetches.
     /// [`DirectoryUnavailable`](UndecidedReason::DirectoryUnavailable) means that the directory
-    /// could not be fetched yet. By default, no directory is configured.
+    /// could not be fetched yet. The default implementation always returns
+    /// `DirectoryNotConfigured`.
     #[cfg(feature = "signatures")]
     fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
         let _ = (directory, keyid, now);
@@ -191,9 +194,9 @@ pub trait ClaimEvidence {
     }
 
     /// Returns the outcomes of the signatures of a request from this address; `None` if the request
-    /// is not signed. By default, all signatures are checked with the keys that
-    /// [`keys`](Self::keys) returns. An implementation may cache results, and may limit the checks
-    /// for senders whose signatures fail.
+    /// is not signed. The default implementation checks all signatures with the keys that
+    /// [`keys`](Self::keys) returns. Other implementations may cache results, and may limit the
+    /// checks for senders whose signatures fail.
     #[cfg(feature = "signatures")]
     fn signatures(
         &self,
@@ -206,36 +209,36 @@ pub trait ClaimEvidence {
     }
 }
 
-/// Maximum age of a list that can refute claims, regardless of when the address was first seen.
+/// Maximum age of a list that can refute claims regardless of when the address was first seen.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Minimum time from the first request of an address to the confirmation of a list. If the time is
-/// shorter, the address need not be on the list: the clock may have been wrong by a day, so the
-/// order of the two events is uncertain.
+/// Minimum time between the first request from an address and the confirmation of a list that
+/// refutes its claim. If the time is shorter, the order of the two events is uncertain, because the
+/// clock may have been wrong by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time by which a confirmation may be in the future. If the time is longer, the clock was
-/// wrong or is wrong now.
+/// Maximum time from now to the confirmation of a list in the future. If it is longer, the clock
+/// was wrong then or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A list of addresses from an operator, as evidence.
 ///
 /// A list of any age can verify claims, but only a fresh list can refute claims. Within four
-/// months, one list lost 119 of its 240 prefixes and gained 83. So an address that is not in an old
-/// copy may belong to the crawler by now.
+/// months, one published list lost 119 of its 240 prefixes and gained 83. So an address that is
+/// missing in an old copy may belong to the crawler by now.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// The addresses on the list.
     pub set: &'a RangeSet,
-    /// Time of the last confirmation by the operator: the list was fetched, or the server answered
-    /// that it is unchanged. If this is `None`, as for an embedded list, the list verifies claims
-    /// but never refutes them.
+    /// Time of the last confirmation by the operator's server: the list was fetched, or the server
+    /// responded that it has not changed. `None` for an embedded list, which can verify claims but
+    /// never refutes them.
     pub confirmed: Option<SystemTime>,
 }
 
 impl ListEvidence<'_> {
-    /// Returns the outcome of a crawler's lists for an address. In `lists`, `None` is a list that
-    /// is not loaded.
+    /// Checks an address against a crawler's lists. In `lists`, `None` stands for a list that is
+    /// not loaded.
     ///
     /// The claim is verified if one of the lists contains the address. The claim fails if no list
     /// contains the address and every list can refute the claim. A list can refute the claim if it
@@ -254,7 +257,7 @@ impl ListEvidence<'_> {
         Self::combine(outcomes)
     }
 
-    /// Returns the outcome of this list alone for an address.
+    /// Checks an address against this list only.
     #[doc(hidden)]
     pub fn outcome(&self, address: PublicAddress, first_seen: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         if self.set.contains(address.get()) {
@@ -266,8 +269,8 @@ impl ListEvidence<'_> {
         }
     }
 
-    /// Combines the outcomes of several lists. One list is enough to verify the claim; to refute
-    /// it, all lists must fail.
+    /// Combines the outcomes of several lists. One list can verify the claim. The claim is refuted
+    /// only if all lists refute it.
     #[doc(hidden)]
     pub fn combine(outcomes: impl IntoIterator<Item = MethodOutcome>) -> MethodOutcome {
         const NOT_LOADED: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::NotLoaded);
@@ -275,8 +278,8 @@ impl ListEvidence<'_> {
         for outcome in outcomes {
             match (outcome, missed) {
                 (MethodOutcome::Verified, _) => return outcome,
-                // If one list is not loaded and another is stale, the missing list is reported,
-                // because it is the more important reason.
+                // If one list is not loaded and another is stale, `NotLoaded` is reported, because
+                // it is the more important reason.
                 (_, Some(NOT_LOADED)) | (MethodOutcome::Failed(_), Some(_)) => {}
                 (outcome, _) => missed = Some(outcome),
             }
@@ -311,7 +314,7 @@ mod tests {
     use crate::agent::Refutation;
 
     impl Examination {
-        /// Adds the outcome of a signature, regardless of its key.
+        /// Sets the outcome of the signature check.
         const fn signature(self, outcome: MethodOutcome) -> Self {
             Self { signature: Some(outcome), ..self }
         }
@@ -392,7 +395,7 @@ mod tests {
             assert_eq!(signed.weak_rdns(NO_NAME).conclude(), Identity::Undecided(reason));
             assert_eq!(signed.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
             assert_eq!(signed.rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NoName));
-            // The sender cannot cause a stale list, so this reason is not ignored.
+            // The sender cannot make a list stale, so this reason is not ignored.
             assert_eq!(signed.range(STALE).rdns(NO_NAME).conclude(), Identity::Undecided(UndecidedReason::Stale));
         }
         for reason in [
@@ -484,7 +487,8 @@ mod tests {
             (Some(0), None, 25, STALE),
             (Some(0), Some(10), 24, FAILED),
             (Some(0), Some(10), 25, STALE),
-            // The address was seen long before the list was confirmed, and is not on it.
+            // The address was first seen long before the list was confirmed, but is not on the
+            // list.
             (Some(35), Some(10), 400, FAILED),
             (Some(34), Some(10), 400, STALE),
             (Some(20), Some(20), 400, STALE),

@@ -17,33 +17,33 @@ use crate::agent::{Agent, Category, Class, Crawler, Identity, UndecidedReason};
 #[non_exhaustive]
 pub struct IdentityRequest<'a> {
     agents: &'a [Agent],
-    /// The client's address; `None` if it proves nothing about the client.
+    /// The client's address; `None` if the address proves nothing about the client.
     #[doc(hidden)]
     pub address: Option<PublicAddress>,
     #[cfg(feature = "signatures")]
     signed: Option<(&'a MessageHead<'a>, &'a Signers)>,
 }
 
-/// The sender of a request, according to the evidence.
+/// The identified sender of a request.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Identified<'a> {
     /// The result of verifying the claim.
     pub identity: Identity,
-    /// The crawler that the request claims to be from, or that made a valid signature.
+    /// Name of the crawler that the request claims to be from, or whose operator made a valid
+    /// signature.
     pub crawler: Option<&'a str>,
-    /// The crawler that made a valid signature, if the `User-Agent` names no registered crawler.
-    /// Groups, policy and log then treat the request as a request from that crawler.
+    /// The crawler whose operator made a valid signature, if the `User-Agent` names no registered
+    /// crawler. The request is then handled and logged as a request from this crawler.
     pub signer: Option<&'a Agent>,
-    /// The registered crawler that the `User-Agent` names.
+    /// Name of the registered crawler in the `User-Agent`.
     #[doc(hidden)]
     pub registered: Option<&'a str>,
 }
 
 impl<'a> IdentityRequest<'a> {
-    /// Creates a request with the agents that its `User-Agent` lines name, and with the client's
-    /// address. The address is `None` if it proves nothing about the client
-    /// ([`PublicAddress::of`]).
+    /// Creates a request from the agents in its `User-Agent` lines and the client's address. The
+    /// address is `None` if it proves nothing about the client ([`PublicAddress::of`]).
     pub const fn new(agents: &'a [Agent], address: Option<PublicAddress>) -> Self {
         Self {
             agents,
@@ -53,7 +53,7 @@ impl<'a> IdentityRequest<'a> {
         }
     }
 
-    /// Adds the head of the request, whose signatures are to be checked, and the key directories.
+    /// Adds the request head with the signatures to check, and the key directories.
     #[cfg(feature = "signatures")]
     #[doc(hidden)]
     pub const fn signed(self, message: &'a MessageHead<'a>, signers: &'a Signers) -> Self {
@@ -63,16 +63,16 @@ impl<'a> IdentityRequest<'a> {
     /// Identifies the sender of the request.
     ///
     /// 1. If the `User-Agent` names a registered crawler, the claim is checked with the methods in
-    ///    the crawler's registry row, and with signatures of its operator. The operator of an
-    ///    unregistered crawler is unknown, so a signature of any configured operator verifies the
-    ///    claim.
+    ///    the crawler's registry row, and with signatures of its operator. If the crawler is not
+    ///    registered, its operator is unknown, so a signature of any configured operator verifies
+    ///    the claim.
     /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
     ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
     ///    the claim.
-    /// 3. If there are several agents, the result is the least proven identity; a refuted claim is
-    ///    less proven than all others. If the claim to be one crawler is verified, the claims to be
-    ///    other crawlers of the same operator are ignored. For example, AdsBot's header may also
-    ///    name Googlebot, whose list does not contain AdsBot's addresses.
+    /// 3. If the request names several agents, the result is the least proven identity; a refuted
+    ///    claim is the least proven of all. If one claim is verified, claims to be other crawlers
+    ///    of the same operator are ignored. For example, AdsBot's header may also name Googlebot,
+    ///    whose list does not contain AdsBot's addresses.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
         let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));
@@ -99,7 +99,7 @@ impl<'a> IdentityRequest<'a> {
         now: SystemTime,
     ) -> Identified<'a> {
         let registered = agent.and_then(Agent::registered);
-        // An unregistered crawler is known only by its declaration in the header.
+        // An unregistered agent is treated as a crawler only if its header declares a crawler.
         let declared = agent.filter(|agent| registered.is_none() && agent.class() == Class::Declared);
         let kind = match registered {
             Some(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,
@@ -170,7 +170,7 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
 }
 
 /// Returns the rank of an identity; the least proven identity has the lowest rank. A refuted claim
-/// comes first, because it proves an impostor, whatever else the request claims.
+/// has rank 0, because the sender is an impostor whatever else the request claims.
 const fn rank(identity: Identity) -> u8 {
     match identity {
         Identity::Refuted(_) => 0,
@@ -191,8 +191,8 @@ mod tests {
     use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
     use crate::rules::RobotsTxt;
 
-    /// Evidence about Googlebot: a list verifies one address, a reverse DNS name verifies another,
-    /// and a third address fails.
+    /// Test evidence about Googlebot: a list verifies one address, a reverse DNS name verifies a
+    /// second, and both checks of a third fail.
     struct Played;
 
     impl ClaimEvidence for Played {

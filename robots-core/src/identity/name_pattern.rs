@@ -6,11 +6,11 @@ use std::str::FromStr;
 use crate::rules::ValueError;
 
 /// A suffix (`.googlebot.com`) or a pattern (`crawl-*-*-*-*.googlebot.com`) for host names. Names
-/// are compared label by label, and case is ignored.
+/// are compared label by label, ignoring case.
 ///
 /// A suffix matches all names below the domain. In a pattern, a `*` matches one or more bytes of
-/// one label, and a name must have as many labels as the pattern. So neither `xgooglebot.com` nor
-/// `googlebot.com.evil.example` is treated as a name of Google.
+/// one label, and a name must have as many labels as the pattern. So `.googlebot.com` matches
+/// neither `xgooglebot.com` nor `googlebot.com.evil.example`.
 ///
 /// ```
 /// use robots_core::identity::NamePattern;
@@ -27,12 +27,12 @@ pub struct NamePattern {
     is_suffix: bool,
 }
 
-/// Maximum length of a name, and of a label, in bytes (RFC 1035, section 2.3.4).
+/// Maximum length of a host name, in bytes (RFC 1035, section 2.3.4). A label has at most 63 bytes.
 const MAX_NAME_LENGTH: usize = 253;
 const MAX_LABEL_LENGTH: usize = 63;
 
 impl NamePattern {
-    /// Reports whether the pattern matches a name, with or without its final dot.
+    /// Reports whether the pattern matches a host name. The name may end with a dot.
     pub fn matches(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name);
         if !is_name(name, is_label_octet) {
@@ -59,8 +59,8 @@ impl FromStr for NamePattern {
 
     /// # Errors
     ///
-    /// Returns an error if the pattern cannot match any name, or if it could match names of other
-    /// operators: the last two labels must not contain `*`.
+    /// Returns an error if the pattern cannot match any name, or if its last two labels contain
+    /// `*`, because it could then match names of other operators.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let error = |fault: &str| ValueError::of_any(text, format_args!("is not a pattern of host names: {fault}"));
         if !text.is_ascii() {
@@ -89,8 +89,8 @@ impl FromStr for NamePattern {
     }
 }
 
-/// Reports whether a label may contain a byte. In the DNS, hyphens and underscores may be anywhere
-/// in a label.
+/// Reports whether a label may contain a byte. Hyphens and underscores are allowed anywhere in a
+/// label, as in the DNS.
 pub(super) const fn is_label_octet(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')
 }
@@ -110,7 +110,7 @@ fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
         return rest.is_empty();
     }
     while let Some(literal) = literals.next() {
-        // A star must match at least one byte.
+        // Each `*` must match at least one byte.
         let Some(at) = (if literals.peek().is_none() {
             rest.len().checked_sub(literal.len()).filter(|at| rest[*at..].eq_ignore_ascii_case(literal))
         } else {
@@ -204,7 +204,7 @@ mod tests {
                 assert!(!pattern(text).matches(name), "{text}: {name}");
             }
         }
-        // A label that almost matches a pattern with many stars takes no noticeable time.
+        // Matching is fast even if a label almost matches a pattern with many stars.
         let stars = pattern(&format!("{}b.example.com", "a*".repeat(20)));
         assert!(!stars.matches(&format!("{}.example.com", "a".repeat(63))));
     }

@@ -1,12 +1,12 @@
-//! A set of addresses. A lookup uses a table, and then a short search.
+//! A set of IP addresses. A lookup reads one entry of a table, and then searches a short range.
 
 use std::hint::select_unpredictable;
 use std::net::IpAddr;
 
 use crate::agent::Network;
 
-/// The addresses of a list, as sorted ranges that neither overlap nor touch. IPv4 and IPv6 ranges
-/// are stored separately.
+/// A set of IP addresses, stored as sorted ranges that neither overlap nor touch. IPv4 and IPv6
+/// ranges are stored separately.
 ///
 /// A lookup takes one access to a table, and a few more steps if many ranges are close together.
 ///
@@ -24,13 +24,14 @@ pub struct RangeSet {
     v4: Ranges<u32>,
     v4_index: SearchIndex,
     v6: Ranges<u128>,
-    /// The upper halves of the starts in `v6`. The upper halves are searched first, because 64-bit
-    /// numbers are smaller and faster to compare.
+    /// The upper 64 bits of the starts in `v6`. They are searched first, because 64-bit numbers
+    /// need less memory and are faster to compare.
     v6_upper: Box<[u64]>,
     v6_index: SearchIndex,
 }
 
-/// The ranges with starts and ends in separate slices, so that a search reads only starts.
+/// Ranges of addresses. Starts and ends are in separate slices, so that a search reads only the
+/// starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges<T> {
     starts: Box<[T]>,
@@ -38,7 +39,7 @@ struct Ranges<T> {
 }
 
 impl RangeSet {
-    /// Reports whether the list contains an address. An IPv4 address that is mapped into IPv6 is
+    /// Reports whether the set contains an address. An IPv4 address that is mapped into IPv6 is
     /// treated as the IPv4 address.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -55,8 +56,8 @@ impl RangeSet {
     fn contains_v6(&self, address: u128) -> bool {
         let upper = (address >> 64) as u64;
         let mut after = self.v6_index.not_above(&self.v6_upper, upper);
-        // Several ranges within one /64 have the same upper half. Only in this case are the starts
-        // of the ranges compared in full.
+        // Several ranges within one /64 have the same upper 64 bits. Only then does the search
+        // compare complete starts.
         if after.checked_sub(1).and_then(|at| self.v6_upper.get(at)) == Some(&upper)
             && self.v6.starts[after - 1] > address
         {
@@ -65,7 +66,7 @@ impl RangeSet {
         self.v6.ends_after(after, address)
     }
 
-    /// Reports whether the list is empty.
+    /// Reports whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.v4.starts.is_empty() && self.v6.starts.is_empty()
     }
@@ -76,9 +77,9 @@ impl RangeSet {
         self.v4.starts.len() + self.v6.starts.len()
     }
 
-    /// Reports whether another list lacks more than half of these IPv4 addresses, or more than half
-    /// of these IPv6 addresses. The two kinds are counted separately, because a list has so many
-    /// IPv6 addresses that the IPv4 addresses would not matter in the total.
+    /// Reports whether `other` lacks more than half of the IPv4 addresses in this set, or more than
+    /// half of its IPv6 addresses. The two kinds are counted separately, because a set has so many
+    /// IPv6 addresses that its IPv4 addresses would not matter in the total.
     #[doc(hidden)]
     pub fn lost_most_in(&self, other: &Self) -> bool {
         let v4 = (self.v4.shared_with(&other.v4), self.v4.addresses());
@@ -119,7 +120,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         Self { starts: starts.into(), ends: ends.into() }
     }
 
-    /// Reports whether the range before position `place` contains an address. The range must begin
+    /// Reports whether the range at position `place - 1` contains an address. The range must begin
     /// at or before the address.
     #[inline]
     fn ends_after(&self, place: usize, address: T) -> bool {
@@ -134,7 +135,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         self.iter().fold(0, |sum: u128, (start, end)| sum.saturating_add((end - start).saturating_add(1)))
     }
 
-    /// Returns the number of addresses that are both in these ranges and in the other ranges.
+    /// Returns the number of addresses that are in both `self` and `other`.
     fn shared_with(&self, other: &Self) -> u128 {
         let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
         let mut shared: u128 = 0;
@@ -154,18 +155,17 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
 }
 
 /// A search table for sorted numbers. The table divides the span from the first to the last number
-/// into about as many equal parts as there are numbers, and stores the position of the first number
+/// into equal parts, about as many as there are numbers. It stores the position of the first number
 /// of each part.
 ///
 /// If the numbers are evenly spread, a lookup takes one step. If the numbers form a few clusters, a
 /// lookup is a binary search within one cluster. The search has no branch that depends on the
-/// numbers, because the branch predictor would be wrong half of the time for unpredictable
-/// addresses.
+/// numbers, because addresses are random and half of the branch predictions would be wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchIndex {
     first: u64,
     shift: u32,
-    /// The number of elements before each part, and the total number at the end.
+    /// Number of numbers before each part. The last element is the number of all numbers.
     parts: Box<[u32]>,
 }
 
@@ -190,7 +190,7 @@ impl SearchIndex {
         Self { first, shift, parts: parts.into() }
     }
 
-    /// Counts the numbers in `sorted` that are at most `number`.
+    /// Returns how many numbers in `sorted` are at most `number`.
     #[inline]
     pub(super) fn not_above<T: Copy + Into<u64>>(&self, sorted: &[T], number: u64) -> usize {
         let Some(distance) = number.checked_sub(self.first) else { return 0 };

@@ -1,5 +1,5 @@
-//! Forward-confirmed reverse DNS. This module determines the next query and interprets the
-//! responses; the caller has the resolver.
+//! Forward-confirmed reverse DNS. This module chooses the queries and interprets the responses. The
+//! caller sends the queries to a resolver.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -11,21 +11,21 @@ use super::address_class::PublicAddress;
 use super::name_pattern::NamePattern;
 use crate::agent::{Refutation, UndecidedReason};
 
-/// Maximum number of names of an address that are checked.
+/// Maximum number of reverse DNS names that are checked per address.
 const MAX_NAMES: usize = 4;
 
-/// Maximum number of addresses of a name that are checked.
+/// Maximum number of resolved addresses that are compared per name.
 const MAX_ADDRESSES: usize = 8;
 
-/// Maximum time since an address of an operator was verified. Within this time, the resolver is
-/// known to return names for the operator's addresses.
+/// How long the resolver is trusted after it verified an address of an operator. During this time,
+/// a failed check refutes a claim to be a crawler of this operator.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
-/// The check of one address by reverse DNS.
+/// A check of one client address by reverse DNS.
 ///
 /// The caller gets a query from [`step`](Self::step), sends it through a resolver as an absolute
-/// name, and passes the response to [`answer`](Self::answer). The caller repeats this until `step`
-/// returns the outcome, which takes at most five queries.
+/// name, and passes the response to [`answer`](Self::answer). The caller repeats these steps until
+/// `step` returns the outcome. A check takes at most five queries.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -50,12 +50,12 @@ pub struct RdnsCheck {
 #[derive(Clone, Debug)]
 enum RdnsState {
     Reverse,
-    /// The names in the operator's domain whose addresses are still unknown. The last name is the
-    /// current query.
+    /// The names in the operator's domain whose addresses have not been queried yet. The current
+    /// query is for the last name.
     Forward {
         names: Vec<String>,
-        /// Reason why a failed check leaves the claim undecided; `None` if a failed check refutes
-        /// the claim.
+        /// Why the claim is undecided if the check fails; `None` if a failed check refutes the
+        /// claim.
         doubt: Option<UndecidedReason>,
     },
     Done(MethodOutcome),
@@ -93,7 +93,7 @@ pub enum DnsAnswer {
 }
 
 impl RdnsCheck {
-    /// Creates the check of an address against a crawler's host name patterns.
+    /// Creates a check of an address against a crawler's host name patterns.
     pub fn new(address: PublicAddress, patterns: Arc<[NamePattern]>) -> Self {
         Self { address: address.get(), patterns, state: RdnsState::Reverse }
     }
@@ -141,8 +141,8 @@ impl RdnsCheck {
         // Names outside the operator's domain are not queried, because the holder of the address
         // may have chosen them.
         let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
-        // Names beyond the limit might be in the operator's domain, so a failed check would not
-        // prove anything.
+        // Names beyond the limit might be in the operator's domain, so a failed check of the first
+        // names proves nothing.
         let doubt = (names.len() > MAX_NAMES).then_some(UndecidedReason::Truncated);
         let mut names: Vec<String> = names.into_iter().take(MAX_NAMES).filter(is_operators).collect();
         if names.is_empty() {
@@ -171,10 +171,9 @@ impl RdnsCheck {
         if names.is_empty() { RdnsState::Done(not_confirmed(doubt)) } else { RdnsState::Forward { names, doubt } }
     }
 
-    /// Adjusts an outcome to the evidence about the resolver. A failure stays a failure only if
-    /// this resolver verified an address of the same operator within the last hour. Otherwise, the
-    /// outcome is undecided, because a resolver without Internet access, or with an internal view,
-    /// may answer every query with NXDOMAIN.
+    /// Changes a failed outcome to undecided unless this resolver verified an address of the same
+    /// operator within the last hour. A resolver without Internet access, or with an internal view
+    /// of the DNS, may answer every query with NXDOMAIN.
     pub fn through(outcome: MethodOutcome, last_verified: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         let is_proven = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age <= RESOLVER_PROOF);
         match outcome {
@@ -186,8 +185,8 @@ impl RdnsCheck {
     }
 }
 
-/// Returns the outcome for an address that no name in the operator's domain resolved back to:
-/// undecided if `doubt` contains a reason, otherwise failed.
+/// Returns the outcome if no name in the operator's domain resolves back to the address: undecided
+/// if `doubt` contains a reason, otherwise failed.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }
@@ -220,7 +219,7 @@ mod tests {
         DnsAnswer::Addresses(addresses.iter().map(|address| address.parse().expect(address)).collect())
     }
 
-    /// Runs a check with these responses. Returns the outcome, and all queries.
+    /// Runs a check with these responses. Returns the outcome and the queries that were made.
     fn run(address: &str, answers: &[DnsAnswer]) -> (MethodOutcome, Vec<String>) {
         let public = PublicAddress::of(Some(address.parse().expect(address)), |_| false).expect("a public address");
         let patterns = [".googlebot.com", "google-proxy-*.google.com"].map(|text| text.parse().expect(text));
@@ -261,8 +260,8 @@ mod tests {
 
     #[test]
     fn the_same_name_has_to_match_and_to_lead_back() {
-        // One name is in the operator's domain but resolves to another address; the other name
-        // resolves back but belongs to the impostor.
+        // The first name is in the operator's domain but resolves to another address. The second
+        // name would resolve back, but is not in the operator's domain.
         let two = names(&["crawl.googlebot.com", "evil.example"]);
         let (found, asked) = run("66.249.66.1", &[two, addresses(&["66.249.66.2"])]);
         assert_eq!(found, NOT_CONFIRMED);

@@ -1,16 +1,16 @@
-//! The key directories of operators, and the crawlers that sign with their keys.
+//! The key directories of operators, and the crawlers that sign with the keys in them.
 
 use std::collections::HashMap;
 
 use super::signature::DirectoryUrl;
 use crate::agent::{Agent, Crawler, Registry};
 
-/// The key directories in a registry. Maps a directory to the crawler that signs with the
-/// directory's keys, and a crawler to the directories that verify the crawler's claims.
+/// The key directories in a registry. Maps each directory to the crawler that signs with its keys,
+/// and each crawler to the directories whose keys verify claims to be this crawler.
 ///
-/// A directory belongs to an operator, and its keys verify all crawlers of that operator. If the
-/// `User-Agent` names no crawler, a signature is attributed to the first crawler in the registry
-/// whose row has the directory.
+/// A directory belongs to an operator, so its keys verify claims to be any crawler of that
+/// operator. If the `User-Agent` names no crawler, a signature is attributed to the first crawler
+/// in the registry with this directory in its row.
 #[derive(Clone, Debug, Default)]
 pub struct Signers {
     crawlers: HashMap<DirectoryUrl, Agent>,
@@ -18,7 +18,7 @@ pub struct Signers {
 }
 
 impl Signers {
-    /// Collects the directories from the rows of a registry. Invalid directory URLs are left out.
+    /// Collects the key directories from the rows of a registry. Skips invalid directory URLs.
     pub fn of(registry: &Registry) -> Self {
         let mut signers = Self::default();
         for agent in registry.agents() {
@@ -35,7 +35,7 @@ impl Signers {
         signers
     }
 
-    /// Returns the crawler that signatures with the keys of a directory are attributed to.
+    /// Returns the crawler that signs with the keys of a directory.
     pub fn agent(&self, directory: &DirectoryUrl) -> Option<&Agent> {
         self.crawlers.get(directory)
     }
@@ -47,8 +47,8 @@ impl Signers {
     }
 }
 
-/// Returns the operator of a crawler. If the operator is unknown, returns the crawler's own name,
-/// so that its keys verify no other crawler.
+/// Returns the operator of a crawler. If the operator is unknown, returns the crawler's name, so
+/// that the crawler's keys do not verify claims to be another crawler.
 fn operator(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { &crawler.name } else { &crawler.operator }
 }

@@ -11,7 +11,7 @@ use super::scope::{EmptyAgent, Star, WildcardExceptions, WildcardScope};
 use crate::agent::{Category, IntoNetwork};
 use crate::rules::{PathForm, PathForms, PathPattern, ValueError};
 
-/// Builds a [`Policy`]. Methods that return a `Result` reject values that could match no request.
+/// Builds a [`Policy`]. Methods that return a `Result` reject values that cannot match any request.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct PolicyBuilder {
@@ -31,7 +31,7 @@ impl From<PolicyBuilder> for Policy {
     }
 }
 
-/// Creates the default policy in this mode.
+/// Creates a policy with this mode and default settings.
 impl From<Mode> for Policy {
     fn from(mode: Mode) -> Self {
         Self { mode, ..Self::default() }
@@ -67,10 +67,9 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets how disallowed requests are handled. The mode also limits the other actions of the
-    /// policy: [`rate`](Self::rate) and [`impostors`](Self::impostors) refuse requests only under
-    /// [`Mode::Refuse`]. Only an override can exceed this limit. Default: [`Mode::Observe`]. A
-    /// second call replaces the first.
+    /// Sets how disallowed requests are handled. The mode also limits [`rate`](Self::rate) and
+    /// [`impostors`](Self::impostors): they refuse requests only under [`Mode::Refuse`], unless an
+    /// override applies. Default: [`Mode::Observe`]. A second call replaces the first.
     ///
     /// Under [`Mode::Refuse`], the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)) are only tagged, unless
@@ -86,13 +85,13 @@ impl PolicyBuilder {
     }
 
     /// Sets the methods that the groups for `*` apply to; case is ignored. Default: `GET` and
-    /// `HEAD`. Groups for `*` always apply to methods outside IANA's registry, because most servers
-    /// answer these methods like `GET`. A group that names an agent applies to every method. A
-    /// second call replaces the first.
+    /// `HEAD`. Groups for `*` always apply to methods that are not in IANA's registry, because most
+    /// servers answer these methods like `GET`. A group that names an agent applies to every
+    /// method. A second call replaces the first.
     ///
     /// # Errors
     ///
-    /// Returns an error if a method contains anything but letters and hyphens.
+    /// Returns an error if a method is empty or contains characters other than letters and hyphens.
     pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
         self.policy.star.methods = Star::methods(methods)?;
         Ok(self)
@@ -116,36 +115,37 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Restricts crawlers to groups that name them. By default, a crawler without a group obeys the
-    /// group of another crawler if its operator documents this. For example, Googlebot-Image obeys
-    /// Googlebot's group if the file has no group for Googlebot-Image.
+    /// Applies groups only to the crawlers that they name. By default, a crawler without a group
+    /// also obeys the group of another crawler if its operator documents this. For example,
+    /// Googlebot-Image obeys Googlebot's group if the file has no group for Googlebot-Image.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
     }
 
-    /// Sets the forms of a path that are matched in addition to the form as sent. Default:
-    /// [`PathForm::OPTIONAL`]. Leave out [`PathForm::Parameters`] if path parameters (`;v=1`) are
-    /// part of the application's page addresses. A second call replaces the first.
+    /// Sets the forms of a path that are matched with rules in addition to the path as sent.
+    /// Default: [`PathForm::OPTIONAL`]. Leave out [`PathForm::Parameters`] if paths of the
+    /// application contain path parameters (`;v=1`). A second call replaces the first.
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
-    /// Adds path patterns whose requests pass unchecked. Patterns are prefixes with `*` and `$`, as
-    /// in robots.txt: `/health` also exempts `/healthy`, but `/health$` does not. `/robots.txt` and
-    /// `/.well-known/` are always exempt. A second call adds to the first.
+    /// Adds patterns of paths whose requests pass unchecked. A pattern is a prefix and may contain
+    /// `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$` does not.
+    /// `/robots.txt` and `/.well-known/` are always exempt. A second call adds to the first.
     ///
     /// # Errors
     ///
-    /// Returns an error if a pattern begins with neither `/` nor `*`, because it would match no
-    /// path. Also returns an error for braces, which only patterns of routers contain
-    /// (`/api/{*rest}`).
+    /// Returns an error if a pattern begins with neither `/` nor `*`, because it would not match
+    /// any path. Also returns an error if a pattern contains braces, because these belong to the
+    /// patterns of routers (`/api/{*rest}`).
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.policy.exempt.patterns.extend(PathPattern::parse_exempt(patterns)?);
         Ok(self)
     }
 
-    /// Adds networks whose requests pass unchecked: [`Network`](crate::agent::Network)s, addresses,
-    /// or their string forms. Default: none. A second call adds to the first.
+    /// Adds networks whose requests pass unchecked. An item is a
+    /// [`Network`](crate::agent::Network), an address, or a string of either. Default: none. A
+    /// second call adds to the first.
     ///
     /// ```
     /// use robots_core::policy::Policy;
@@ -160,8 +160,8 @@ impl PolicyBuilder {
     /// # Ok::<(), robots_core::rules::ValueError>(())
     /// ```
     ///
-    /// The method takes a slice, not an iterator: a `Result` is also an iterator, which is empty
-    /// for an error and would silently exempt no network.
+    /// The method takes a slice instead of an iterator because a `Result` is also an iterator: an
+    /// `Err` would be an empty iterator and silently exempt no network.
     ///
     /// ```compile_fail,E0277
     /// # use robots_core::policy::{Network, Policy};
@@ -177,8 +177,8 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Adds crawlers whose requests pass unchecked. The names are those that [`Override::agent`]
-    /// accepts. Default: none. A second call adds to the first.
+    /// Adds crawlers whose requests pass unchecked. Accepts the same names as [`Override::agent`].
+    /// Default: none. A second call adds to the first.
     ///
     /// # Errors
     ///
@@ -189,13 +189,13 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Adds names of cookies; a request with one of these cookies passes. Default: none. A second
-    /// call adds to the first. Only the name is compared, and any client can send it: choose a name
-    /// that is hard to guess.
+    /// Adds names of cookies. A request with one of these cookies passes. Default: none. A second
+    /// call adds to the first. Choose names that are hard to guess: only the name is compared, and
+    /// any client can send it.
     ///
     /// # Errors
     ///
-    /// Returns an error if a `Cookie` field cannot contain such a name.
+    /// Returns an error if a name cannot occur in a `Cookie` field.
     pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
         self.policy.cookies.exempt.extend(Cookies::names(names)?);
         Ok(self)
@@ -206,27 +206,27 @@ impl PolicyBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if a `Cookie` field cannot contain such a name.
+    /// Returns an error if a name cannot occur in a `Cookie` field.
     pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
         self.policy.cookies.session.extend(Cookies::names(names)?);
         Ok(self)
     }
 
-    /// Sets the handling of disallowed requests with signs of a person. Default:
+    /// Sets how disallowed requests with signs of a person are handled. Default:
     /// [`SuspectHuman::Record`]. A second call replaces the first.
     pub fn suspect_human(self, suspect_human: SuspectHuman) -> Self {
         self.with(|policy| policy.suspect_human = suspect_human)
     }
 
-    /// Sets the action for impostors: requests whose claim to be from a crawler is refuted
-    /// ([`RequestFacts::identity`](super::RequestFacts::identity)). The [`mode`](Self::mode) limits
-    /// the action: impostors are refused only under [`Mode::Refuse`], tagged at most under
-    /// [`Mode::Tag`], and only recorded under [`Mode::Observe`]. Default: [`Impostors::Observe`]. A
-    /// second call replaces the first.
+    /// Sets the action for impostors. An impostor's request claims to be from a crawler, but the
+    /// claim is refuted ([`RequestFacts::identity`](super::RequestFacts::identity)). The
+    /// [`mode`](Self::mode) limits the action: impostors are refused only under [`Mode::Refuse`],
+    /// at most tagged under [`Mode::Tag`], and only recorded under [`Mode::Observe`]. Default:
+    /// [`Impostors::Observe`]. A second call replaces the first.
     ///
-    /// The site's own tools count as impostors if they send the name of a crawler. To let them
-    /// pass, exempt their networks ([`exempt_networks`](Self::exempt_networks)) or their cookies
-    /// ([`exempt_cookies`](Self::exempt_cookies)).
+    /// The site's own tools are treated as impostors if they send the name of a crawler. To let
+    /// them pass, exempt their networks ([`exempt_networks`](Self::exempt_networks)) or their
+    /// cookies ([`exempt_cookies`](Self::exempt_cookies)).
     pub fn impostors(self, impostors: Impostors) -> Self {
         self.with(|policy| policy.identity.impostors = impostors)
     }
@@ -238,12 +238,11 @@ impl PolicyBuilder {
         self.with(|policy| policy.identity.needed = needed)
     }
 
-    /// Adds an override: another mode for some disallowed requests. If several overrides apply, the
-    /// last one added decides. Default: none. A second call adds to the first.
+    /// Adds an override, which sets another mode for some disallowed requests. If several overrides
+    /// apply, the last one added decides. Default: none. A second call adds to the first.
     ///
-    /// For the crawlers that an override applies to, its mode also replaces the
-    /// [`mode`](Self::mode) as the limit for [`rate`](Self::rate) and
-    /// [`impostors`](Self::impostors).
+    /// For the crawlers of an override, its mode also replaces [`mode`](Self::mode) as the limit
+    /// for [`rate`](Self::rate) and [`impostors`](Self::impostors).
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))
     }
@@ -255,24 +254,24 @@ impl PolicyBuilder {
     ///
     /// The crawlers of search engines that people use are only observed, unless a rate override
     /// names the crawler ([`with_rate_override`](Self::with_rate_override)). Even this override
-    /// does not enforce the delay of a group for `*`. Requests for parts of pages
-    /// ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) and exempt or disallowed
-    /// requests are not counted. If the delay is longer than
+    /// does not enforce the delay of a group for `*`. Exempt requests, disallowed requests and
+    /// requests for parts of pages ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset))
+    /// are not counted. If the delay is longer than
     /// [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED), this maximum is
     /// enforced instead.
     pub fn rate(self, mode: RateMode) -> Self {
         self.with(|policy| policy.rate.mode = mode)
     }
 
-    /// Sets the number of requests that can follow each other without a delay after a pause.
-    /// Default: [`Policy::DEFAULT_BURST`], 5. A second call replaces the first.
+    /// Sets the number of requests that pass without a delay after a pause. Default:
+    /// [`Policy::DEFAULT_BURST`], 5. A second call replaces the first.
     pub fn rate_burst(self, burst: NonZeroU32) -> Self {
         self.with(|policy| policy.rate.burst = burst)
     }
 
-    /// Adds a rate override, which sets another [`RateMode`] for some crawlers. The override also
-    /// applies if the [`mode`](Self::mode) of the policy is milder. If several rate overrides
-    /// apply, the last one added decides. Default: none. A second call adds another override.
+    /// Adds a rate override, which sets another [`RateMode`] for some crawlers. The
+    /// [`mode`](Self::mode) of the policy does not limit it. If several rate overrides apply, the
+    /// last one added decides. Default: none. A second call adds to the first.
     pub fn with_rate_override(self, over: Override<RateMode>) -> Self {
         self.with(|policy| policy.rate.overrides.push(over))
     }

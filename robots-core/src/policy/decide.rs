@@ -1,4 +1,5 @@
-//! The policy and its decision on a request, from groups, exemptions, the verdict and the mode.
+//! The policy and its decision on a request. The decision depends on groups, exemptions, the
+//! verdict and the mode.
 
 use std::num::NonZeroU32;
 use std::time::SystemTime;
@@ -21,7 +22,7 @@ use crate::rules::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Policy {
-    /// Mode if no override applies.
+    /// Mode that applies if no override applies.
     pub mode: Mode,
     pub(super) star: Star,
     pub(super) family: bool,
@@ -30,7 +31,7 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    /// Overrides, in the order of their addition; the last one that applies decides.
+    /// Overrides, oldest first. The last one that applies decides.
     pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }
@@ -43,44 +44,43 @@ impl Policy {
     pub const DEFAULT_WILDCARD_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
-    /// Default number of requests of a rate-limited crawler that can follow each other without a
-    /// delay after a pause.
+    /// Default number of requests of a rate-limited crawler that pass without a delay after a
+    /// pause.
     pub const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
 
     /// Decides on a request.
     ///
-    /// 1. Groups that name an agent apply to the agent for every method. If no group names the
-    ///    agent, the groups for `*` apply if [`Policy::holds_to_star`] is true and the method is
-    ///    either configured
+    /// 1. Groups that name an agent apply to it for every method. If no group names it, the groups
+    ///    for `*` apply if [`Policy::holds_to_star`] is true and the method is either configured
     ///    ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods)) or not in
     ///    IANA's registry. If no group applies, the request passes unchecked.
     /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
     ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
     /// 3. An allowed request passes. For a disallowed request, the last override that applies
     ///    decides; without an override, the mode decides. The mode for an agent, from an override
-    ///    or from the policy, also limits the actions for the agent's other requests.
+    ///    or from the policy, also limits how impostors and crawl delays are enforced.
     /// 4. If no override applies, [`Mode::Refuse`] only tags the crawlers of search engines that
-    ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]: a page that
-    ///    answers them with 403 leaves the index.
+    ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]. They remove pages
+    ///    with status 403 from their index.
     /// 5. An impostor does not get the privileges of a crawler's name ([`IdentityNeeded`]):
     ///    exemptions of agents, overrides milder than the mode, and the tag instead of a refusal
     ///    for search engines. The policy may tag or refuse an impostor regardless of the rules
     ///    ([`Impostors`]), within the limits of the mode, with [`Reason::Impostor`]. A request with
     ///    an exempt address, path or cookie still passes.
-    /// 6. If there are several agents, the result is the strictest decision with the strictest
-    ///    [`RateLimit`] of all agents.
-    /// 7. The decision on an allowed request contains a [`RateLimit`] if its groups have a
-    ///    `Crawl-delay` and the policy limits rates for the agent
+    /// 6. If the request has several agents, the result is the strictest decision, with the
+    ///    strictest [`RateLimit`] of all agents.
+    /// 7. The decision on an allowed request contains a [`RateLimit`] if the agent's groups have a
+    ///    `Crawl-delay` and the policy limits the agent's rate
     ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate) within the limits of the mode, or a
-    ///    rate override). The `RateLimit` does not change the action: only the layer, which counts
-    ///    requests, can determine whether a request exceeds its crawl delay.
+    ///    rate override). The `RateLimit` does not change the action, because only the layer counts
+    ///    requests and can determine whether a request exceeds its crawl delay.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
     }
 
-    /// Decides like [`Policy::decide`], except that requests within their grace period are only
-    /// observed. Each agent is judged separately: if a request has two agents, a grace period for
-    /// one agent does not let the other agent pass.
+    /// Decides like [`Policy::decide`], except that disallowed requests are only observed during
+    /// their grace period. Each agent is judged separately: a grace period for one agent of a
+    /// request does not apply to its other agents.
     #[doc(hidden)]
     pub fn decide_with_grace<'r>(
         &self,
@@ -108,21 +108,21 @@ impl Policy {
         if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
-        // The decision under `Mode::Refuse` is made last and uses only the rest of the work budget,
-        // so it cannot change the decision itself.
+        // This second decision uses only the rest of the work budget, so its cost cannot change the
+        // first decision.
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
 
-    /// Reports whether a decision may differ under another mode.
+    /// Reports whether the decision might be different under another mode.
     fn depends_on_mode(&self, decision: &Decision<'_>, identity: Identity) -> bool {
         let is_disallowed = || decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
         decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Evaluates the evidence that a person made the request, if the request is disallowed, exceeds
-    /// its crawl delay or comes from an impostor. An exempt cookie lets the request pass. Other
-    /// signs of a person are recorded; they let the request pass if the policy exempts people. All
-    /// other decisions are returned unchanged.
+    /// Applies the evidence that a person made the request. If the request has an exempt cookie, it
+    /// passes. Signs of a person are recorded, and the request passes if the policy exempts people.
+    /// The decision is returned unchanged unless the request is disallowed, exceeds its crawl delay
+    /// or comes from an impostor.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
@@ -139,7 +139,7 @@ impl Policy {
         }
     }
 
-    /// Reports whether this evidence shows a person or an exempt tool. Such a request is not
+    /// Reports whether this evidence exempts a request from rate limiting. An exempt request is not
     /// counted in a bucket, and passes even if it exceeds its crawl delay.
     #[doc(hidden)]
     pub fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
@@ -151,15 +151,15 @@ impl Policy {
         evidence.is_exempt(&self.cookies) || (spares_people && evidence.signs(&self.cookies).any())
     }
 
-    /// Reports whether the groups for `*` apply to an agent that no group names. The groups may
-    /// apply to some methods only.
+    /// Reports whether the groups for `*` apply to an agent if no group names it. Ignores the
+    /// method of the request.
     #[doc(hidden)]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
         self.star.holds(agent)
     }
 
-    /// Returns the action, and the reason, for an agent's requests that a rule with this pattern
-    /// disallows, at the time `now`. If `pattern` is `None`, overrides for patterns do not apply.
+    /// Returns the action and the reason for an agent's request at the time `now` if a rule with
+    /// this pattern disallows it. If `pattern` is `None`, overrides for patterns do not apply.
     /// Ignores exempt paths and addresses, and whether the rule's group applies to the agent
     /// ([`Policy::holds_to_star`]).
     #[doc(hidden)]
@@ -172,9 +172,9 @@ impl Policy {
         (handling.action(), handling.reason)
     }
 
-    /// Returns the override that decided on a disallowed request. `pattern` is the pattern of the
-    /// disallowing rule, `reason` the reason of the decision, and `now` the time of the decision.
-    /// `None` if no override decided, for example if the mode of the policy did.
+    /// Returns the override that decided on a disallowed request; `None` if no override decided.
+    /// `pattern` is the pattern of the disallowing rule, `reason` the reason of the decision, and
+    /// `now` the time of the decision.
     #[doc(hidden)]
     pub fn override_for(
         &self,
@@ -189,19 +189,20 @@ impl Policy {
         handling.over.filter(|_| handling.reason == reason)
     }
 
-    /// Returns the path of a request, in the forms that this policy matches with the rules.
+    /// Returns the path of a request in the forms that this policy matches with rules.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::with_forms(target, self.forms)
     }
 
-    /// Returns the path of a request in all forms that a [`Reading`] compares with rules.
+    /// Returns the path of a request in the forms that a [`Reading`] matches with rules.
     /// [`Reading::Reference`] uses only one form.
     #[doc(hidden)]
     pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {
         reading.path_with(target, self.forms)
     }
 
-    /// Returns the crawlers that overrides and exemptions name, each with the kind of entry.
+    /// Returns the crawlers that overrides and exemptions name. Each crawler comes with the kind of
+    /// its setting, for example `rate override`.
     #[doc(hidden)]
     pub fn named_crawlers(&self) -> impl Iterator<Item = (&'static str, &ProductToken)> {
         let modes = self.overrides.iter().filter_map(Override::agent_name).map(|name| ("override", name));
@@ -215,7 +216,7 @@ impl Policy {
         self.rate.overrides.iter().filter(|over| over.mode != RateMode::Off)
     }
 
-    /// Returns the overrides that have ended by the time `now`, each with the time of its end.
+    /// Returns descriptions of the overrides that have ended by the time `now`, each with its end.
     #[doc(hidden)]
     pub fn ended_overrides(&self, now: SystemTime) -> impl Iterator<Item = (String, SystemTime)> {
         let modes = self.overrides.iter().map(|over| (format!("override for {over}"), over.until));
@@ -223,23 +224,22 @@ impl Policy {
         modes.chain(rates).filter_map(move |(over, end)| Some((over, end.filter(|end| *end <= now)?)))
     }
 
-    /// Returns the number of requests that can follow each other without a delay after a pause.
+    /// Returns the number of requests that pass without a delay after a pause.
     #[doc(hidden)]
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst
     }
 
-    /// Reports whether checking the claim of one of these agents can change how its request is
-    /// handled: the policy tags or refuses impostors, or the privileges of a crawler's name need
-    /// evidence.
+    /// Reports whether the identity of one of these agents can change the decision. It can if the
+    /// policy tags or refuses impostors, or if it requires evidence for the privileges of a
+    /// crawler's name.
     #[doc(hidden)]
     pub fn heeds_claims(&self, agents: &[Agent]) -> bool {
         (self.identity.impostors != Impostors::Observe || self.grants_by_evidence())
             && agents.iter().any(|agent| agent.class().is_crawler())
     }
 
-    /// Reports whether the policy grants privileges to crawlers only if evidence supports their
-    /// identity.
+    /// Reports whether the policy requires evidence for the privileges of a crawler's name.
     fn grants_by_evidence(&self) -> bool {
         let has_grants =
             || !(self.exempt.agents.is_empty() && self.overrides.is_empty() && self.rate.overrides.is_empty());
@@ -252,8 +252,8 @@ impl Policy {
         !self.exempt.networks.is_empty()
     }
 
-    /// Returns the effects of unknown client addresses on this policy, one clause for each setting
-    /// that needs addresses. The caller joins the clauses in a message.
+    /// Returns what does not work in this policy if client addresses are unknown: one clause per
+    /// affected setting. The caller joins the clauses to a message.
     #[doc(hidden)]
     pub fn rules_by_address(&self) -> Vec<&'static str> {
         let limits = self.rate.mode != RateMode::Off || !self.rate.overrides.is_empty();
@@ -266,17 +266,16 @@ impl Policy {
         rules.into_iter().filter_map(|(is_set, rule)| is_set.then_some(rule)).collect()
     }
 
-    /// Reports whether a group of these rules applies to an agent. The method is assumed to be one
-    /// that the groups for `*` apply to.
+    /// Reports whether a group applies to an agent. Ignores the method of the request.
     #[doc(hidden)]
     pub fn has_group(&self, rules: &RuleSet, agent: &Agent) -> bool {
         let fallback = if self.star.holds(agent) { Fallback::Star } else { Fallback::Nothing };
         rules.select(self.tokens_of(agent), fallback).applies()
     }
 
-    /// Returns the agent that a decision is about. If the rules were not applied, returns the first
-    /// crawler instead. If there is no crawler and the request is exempt, returns the first agent
-    /// that has a group.
+    /// Returns the agent that a decision is about. If no rule was applied, returns the first
+    /// crawler. If the request is exempt and names no crawler, returns the first agent that has a
+    /// group.
     #[doc(hidden)]
     pub fn subject<'a>(&self, rules: &RuleSet, agents: &'a [Agent], decision: &Decision<'_>) -> Option<&'a Agent> {
         if decision.verdict.is_some() || decision.reason.is_reported() {
@@ -289,9 +288,9 @@ impl Policy {
         crawler
     }
 
-    /// Reports whether these agents need no decision: no agent is a crawler, no agent is subject to
-    /// `*`, and no group names an agent. Every decision is then [`Reason::NoGroup`]. This check
-    /// costs less than a decision.
+    /// Reports whether a decision is unnecessary, because it would always be [`Reason::NoGroup`]:
+    /// no agent is a crawler, `*` applies to no agent, and no group names an agent. This check is
+    /// cheaper than a decision.
     #[doc(hidden)]
     pub fn passes_over(&self, rules: &RuleSet, agents: &[Agent]) -> bool {
         agents.iter().all(|agent| {
@@ -300,9 +299,9 @@ impl Policy {
         })
     }
 
-    /// Returns the groups whose usage lines and licences apply to an agent. Unlike rules, the groups
-    /// for `*` apply to every agent that no group names, because a response makes the same
-    /// statement as the file.
+    /// Returns the groups whose usage lines and licences apply to an agent. If no group names the
+    /// agent, these are always the groups for `*`, even if the policy does not apply their rules to
+    /// it. So a response makes the same statement about usage as the file.
     #[doc(hidden)]
     pub fn selection_for_use<'r>(&self, rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
         rules.select(self.tokens_of(agent), Fallback::Star)
@@ -386,10 +385,10 @@ impl Policy {
         }
     }
 
-    /// Returns how a disallowed request is handled, and the verdict of the rule that decided. Each
-    /// form of a path may match another rule, and an override may be for one rule only. So all
-    /// disallowed forms are compared, and the strictest handling is returned. For example,
-    /// `/old/../private/` is a path below `/old/` to some servers and `/private/` to others.
+    /// Returns the strictest handling of a disallowed request, and the verdict of the rule that led
+    /// to it. All disallowed forms of the path are considered, because they may match different
+    /// rules, and overrides may be for one rule only. For example, some servers interpret
+    /// `/old/../private/` as a path below `/old/`, and others as `/private/`.
     fn strictest<'r>(
         &self,
         mode: Mode,
@@ -416,9 +415,9 @@ impl Policy {
         )
     }
 
-    /// Returns how an agent's requests are handled if a rule with this pattern disallows them. If
-    /// `rule` is `None`, returns the limit for the agent's other requests. `mode` applies if no
-    /// override applies.
+    /// Returns how an agent's request is handled if a rule with the pattern `rule` disallows it. If
+    /// `rule` is `None`, returns the limit for how impostors and crawl delays are enforced. `mode`
+    /// applies if no override applies.
     fn handling(
         &self,
         mode: Mode,
@@ -428,8 +427,8 @@ impl Policy {
         holds: impl Fn(&Override) -> bool,
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
-        // If the name is not believed, the strictest of its overrides decides. Otherwise, an
-        // impostor could select the mildest override by its choice of a name.
+        // If the claim is not believed, the strictest override for the name decides. Otherwise, an
+        // impostor could choose the name with the mildest override.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };
@@ -447,12 +446,12 @@ impl Policy {
     }
 }
 
-/// How a disallowed request is handled after its grace period.
+/// How a disallowed request is handled, apart from grace periods.
 #[derive(Clone, Copy)]
 struct Handling<'p> {
     mode: Mode,
     reason: Reason,
-    /// The override that decided; `None` if the mode decided.
+    /// The override that decided; `None` if the mode of the policy decided.
     over: Option<&'p Override>,
 }
 

@@ -10,8 +10,7 @@ use crate::keyword_enum;
 use crate::keywords;
 use crate::rules::Verdict;
 
-/// The decision on a request, with its verdict and reason. A decision borrows the rules, so it is
-/// cheap to create.
+/// The decision on a request. A decision borrows the rules, so it is cheap to create.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Decision<'r> {
@@ -24,26 +23,24 @@ pub struct Decision<'r> {
     /// Index of the agent that the decision is about, among the agents given to
     /// [`Policy::decide`](super::Policy::decide).
     pub agent: usize,
-    /// The signs of a person behind a disallowed request, found by
-    /// [`Policy::weigh`](super::Policy::weigh).
+    /// The signs that a person made the request, found by [`Policy::weigh`](super::Policy::weigh).
     pub signs: HumanSigns,
-    /// Crawl delay that the policy enforces on the request, from the groups that allow it. If there
-    /// are several agents, this is their strictest delay, even if the rules disallow the request
-    /// for another agent. `None` for a refused request.
+    /// Crawl delay that the policy enforces, from the groups that allow the request. If the request
+    /// has several agents, this is their strictest delay, even if the decision is about another
+    /// agent. `None` if the request is refused or no delay applies.
     pub rate_limit: Option<RateLimit<'r>>,
     /// Time until the crawler's next request would pass; zero if this request did not exceed its
     /// crawl delay.
     pub wait: Duration,
-    /// Latest end of the grace period; `None` if no grace period applies. During the grace period,
-    /// the request is only observed, whatever the mode, because earlier versions of the file did
-    /// not disallow or limit it. [`Decision::would`] returns the action under [`Mode::Refuse`]
-    /// after the grace period.
+    /// Latest end of the grace period; `None` if no grace period applies. Until then, the request
+    /// is only observed in any mode, because earlier versions of the file did not disallow or limit
+    /// it. [`Decision::would`] returns the action under [`Mode::Refuse`] after the grace period.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.
     pub(super) would: Option<UnderRefuse>,
 }
 
-/// The handling of requests by a server.
+/// How a server handles a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Action {
@@ -51,13 +48,13 @@ pub enum Action {
     Pass,
     /// The request is forwarded with a tag.
     Tag,
-    /// The request is refused. If the reason is [`Reason::Limited`], the answer is 429.
+    /// The request is refused. If the reason is [`Reason::Limited`], the response has status 429.
     Refuse,
 }
 
 keyword_enum! {
-    /// The action that [`Mode::Refuse`] would take on a request after all grace periods. This
-    /// action does not depend on the site's present mode. Later variants are stricter.
+    /// The action for a request under [`Mode::Refuse`] after all grace periods. It does not depend
+    /// on the site's mode. Later variants are stricter.
     #[derive(PartialOrd, Ord)]
     UnderRefuse, "an action for disallowed requests", {
         /// The request would pass unchanged, because it is allowed or exempt, or because an
@@ -65,9 +62,9 @@ keyword_enum! {
         Pass = "pass",
         /// The request would be tagged, like the requests of search engines.
         Tag = "tag",
-        /// The request would be answered with 429, because it exceeds its crawl delay.
+        /// The request would be refused with status 429, because it exceeds its crawl delay.
         Limit = "limit",
-        /// The request would be answered with a refusal.
+        /// The request would be refused.
         Refuse = "refuse",
     }
 }
@@ -78,10 +75,10 @@ keyword_enum! {
     Reason, "a reason of a decision", {
         /// The site's robots.txt is not known yet.
         NothingKnown = "nothing-known",
-        /// The kill switch has turned enforcement off, so requests are not compared with the rules.
+        /// The kill switch has turned enforcement off, so the rules are not applied.
         KillSwitch = "kill-switch",
         /// The path, the agent, the client's address or a cookie of the request is exempt, or the
-        /// application exempts the request.
+        /// application has exempted the request.
         Exempt = "exempt",
         /// No group applies to this agent.
         NoGroup = "no-group",
@@ -97,8 +94,8 @@ keyword_enum! {
         SuspectHuman = "suspect-human",
         /// The rules disallow the request, and the mode only observes.
         Observed = "observed",
-        /// The rules have disallowed the request for less than the grace period, so it is only
-        /// observed.
+        /// The rules disallow the request, but only since a recent version of the file. It is only
+        /// observed until the end of its grace period.
         Grace = "grace",
         /// The rules disallow the request, and the mode refuses. The request is only tagged,
         /// because its agent feeds the index of a search engine and no override applies.
@@ -108,7 +105,7 @@ keyword_enum! {
         /// The rules disallow the request.
         Disallowed = "disallowed",
         /// The request falsely claims to be from a crawler, and the policy tags or refuses
-        /// impostors. If the mode only observes, the request passes.
+        /// impostors. Under [`Mode::Observe`], the request passes.
         Impostor = "impostor",
     }
 }
@@ -141,8 +138,8 @@ impl UnderRefuse {
 }
 
 impl Reason {
-    /// Reports whether the observers of disallowed requests (`RobotsLayer::on_disallowed`) are
-    /// notified of a decision with this reason.
+    /// Reports whether observers (`RobotsLayer::on_disallowed`) are notified of decisions with this
+    /// reason.
     pub const fn is_reported(self) -> bool {
         !matches!(
             self,
@@ -152,9 +149,8 @@ impl Reason {
 }
 
 impl<'r> Decision<'r> {
-    /// Returns the action that [`Mode::Refuse`] would take on the request, with the same overrides
-    /// and exemptions. A grace period is ignored, because it is temporary; see
-    /// [`Decision::grace_end`].
+    /// Returns the action for the request under [`Mode::Refuse`], with the same overrides and
+    /// exemptions. Ignores grace periods, because they are temporary (see [`Decision::grace_end`]).
     pub fn would(&self) -> UnderRefuse {
         self.would.unwrap_or(if self.reason == Reason::Limited {
             UnderRefuse::Limit
@@ -163,8 +159,8 @@ impl<'r> Decision<'r> {
         })
     }
 
-    /// Adds the action, the grace period and the rate limit of `refusing`, which is the decision on
-    /// the same request under [`Mode::Refuse`].
+    /// Adds the action, the grace period and the rate limit of `refusing`, the decision on the same
+    /// request under [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let rate_limit = self
             .rate_limit
@@ -172,15 +168,15 @@ impl<'r> Decision<'r> {
         Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
-    /// Creates the decision on a request whose grace period ends at `end`. The request passes now,
-    /// and `would` is the action after the grace period.
+    /// Creates the decision on a request that passes until its grace period ends at `end`. `would`
+    /// is the action after the grace period.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
     }
 
-    /// Returns the decision for the case that the request exceeds its crawl delay. `wait` is the
-    /// time until the crawler's next request would pass.
+    /// Changes the decision for a request that exceeds its crawl delay. `wait` is the time until
+    /// the crawler's next request would pass.
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(rate_limit) = self.rate_limit else { return self };
@@ -193,15 +189,13 @@ impl<'r> Decision<'r> {
         match self.reason {
             _ if rate_limit.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
             Reason::Allowed | Reason::Off => limited(self.action, Reason::LimitObserved),
-            // An impostor's request keeps [`Reason::Impostor`], and a request that is observed for
-            // another reason keeps that reason.
+            // All other reasons are kept, for example [`Reason::Impostor`].
             _ => Self { would, ..self },
         }
     }
 
-    /// Returns the decision with the action of `handling` and [`Reason::Impostor`], unless the
-    /// decision is at least as strict already. `handling` is `None` if the request is not from an
-    /// impostor.
+    /// Changes the decision to the action of `handling` and [`Reason::Impostor`], unless it is
+    /// already at least as strict. `handling` is `None` if the request is not from an impostor.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);
@@ -243,29 +237,31 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // The agent with the grace period may be the one whose request is refused afterwards.
+        // After the grace period, the request may be refused because of the agent with the grace
+        // period. So `would` is the stricter of both.
         let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
-        // A client must not be able to turn rate limiting off for one agent by naming another
-        // agent.
+        // The strictest rate limit is kept, because a client must not be able to avoid the limit of
+        // one agent by also naming another.
         Self { would: would.or(strictest.would), grace_end, ..strictest }.with_rate_limit(rate_limit)
     }
 }
 
 keyword_enum! {
-    /// The action for an impostor: a request that claims to be from a crawler although its
+    /// The action for an impostor's request. Such a request claims to be from a crawler, but its
     /// [`Identity`] is refuted.
     ///
-    /// Under every variant, the rules apply to an impostor as to any other crawler. An impostor
-    /// does not get the privileges of the crawler's name: the tag that replaces a refusal for
-    /// search engines, overrides milder than the mode, and the exemption of agents.
+    /// Under every variant, the rules apply to an impostor as to a real crawler. An impostor does
+    /// not get the privileges of the crawler's name: the tag instead of a refusal for search
+    /// engines, overrides milder than the mode, and exemptions of agents.
     ///
-    /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is tagged at most, and under
+    /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is at most tagged, and under
     /// [`Mode::Observe`] it passes and is recorded.
     #[derive(Default)]
     Impostors, "a way to treat impostors", {
-        /// The request passes if the file allows it. The default.
+        /// The request is handled like any other request that does not have the privileges of the
+        /// name. The default.
         #[default]
         Observe = "observe",
         /// The request is at least tagged if the mode tags or refuses, even if the file allows it.
@@ -276,12 +272,12 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// The identity needed for the privileges of a crawler's name: overrides milder than the mode,
-    /// and the exemption of agents.
+    /// The identity that a request needs for the privileges of a crawler's name: overrides milder
+    /// than the mode, and exemptions of agents.
     #[derive(Default)]
     IdentityNeeded, "an identity requirement", {
         /// A claim that is not refuted. The default. Without evidence, no claim is refuted, so
-        /// every claim is enough.
+        /// every claim suffices.
         #[default]
         Claimed = "claimed",
         /// A claim that is verified or undecided. Crawlers whose operators publish no verification
@@ -292,7 +288,7 @@ keyword_enum! {
     }
 }
 
-/// The settings of a policy that depend on identities.
+/// The settings of a policy that use the identity of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdentityRules {
     pub(super) impostors: Impostors,
@@ -309,10 +305,10 @@ impl IdentityRules {
         }
     }
 
-    /// Returns the mode for an impostor's request. This mode does not depend on the file, and the
-    /// site's mode does not limit it yet. `None` if the request is not from an impostor. A browser
-    /// is not an impostor: a request that names no crawler may have a refuted signature, but a
-    /// person may still have made it.
+    /// Returns the mode for an impostor's request, before the site's mode limits it. `None` if the
+    /// request is not from an impostor or impostors are only observed. A request that names no
+    /// crawler is not treated as an impostor's, because a person may have made it, even if its
+    /// signature is invalid.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
         let mode = match self.impostors {
             Impostors::Observe => None,

@@ -1,7 +1,7 @@
-//! The facts about a request that a policy needs.
+//! The facts about a request that a policy needs for its decision.
 //!
-//! **A policy has no clock.** The end of an override is a plain value. The caller passes a clock
-//! with each request. The policy reads the clock only if the decision depends on the time, so no
+//! **A policy has no clock.** The caller passes a clock with each request. The policy reads this
+//! clock only if the decision depends on the time, for example on the end of an override. So no
 //! timer is needed to end an override.
 
 use std::cell::OnceCell;
@@ -19,9 +19,10 @@ use crate::rules::{PathForms, RequestPath};
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
     pub(super) path: FactsPath<'a>,
-    /// Function that returns the client's address, which is compared with the exempt networks.
+    /// Function that returns the client's address, for comparison with the exempt networks.
     pub address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
-    /// Function that returns the present time, for overrides that end and for grace periods.
+    /// Function that returns the present time. Needed for overrides with an end and for grace
+    /// periods.
     pub clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
     /// Outcome of checking the request's claim about its sender. [`Identity::Unclaimed`] does not
     /// affect the decision.
@@ -34,13 +35,14 @@ pub(super) enum FactsPath<'a> {
 }
 
 impl<'a> RequestFacts<'a> {
-    /// Creates a request with this method and path; [`Policy::path`](super::Policy::path) creates
-    /// the path from a target.
+    /// Creates the facts from a method and a parsed path. [`Policy::path`](super::Policy::path)
+    /// parses the path of a target.
     pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
         Self { method, path: FactsPath::Read(path), address: None, clock: None, identity: Identity::Unclaimed }
     }
 
-    /// Creates a request with this method and target; the policy parses the path when it needs it.
+    /// Creates the facts from a method and a request target. The policy parses the path only if it
+    /// needs the path.
     pub const fn of_target(method: &'a str, target: &'a [u8]) -> Self {
         let path = FactsPath::Unread { target, read: OnceCell::new() };
         Self { method, path, address: None, clock: None, identity: Identity::Unclaimed }
@@ -50,8 +52,8 @@ impl<'a> RequestFacts<'a> {
         self.address.and_then(|address| address())
     }
 
-    /// Returns the path as the caller parsed it. If the caller gave only a target, parses it in
-    /// these forms.
+    /// Returns the path that the caller parsed. If the caller passed only a target, parses its path
+    /// in these forms.
     #[inline]
     pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {

@@ -1,4 +1,4 @@
-//! The grace period of rules that are too new to be enforced.
+//! The grace period of new rules, which are not enforced yet.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,41 +7,41 @@ use crate::rules::{
     Access, Fallback, Group, MatchBudget, Name, PathPattern, ProductToken, RequestPath, Rule, RuleSet, Selection,
 };
 
-/// Earlier versions of the rules, each with the time when it was first known.
+/// Earlier versions of the rules, each with the time when it went live.
 ///
-/// A disallowed request is refused only if the oldest remembered version that disallows it went
-/// live at least one grace period ago. Until then, the request is only observed. So a grace period
-/// begins when a rule is new, when an `Allow` that used to outweigh the rule is removed, and when a
-/// crawler is added to a group. A rule that was only moved, or was missing for a while, gets no new
-/// grace period.
+/// A disallowed request is refused only if some version that disallows it went live at least one
+/// grace period ago. Until then, the request is only observed. So a grace period begins if a rule
+/// is new, if an `Allow` that used to outweigh a rule is removed, or if a crawler is added to a
+/// group. A rule that was only moved, or was missing for a while, gets no new grace period.
 pub struct Grace {
     length: Duration,
-    /// Time when the present rules were first known.
+    /// Time when the present version went live.
     since: SystemTime,
     earlier: Vec<(SystemTime, Arc<RuleSet>)>,
 }
 
 impl Grace {
-    /// Creates a grace period of this length for the present rules, which are known since `since`.
+    /// Creates a grace period of this length for the present version of the rules, which went live
+    /// at `since`.
     pub const fn new(length: Duration, since: SystemTime) -> Self {
         Self { length, since, earlier: Vec::new() }
     }
 
-    /// Adds a version that was known before the present one.
+    /// Adds an earlier version, which went live at `since`.
     pub fn add(&mut self, since: SystemTime, rules: Arc<RuleSet>) {
         if since < self.since {
             self.earlier.push((since, rules));
         }
     }
 
-    /// Returns the time when the grace period ends for all requests.
+    /// Returns the time when the grace period of the present version ends.
     pub fn end(&self) -> SystemTime {
         self.end_after(self.since)
     }
 
-    /// Counts the present `Disallow` rules whose grace period has not ended for at least one
-    /// crawler of their group. Each rule is tried with one path that its pattern matches. Counting
-    /// is limited to the work budget of one request (`MatchBudget`).
+    /// Counts the `Disallow` rules of the present version that are in their grace period for at
+    /// least one crawler of their group. Tests each rule with one path that its pattern matches,
+    /// within the work budget of one request (`MatchBudget`).
     pub fn count_rules(&self, now: SystemTime, rules: &RuleSet) -> usize {
         let mut work = MatchBudget::new();
         let disallowing = rules.document().groups().flat_map(Group::rules);
@@ -60,8 +60,8 @@ impl Grace {
         })
     }
 
-    /// Reports whether the grace period of a disallowed request has not ended. `select` selects the
-    /// groups of the agent from a version of the rules.
+    /// Reports whether a disallowed request is in its grace period. `select` returns the groups for
+    /// the agent in a version of the rules.
     pub(super) fn covers<'g>(
         &'g self,
         now: SystemTime,
@@ -78,10 +78,10 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// Returns the interval that may be enforced at `now`. After the grace period of the live
-    /// version, this is `interval`. Before, the earlier versions whose grace period has ended
-    /// count: their longest interval is returned, but at most `interval`. `None` if none of these
-    /// versions has a delay. `select` is the same as in [`covers`](Self::covers).
+    /// Returns the interval that may be enforced at `now`. After the grace period of the present
+    /// version, this is `interval`. Before that, it is the longest interval of the earlier versions
+    /// whose grace period has ended, but at most `interval`; `None` if none of these versions has a
+    /// delay. `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,
@@ -103,7 +103,8 @@ impl Grace {
     }
 }
 
-/// Returns the groups that a crawler of this name obeys. The name `*` means any unnamed crawler.
+/// Returns the groups that a crawler of this name obeys. The name `*` stands for a crawler that no
+/// group names.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }

@@ -1,15 +1,14 @@
-//! Evidence of a person behind a disallowed request.
+//! Evidence that a person made a request.
 //!
-//! A `User-Agent` can be wrong: a tool that a person uses may send a crawler's name. This module
-//! uses evidence that is independent of the `User-Agent`: a session cookie, or fetch metadata as
-//! browsers send it. By default the evidence is only recorded, so that an operator can see how many
-//! people a rule would affect.
+//! A `User-Agent` can be misleading: a person may use a tool that sends a crawler's name. This
+//! module uses other evidence: a session cookie, or fetch metadata as browsers send it. By default,
+//! the evidence is only recorded. The operator can then see how many people a rule would affect.
 
 use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};
 
 /// The cookies and header fields that may suggest a person, as bytes. Callers collect them only for
-/// requests that would not simply pass.
+/// requests that would be refused, tagged or recorded.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct HumanEvidence<'a> {
@@ -27,10 +26,10 @@ pub struct HumanSigns {
 }
 
 keyword_enum! {
-    /// The handling of disallowed requests with signs of a person.
+    /// How disallowed requests with signs of a person are handled.
     #[derive(Default)]
     SuspectHuman, "a way to treat requests with signs of a person", {
-        /// The signs are recorded. The default.
+        /// The signs are recorded and do not change the decision. The default.
         #[default]
         Record = "record",
         /// The request passes, and the signs are recorded.
@@ -46,9 +45,9 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
-    /// Checks the names of cookies from a configuration.
+    /// Checks cookie names from a configuration.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
-        // A name must not contain delimiters, white space, or bytes that cannot occur in the field.
+        // A name must not contain delimiters, spaces or control characters.
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),
@@ -69,9 +68,9 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). The three
-    /// fields are a sign of a person only together, and only in combinations that browsers send:
-    /// the destination is a document if and only if the mode is a navigation.
+    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). They are
+    /// a sign of a person only if all three are present, in a combination that browsers send: the
+    /// destination is a document if and only if the mode is `navigate`.
     pub fn fetch_metadata(mut self, site: &[u8], mode: &[u8], destination: &[u8]) -> Self {
         let known_site = matches!(site, b"same-origin" | b"same-site" | b"cross-site" | b"none");
         let known_mode = matches!(mode, b"navigate" | b"cors" | b"no-cors" | b"same-origin" | b"websocket");
@@ -82,7 +81,7 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds a `Referer`, which is compared with the request's own host. A `Referer` is a sign of a
+    /// Adds a `Referer`, which is compared with the host of the request. A `Referer` is a sign of a
     /// person only together with fetch metadata, because any client can send one.
     pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
         let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);
@@ -112,7 +111,7 @@ impl<'a> HumanEvidence<'a> {
 impl HumanSigns {
     pub(super) const NONE: Self = Self { session_cookie: false, fetch_metadata: false, own_referer: false };
 
-    /// Reports whether there is any sign.
+    /// Reports whether the request has any sign of a person.
     pub const fn any(self) -> bool {
         self.session_cookie || self.fetch_metadata || self.own_referer
     }

@@ -1,9 +1,10 @@
-//! The operator's settings, and the decisions on requests according to these settings. Every
-//! application builds a [`Policy`]. An application without Tower calls [`Policy::decide`] itself.
+//! The operator's settings, and the decisions on requests according to them. Every application
+//! builds a [`Policy`]. The Tower layer calls [`Policy::decide`]; an application without Tower
+//! calls it directly.
 //!
-//! [`Policy::decide`] combines the agents, the rules of the file and the operator's settings. This
-//! method uses no HTTP types and no I/O, and does not read the system clock. If a request has
-//! several agents (because of a repeated header), the result is the strictest decision.
+//! [`Policy::decide`] combines the agents, the rules of the file and the operator's settings. It
+//! uses no HTTP types and no I/O, and does not read the system clock. If a request has several
+//! agents (because of a repeated header), the result is the strictest of their decisions.
 
 mod builder;
 mod decide;

@@ -1,7 +1,7 @@
-//! Overrides: exceptions from a policy's mode.
+//! Overrides: exceptions to a policy's mode.
 //!
-//! **The last override that applies wins**, as in `.gitignore`, so an exception from an entry is
-//! written below that entry.
+//! **The last override that applies decides**, as in `.gitignore`. So an exception to another
+//! override comes after it.
 //!
 //! An override for a crawler applies to that crawler only, not to crawlers that obey its group. For
 //! example, an override for Googlebot does not apply to Applebot, although Applebot obeys
@@ -15,7 +15,7 @@ use crate::agent::{Agent, Category, NamedAs, Recognizer, Registry};
 use crate::keyword_enum;
 use crate::rules::{PathPattern, ProductToken, Reading, RobotsTxt, ValueError};
 
-/// Another mode for some requests: a [`Mode`] for disallowed requests, or a
+/// A setting of another mode for some requests: a [`Mode`] for disallowed requests, or a
 /// [`RateMode`](super::RateMode) for rate limiting. If several overrides apply, the last one
 /// decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Override<M = Mode> {
     covers: OverrideFor,
     /// The mode that the override sets.
     pub mode: M,
-    /// End of the override; `None` if it does not end.
+    /// Time when the override ends; `None` if it does not end.
     pub until: Option<SystemTime>,
 }
 
@@ -34,7 +34,7 @@ enum OverrideFor {
     Pattern(Box<[u8]>, PathPattern),
 }
 
-/// The crawlers that a setting is for.
+/// A selection of crawlers in a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Crawlers {
@@ -49,21 +49,20 @@ pub enum Crawlers {
 }
 
 impl Crawlers {
-    /// Returns one crawler. `name` is the crawler's name in the registry, the crawler's own product
-    /// token, or a name that the crawler sends. Case is ignored, and the name may include a
-    /// version.
+    /// Selects one crawler. `name` is its name in the registry, its own product token, or a name
+    /// that it sends. Case is ignored, and the name may include a version.
     ///
     /// # Errors
     ///
-    /// Returns an error if no agent can have this name: a whole `User-Agent` field, `*`, or the
-    /// name of a registered crawler with added spaces (`GPT Bot`). The error suggests the right
-    /// name if it is known.
+    /// Returns an error if no agent can have this name: it is a whole `User-Agent` value, `*`, or
+    /// the name of a registered crawler with added spaces (`GPT Bot`). The error suggests the right
+    /// name if possible.
     pub fn agent(name: &str) -> Result<Self, ValueError> {
         called(name).map(Self::Agent)
     }
 
-    /// Reports whether an agent is one of these crawlers. Other tokens that the agent obeys are
-    /// ignored: Googlebot does not include Applebot.
+    /// Reports whether an agent is one of these crawlers. Ignores the other tokens that the agent
+    /// obeys: a setting for Googlebot does not apply to Applebot, which may obey Googlebot's group.
     pub fn contains(&self, agent: &Agent) -> bool {
         match self {
             Self::Agent(name) => is_called(agent, name),
@@ -78,18 +77,17 @@ impl Crawlers {
 
 impl Override {
     /// Creates an override for the rules with this path pattern, in any spelling: `/%40x` and `/@x`
-    /// are the same. The value must be the pattern of a rule in the file, not the path of a
-    /// request. To let a path pass, exempt it
+    /// are equal. The value must be the pattern of a rule in the file, not the path of a request.
+    /// To let requests for a path pass, exempt it
     /// ([`PolicyBuilder::exempt_paths`](super::PolicyBuilder::exempt_paths)) or write an `Allow`
     /// line.
     ///
     /// A file that is parsed with [`Reading::Legacy`] may contain patterns without a leading slash.
-    /// Write the pattern with a slash here nevertheless.
+    /// Write these patterns with a leading slash here.
     ///
     /// # Errors
     ///
-    /// Returns an error if the pattern begins with neither `/` nor `*`, because rules with such a
-    /// pattern disallow nothing.
+    /// Returns an error if the pattern begins with neither `/` nor `*`.
     pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Result<Self, ValueError> {
         let pattern = pattern.as_ref();
         let compared = PathPattern::parse(pattern)?;
@@ -128,27 +126,27 @@ impl<M: Copy> Override<M> {
 
     /// Creates an override for the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`]). Without an override, [`Mode::Refuse`] only tags their
-    /// disallowed requests. A rate override for them has no effect, because a search engine is only
-    /// limited by name ([`agent`](Self::agent)).
+    /// disallowed requests. A rate override for them refuses nothing, because only an override by
+    /// name ([`agent`](Self::agent)) can limit a search engine.
     pub const fn index_engines(mode: M) -> Self {
         Self::crawlers(Crawlers::IndexEngines, mode)
     }
 
-    /// Sets the end of the override. From then on, the override does not apply to any request.
-    /// Default: no end. The end is ignored for a request without a clock ([`RequestFacts::clock`]).
+    /// Sets the end of the override. Default: no end. For requests without a clock
+    /// ([`RequestFacts::clock`]), the override applies even after its end.
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self
     }
 
-    /// Reports whether the override is for search engines in general, not for a named search
+    /// Reports whether the override is for search engines in general instead of a named search
     /// engine.
     #[doc(hidden)]
     pub const fn is_for_unnamed_engines(&self) -> bool {
         matches!(self.covers, OverrideFor::Crawlers(Crawlers::IndexEngines | Crawlers::Category(Category::Search)))
     }
 
-    /// Returns the pattern of the rule that the override is for; `None` if it is not for a rule.
+    /// Returns the rule pattern that the override is for; `None` if the override is for crawlers.
     #[doc(hidden)]
     pub fn rule_pattern(&self) -> Option<&[u8]> {
         match &self.covers {
@@ -157,14 +155,13 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// Reports whether the override is still in force. Reads the clock only if the override has an
-    /// end.
+    /// Reports whether the override has not ended. Reads the clock only if the override has an end.
     pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 
-    /// Reports whether the override applies to an agent's requests if a rule with this pattern
-    /// disallows them. If `rule` is `None`, no override for a pattern applies.
+    /// Reports whether the override applies to an agent's request that a rule with the pattern
+    /// `rule` disallows. If `rule` is `None`, overrides for patterns do not apply.
     #[doc(hidden)]
     pub fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
         match &self.covers {
@@ -173,7 +170,7 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// Reports whether the override is for a rule with this pattern.
+    /// Reports whether the override is for rules with this pattern.
     #[doc(hidden)]
     pub fn is_for_rule(&self, rule: &[u8]) -> bool {
         matches!(&self.covers, OverrideFor::Pattern(pattern, compared)
@@ -181,7 +178,7 @@ impl<M: Copy> Override<M> {
     }
 }
 
-/// Formats the scope of the override as in a configuration: `agent "gptbot"`, `category
+/// Writes what the override is for, as in a configuration: `agent "gptbot"`, `category
 /// "ai-training"` or `pattern "/private/"`.
 impl<M> fmt::Display for Override<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -195,11 +192,11 @@ impl<M> fmt::Display for Override<M> {
     }
 }
 
-/// Returns the token of a configured name. As in robots.txt, a version is ignored: `GPTBot/1.2` is
-/// `GPTBot`.
+/// Returns the product token of a configured name. Ignores a version, as in robots.txt:
+/// `GPTBot/1.2` is the same as `GPTBot`.
 ///
-/// A name that the built-in registry does not know is accepted, because the application may use a
-/// registry of its own.
+/// Accepts names that are not in the built-in registry, because the application may use its own
+/// registry.
 pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| no_name(name, None))?;
     let registry = Registry::builtin();
@@ -217,16 +214,15 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     }
 }
 
-/// Creates the error for a string that is not a crawler's name: `*`, only white space, a whole
-/// `User-Agent` field, or a registered name with added spaces. `meant` is the name to suggest.
+/// Creates the error for a string that is not a crawler's name. `meant` is the name to suggest.
 fn no_name(name: &str, meant: Option<&str>) -> ValueError {
     let right = meant.map_or("one such as \"GPTBot\"".to_owned(), |meant| format!("{meant:?}"));
     ValueError::new(name, format_args!("is not a crawler's name: write {right}"))
 }
 
 /// Reports whether an agent has this name: the crawler's name in the registry, the agent's own
-/// token, or a name that the crawler sends. Other tokens that the agent obeys are ignored: an entry
-/// for Googlebot does not apply to Applebot.
+/// token, or a name that the crawler sends. Ignores the other tokens that the agent obeys, so
+/// Applebot is not called Googlebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)
@@ -234,31 +230,30 @@ pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
         || agent.registered().is_some_and(|crawler| crawler.header_names.iter().any(|name| is_name(name)))
 }
 
-/// Reports whether a string is more than a name and its version: `Mozilla/5.0 (compatible; …)`,
-/// `FooBot/1.0 BarBot/2.0`.
+/// Reports whether a string contains more than a name and a version, for example `Mozilla/5.0
+/// (compatible; …)` or `FooBot/1.0 BarBot/2.0`.
 fn is_header(name: &str) -> bool {
     let behind_name = name.trim().split_once('/').map_or("", |(_, behind)| behind);
     name.contains(['(', ';', ',']) || behind_name.contains(|char: char| char == '/' || char.is_whitespace())
 }
 
 keyword_enum! {
-    /// The handling of a request that robots.txt disallows; later variants are stricter.
+    /// How a request that robots.txt disallows is handled. Later variants are stricter.
     ///
     /// The mode also limits the other actions of the policy. Under [`Mode::Off`] and
-    /// [`Mode::Observe`], an impostor's request and a request that exceeds its crawl delay pass as
-    /// well, whatever the [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode)
-    /// settings are.
+    /// [`Mode::Observe`], impostors' requests and requests that exceed their crawl delay also pass,
+    /// whatever the [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode) settings are.
     #[derive(Default, PartialOrd, Ord)]
     Mode, "a mode", {
-        /// The request passes, and observers of disallowed requests are not notified.
+        /// The request passes and is not recorded.
         Off = "off",
         /// The request is recorded and passes unchanged. The default.
         #[default]
         Observe = "observe",
-        /// The request passes with an additional header field that tells the application about the
-        /// verdict.
+        /// The request passes with an additional header field that contains the verdict for the
+        /// application.
         Tag = "tag",
-        /// The request is answered with a refusal.
+        /// The request is refused.
         Refuse = "refuse",
     }
 }

@@ -1,4 +1,4 @@
-//! Rate limiting by the delays in robots.txt.
+//! Rate limiting by the `Crawl-delay` lines of robots.txt.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::keyword_enum;
 use crate::rules::{CrawlDelay, Selection, Verdict};
 
 keyword_enum! {
-    /// The action for an allowed request that exceeds the `Crawl-delay` of its crawler's groups;
-    /// later variants are stricter. The [`Mode`] limits this action, but not the action of a rate
-    /// override.
+    /// The action for an allowed request that exceeds the `Crawl-delay` of its crawler's groups.
+    /// Later variants are stricter. The [`Mode`] limits the policy's rate mode, but not the rate
+    /// mode of an override.
     #[derive(Default, PartialOrd, Ord)]
     RateMode, "a rate mode", {
         /// The request passes, and nothing is counted. The default.
@@ -20,17 +20,17 @@ keyword_enum! {
         Off = "off",
         /// The request passes and is recorded.
         Observe = "observe",
-        /// The request is answered with 429 if the mode refuses. The request is only recorded if
-        /// the mode observes or tags.
+        /// Under [`Mode::Refuse`], the request is refused with status 429. Under [`Mode::Observe`]
+        /// and [`Mode::Tag`], it is only recorded.
         Refuse = "refuse",
     }
 }
 
 impl RateMode {
-    /// Returns the rate mode within the limits of the policy's mode. Requests are refused only
-    /// under [`Mode::Refuse`], and under [`Mode::Off`] the result is [`RateMode::Off`]. Under
-    /// [`Mode::Tag`] requests are only recorded, because a tag is for disallowed requests and a
-    /// request that exceeds its crawl delay is allowed.
+    /// Returns the rate mode as limited by the policy's mode: unchanged under [`Mode::Refuse`], at
+    /// most [`RateMode::Observe`] under [`Mode::Observe`] and [`Mode::Tag`], and [`RateMode::Off`]
+    /// under [`Mode::Off`]. [`Mode::Tag`] only observes because tags are for disallowed requests,
+    /// and a request that exceeds its crawl delay is allowed.
     #[doc(hidden)]
     pub fn within(self, mode: Mode) -> Self {
         match mode {
@@ -49,33 +49,35 @@ pub(super) struct RateRules {
     pub(super) overrides: Vec<Override<RateMode>>,
 }
 
-/// The crawl delay that applies to a request, and how it is enforced.
+/// The crawl delay for a request, and how it is enforced.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RateLimit<'r> {
-    /// The delay, with its line.
+    /// The `Crawl-delay` line and its value.
     pub delay: CrawlDelay<'r>,
-    /// Interval that is enforced: the delay's [`enforced_interval`](CrawlDelay::enforced_interval).
-    /// During the grace period of an increased delay, this is the longest earlier interval instead.
+    /// Interval that is enforced, usually the delay's
+    /// [`enforced_interval`](CrawlDelay::enforced_interval). During the grace period of an
+    /// increased delay, this is the longest earlier interval.
     pub interval: Duration,
-    /// Action for a request that exceeds the delay, within the limits of the site's mode; never
+    /// Action for a request that exceeds the delay, as limited by the site's mode. Never
     /// [`RateMode::Off`].
     pub mode: RateMode,
-    /// Action under [`Mode::Refuse`] after the grace period.
+    /// Action for a request that exceeds the delay, under [`Mode::Refuse`] and after the grace
+    /// period.
     pub(super) refusing: RateMode,
-    /// Verdict on the request for the agent that the delay applies to.
+    /// Verdict on the request for the agent with this delay.
     pub verdict: Verdict<'r>,
-    /// Index of the agent that the delay applies to, among the agents given to
-    /// [`Policy::decide`](super::Policy::decide). The decision itself may be about another agent.
+    /// Index of the agent with this delay, among the agents given to
+    /// [`Policy::decide`](super::Policy::decide). The decision may be about another agent.
     pub agent: usize,
-    /// Whether the registry or the file knows the agent's name.
+    /// Whether the agent's name is in the registry or in the file.
     pub is_known: bool,
 }
 
 impl RateRules {
-    /// Returns the rate limit of an allowed request; `None` if its groups have no delay, or if the
-    /// policy does not limit the request. `bound` returns the mode that applies to the agent.
-    /// `is_believed` is true if the request has the privileges of the crawler that it names.
+    /// Returns the rate limit of an allowed request; `None` if its groups have no delay or the
+    /// policy does not limit it. `bound` returns the mode for the agent. `is_believed` is true if
+    /// the request has the privileges of the crawler's name.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
@@ -89,16 +91,17 @@ impl RateRules {
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }
-        // Requests are counted by the agent's name. Requests of agents without a name are counted
-        // by their address, but only if they are automated.
+        // Requests are counted by the agent's name. Requests of an agent without a name are counted
+        // by the client's network, but only if the agent is automated.
         let is_counted = !agent.tokens().is_empty() || is_automation(agent);
         let delay = selection.crawl_delay().filter(|_| is_counted)?;
-        // A search engine removes pages from its index if they are refused too often. So a search
-        // engine is limited only if both the file and a rate override name this crawler itself.
+        // A search engine removes pages from its index if requests for them are refused too often.
+        // So its crawler is limited only if both a group in the file and a rate override name this
+        // crawler.
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // If the name is not believed, the strictest of its rate overrides decides. Otherwise, an
-        // impostor could select the mildest override by its choice of a name.
+        // If the claim is not believed, the strictest rate override for the name decides.
+        // Otherwise, an impostor could choose the name with the mildest override.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
         let granted = fitting.find_map(|over| {
@@ -122,11 +125,11 @@ impl RateRules {
 }
 
 impl RateLimit<'_> {
-    /// Reports whether a request is for a style sheet, an image or another part of a page. Such
-    /// requests are not limited, because crawlers that render pages fetch all parts at once.
+    /// Reports whether a request is for a style sheet, an image or another part of a page. Requests
+    /// for parts are not limited, because crawlers that render pages fetch all parts at once.
     ///
-    /// The file extension of the path decides; the query is ignored. A path that servers may
-    /// interpret in several ways is not an asset.
+    /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;` or `\`
+    /// are not treated as assets, because servers interpret them differently.
     pub fn is_for_asset(target: &[u8]) -> bool {
         // Most pages have no file extension, and no query with a dot.
         if memchr::memchr(b'.', target).is_none() {
@@ -139,10 +142,10 @@ impl RateLimit<'_> {
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
 
-    /// Returns `refusing`, which is the rate limit under [`Mode::Refuse`], but with the mode of
-    /// this rate limit. If there are several agents, the two may belong to different agents. With
-    /// the values of `refusing`, requests are already counted as they will be when the mode
-    /// refuses.
+    /// Replaces all values except the mode by those of `refusing`, the rate limit under
+    /// [`Mode::Refuse`]; a limit that already refuses stays unchanged. Requests are then counted as
+    /// they would be under [`Mode::Refuse`]. The two limits may belong to different agents of the
+    /// request.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }
@@ -153,13 +156,13 @@ impl RateLimit<'_> {
     }
 }
 
-/// Reports whether the class of a nameless agent shows that no person made the request. Requests of
-/// browsers, of apps and without a `User-Agent` may be made by people.
+/// Reports whether an agent's class shows that the request is automated. Requests of browsers, of
+/// apps and without a `User-Agent` may be made by people.
 const fn is_automation(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
 }
 
-/// Extensions of files that are parts of pages; case is ignored.
+/// File extensions of parts of pages. Case is ignored.
 const ASSETS: [&[&str]; 3] = [
     &["css", "js", "mjs", "map", "wasm", "webmanifest"],
     &["png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "ico", "bmp", "apng", "jxl"],

@@ -1,31 +1,33 @@
-//! Special answers for some refused requests: by crawler, identity and path.
+//! Selects special responses for some refused requests, by crawler, identity and path.
 //!
-//! **Some documents never get a special answer**: robots.txt, `security.txt`, and the sitemaps and
-//! licences that the file names. A crawler must be able to read the conditions of a site, and a
-//! price or a tarpit at these paths would hide them. The documents are not exempt from the rules,
-//! because an operator may disallow a sitemap for good reasons. If a rule disallows one of these
-//! documents, the crawler gets the plain refusal.
+//! **Some documents never get a special response**: robots.txt, `security.txt`, and the sitemaps
+//! and licences that the file names. They contain the conditions of a site, which a price or a
+//! tarpit would hide from crawlers. The documents are not exempt from the rules, because an
+//! operator may have good reasons to disallow a sitemap. If a rule disallows one of them, the
+//! crawler gets the plain refusal.
 //!
-//! **People never get a special answer**, unless a [`RefusalCase`] names their fetcher: a browser,
-//! an app, or a fetcher that acts for a person.
+//! **Browsers, apps and fetchers that act for a person never get a special response**, unless a
+//! [`RefusalCase`] names them.
 
 use super::overrides::Crawlers;
 use crate::agent::{Agent, Category, Class, Identity};
 use crate::rules::{PathPattern, RequestPath, RobotsTxt};
 
-/// Selects some of the refused requests. Without crawlers, the case covers every crawler; the same
-/// is true for identities and paths.
+/// Conditions that select some of the refused requests. An empty list does not restrict the
+/// requests: without `crawlers`, the case covers every crawler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalCase {
     /// The covered crawlers.
     pub crawlers: Vec<Crawlers>,
-    /// The covered identities: outcomes ([`Identity::outcome`]), or [`RefusalCase::UNCHECKED`].
+    /// The covered identities: names of outcomes ([`Identity::outcome`]), or
+    /// [`RefusalCase::UNCHECKED`].
     pub identities: Vec<&'static str>,
     /// The patterns of the covered paths.
     pub paths: Vec<PathPattern>,
 }
 
-/// A list of [`RefusalCase`]s with their answers. The first case that covers a request decides.
+/// A list of [`RefusalCase`]s, each with its response. The first case that covers a request
+/// decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalTable<A>(pub Vec<(RefusalCase, A)>);
 
@@ -34,23 +36,23 @@ pub struct RefusalTable<A>(pub Vec<(RefusalCase, A)>);
 pub struct RefusedRequest<'r> {
     /// The agent that the decision is about.
     pub agent: &'r Agent,
-    /// The result of checking the sender; `None` if senders are not checked.
+    /// The result of verifying the sender; `None` if senders are not verified.
     pub identity: Option<Identity>,
-    /// The requested path, in every form that the policy checks.
+    /// The requested path, in every form that the policy matches with rules.
     pub path: &'r RequestPath<'r>,
-    /// The file that the request was judged by.
+    /// The file with the rules that were applied to the request.
     pub robots: &'r RobotsTxt,
 }
 
 impl RefusalCase {
-    /// Word for the identity of a sender that nobody has checked.
+    /// Name for the identity of a sender that was not verified.
     pub const UNCHECKED: &'static str = "claimed";
 
     fn covers(&self, request: &RefusedRequest<'_>) -> bool {
         let outcome = request.identity.map_or(Self::UNCHECKED, Identity::outcome);
         self.has_agent(request.agent)
             && (self.identities.is_empty() || self.identities.contains(&outcome))
-            // A rule applies if it matches any form of the path, and so does a case.
+            // Like a rule, a case applies if it matches any form of the path.
             && (self.paths.is_empty()
                 || request.path.forms().any(|(_, form)| self.paths.iter().any(|path| path.matches(form))))
     }
@@ -66,7 +68,7 @@ impl RefusalCase {
 }
 
 impl<A> RefusalTable<A> {
-    /// Returns the first case that covers the request: its index and its answer. `None` if the
+    /// Returns the index and the response of the first case that covers the request; `None` if the
     /// request gets the plain refusal.
     pub fn find(&self, request: &RefusedRequest<'_>) -> Option<(usize, &A)> {
         let mut cases = self.0.iter().enumerate();
@@ -76,10 +78,10 @@ impl<A> RefusalTable<A> {
 }
 
 impl RefusedRequest<'_> {
-    /// Reports whether the request is for a document with the conditions of the site. All forms of
-    /// the path are compared, because some server may return the document for any form.
+    /// Reports whether the request is for a document with the conditions of the site. Compares all
+    /// forms of the path, because a server may return the document for any of them.
     fn is_for_conditions(&self) -> bool {
-        // RFC 9116, section 3: older sites have the file at the root.
+        // Older sites have `security.txt` at the root (RFC 9116, section 3).
         let is_usual = |form: &[u8]| {
             matches!(without_query(form), b"/robots.txt" | b"/security.txt" | b"/.well-known/security.txt")
         };

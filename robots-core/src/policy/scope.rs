@@ -5,19 +5,19 @@ use crate::keyword_enum;
 use crate::rules::ValueError;
 
 keyword_enum! {
-    /// The classes of agents that `User-agent: *` applies to; each variant includes the variants
+    /// The classes of agents that `User-agent: *` applies to. Each variant includes the variants
     /// before it.
     ///
     /// `*` is meant for crawlers. Browsers, health probes and payment webhooks never fetch
-    /// robots.txt. So by default `*` only applies to agents that are in the registry as crawlers or
-    /// declare themselves to be crawlers.
+    /// robots.txt. So by default, `*` applies only to registered crawlers and to agents that
+    /// declare themselves as crawlers.
     #[derive(Default, PartialOrd, Ord)]
     WildcardScope, "a scope of the groups for \"*\"", {
         /// No agent. Only groups that name an agent apply.
         Nobody = "nobody",
         /// Crawlers in the registry.
         Registered = "registered",
-        /// Registered crawlers, and agents that declare themselves to be crawlers. The default.
+        /// Registered crawlers, and agents that declare themselves as crawlers. The default.
         #[default]
         Declared = "declared",
         /// `Declared`, headless browsers and HTTP libraries.
@@ -38,27 +38,28 @@ impl WildcardScope {
             Class::Declared => Self::Declared,
             Class::Headless | Class::Library => Self::Automation,
             Class::Browser => Self::Everyone,
-            // Infrastructure, apps, and empty and unrecognised headers. A new variant of [`Class`]
-            // is not treated as a crawler.
+            // Infrastructure, apps, and empty and unrecognised headers. New variants of [`Class`]
+            // are not treated as crawlers.
             _ => Self::NonBrowser,
         }
     }
 }
 
 keyword_enum! {
-    /// Whether `*` applies to crawlers that are documented to ignore it (such as AdsBot-Google).
+    /// Whether `*` applies to crawlers that ignore it according to their documentation (such as
+    /// AdsBot-Google).
     #[derive(Default)]
     WildcardExceptions, "a way to treat crawlers that ignore the groups for \"*\"", {
-        /// `*` does not apply to them; only groups that name them apply. The default.
+        /// `*` does not apply to these crawlers. Only groups that name them apply. The default.
         #[default]
         Honour = "honour",
-        /// `*` applies to them as to any other crawler.
+        /// `*` applies to these crawlers as to any other crawler.
         Ignore = "ignore",
     }
 }
 
 keyword_enum! {
-    /// Whether `*` applies to requests without a `User-Agent`, or with an empty one.
+    /// Whether `*` applies to requests with a missing or empty `User-Agent`.
     #[derive(Default)]
     EmptyAgent, "a way to treat requests without a User-Agent", {
         /// `*` applies if the [`WildcardScope`] is [`WildcardScope::NonBrowser`] or wider. The
@@ -93,7 +94,7 @@ pub(super) struct Star {
 }
 
 impl Star {
-    /// Checks the names of HTTP methods from a configuration.
+    /// Checks HTTP methods from a configuration.
     pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, ValueError> {
         let is_method =
             |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
@@ -104,10 +105,9 @@ impl Star {
         methods.into_iter().map(method).collect()
     }
 
-    /// Reports whether `*` applies to this method. This is the case for configured methods, in any
-    /// letter case, and for strings that are not in IANA's registry. Servers may answer `get`,
-    /// `post` and `FOO` with the page, so a client must not be able to avoid the rules with these
-    /// methods.
+    /// Reports whether `*` applies to this method. It applies to configured methods in any letter
+    /// case, and to strings that are not in IANA's registry. Servers may answer `get`, `post` and
+    /// `FOO` like `GET`, so a client must not be able to avoid the rules with these methods.
     pub(super) fn covers_method(&self, method: &str) -> bool {
         self.methods.iter().any(|known| **known == *method)
             || self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))

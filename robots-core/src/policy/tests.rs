@@ -1,4 +1,5 @@
-//! Decisions of a policy on files and agents, in one test file for each part of the policy.
+//! Tests the decisions of policies on files and agents. Each part of the policy has its own test
+//! file.
 
 mod exemptions;
 mod grace;

@@ -9,25 +9,24 @@ use std::time::Duration;
 use crate::agent::{Agent, Identity};
 use crate::rules::ProductToken;
 
-/// A rate limit: one request per interval, and a burst of requests after a pause.
+/// A rate limit: one request per interval on average, and a burst of requests after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Interval in nanoseconds, above zero.
+    /// Interval per request, in nanoseconds; at least 1.
     interval: u64,
-    /// Maximum lead of the bucket over the present time, in nanoseconds: the interval times the
-    /// burst.
+    /// Maximum lead of a bucket over the clock, in nanoseconds: interval × burst.
     depth: u64,
 }
 
-/// The state of one sender, in nanoseconds: the time when all of its passed requests are paid off,
-/// if each request costs one interval.
+/// The bucket of one sender: the time when it is full again, in nanoseconds. Each request that
+/// passes adds one interval to this time.
 #[derive(Debug, Default)]
 pub(super) struct Bucket(AtomicU64);
 
 impl Quota {
-    /// Creates a limit of one request per interval. After a pause, `burst` requests can follow each
-    /// other without a delay. An interval of zero is treated as one nanosecond, and times of more
-    /// than a hundred years as about a hundred years.
+    /// Creates a limit of one request per interval. After a pause, `burst` requests pass without a
+    /// delay. An interval of zero is treated as one nanosecond. Longer intervals than about a
+    /// hundred years are shortened to about a hundred years.
     pub fn new(interval: Duration, burst: NonZeroU32) -> Self {
         let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).clamp(1, u64::MAX >> 2);
         let depth = interval.saturating_mul(burst.get().into()).min(u64::MAX >> 2);
@@ -39,17 +38,17 @@ impl Quota {
         Duration::from_nanos(self.interval)
     }
 
-    /// Returns the number of requests that can follow each other without a delay after a pause.
+    /// Returns the number of requests that pass without a delay after a pause.
     pub fn burst(self) -> NonZeroU32 {
         let burst = u32::try_from(self.depth / self.interval).unwrap_or(u32::MAX);
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Decides on a request at the time `now`. Returns the next state of the bucket. If the request
-    /// does not pass, also returns the time to wait.
+    /// Decides on a request at the time `now`. `paid` is the value of the bucket. Returns its next
+    /// value and, if the request does not pass, the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
-        // A lead of more than a full burst cannot result from this quota: either the interval was
-        // shortened, or the clock was set back.
+        // If the bucket is ahead of the clock by more than a full burst, the interval was shortened
+        // or the clock was set back.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);
@@ -65,8 +64,8 @@ impl Quota {
 impl Bucket {
     /// Takes one request from the bucket.
     ///
-    /// However many threads call this at once, together they take exactly as many requests as the
-    /// quota allows: the state is one atomic word, which is updated by compare-and-swap.
+    /// If several threads call this at once, they never take more requests in total than the quota
+    /// allows: the bucket is one atomic word, which is updated by compare-and-swap.
     ///
     /// # Errors
     ///
@@ -77,8 +76,8 @@ impl Bucket {
         let mut paid = self.0.load(Ordering::Relaxed);
         loop {
             let (next, taken) = quota.take(paid, now);
-            // A refused request writes only if the clock was set back or the interval was
-            // shortened.
+            // A refused request changes the bucket only if the clock was set back or the interval
+            // was shortened.
             if next == paid {
                 return taken;
             }
@@ -107,14 +106,14 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 /// The properties of a request that select its bucket: the crawler's token and the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateKey<'a> {
-    /// Product token of the crawler; `None` for names that the client may have made up. All made-up
+    /// Product token of the crawler; `None` for names that the client may have made up. All these
     /// names share one key, so that a client cannot get more requests by sending more names.
     pub token: Option<&'a ProductToken>,
-    /// Sender of the request, as far as it is known.
+    /// What is known about the sender of the request.
     pub sender: RateSender,
 }
 
-/// The evidence about the sender of a request.
+/// The sender of a request, by the result of checking its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateSender {
     /// The sender is the crawler that it claims to be. All requests of that crawler share one
@@ -123,14 +122,14 @@ pub enum RateSender {
     /// The sender is not the crawler that it claims to be. All impostors of one crawler share one
     /// bucket.
     Refuted,
-    /// The claim is neither verified nor refuted. All senders in one network share one bucket. All
-    /// senders with an unknown address share one more bucket.
+    /// The claim is neither verified nor refuted. All senders in one network share a bucket, and
+    /// all senders with an unknown address share another bucket.
     Claimed(Option<IpAddr>),
 }
 
 impl RateSender {
-    /// Returns the sender of a request; `identity` is the outcome of checking its claim. Calls
-    /// `address` only if the claim is neither verified nor refuted.
+    /// Creates the sender of a request from the result of checking its claim. Calls `address` only
+    /// if the claim is neither verified nor refuted.
     pub fn of(identity: Identity, address: impl FnOnce() -> Option<IpAddr>) -> Self {
         match identity {
             Identity::Verified(_) => Self::Verified,
@@ -150,8 +149,8 @@ impl<'a> RateKey<'a> {
         let token = match agent.tokens() {
             [] if !matches!(sender, RateSender::Claimed(Some(_))) => return None,
             [first, ..] if agent.is_registered() => Some(first),
-            // A name that is not in the registry may be made up, unless it is verified. So the
-            // first token that the file names is used, if there is one.
+            // A name that is not in the registry may be made up unless the claim is verified. So
+            // the key uses the first token that the file names, if any.
             tokens => {
                 let verified = tokens.first().filter(|_| sender == RateSender::Verified);
                 tokens.iter().find(|token| is_named(token)).or(verified)

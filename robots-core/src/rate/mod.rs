@@ -1,25 +1,25 @@
-//! Rate limiting of crawlers, with one word of memory for each sender. The caller reads the clock.
-//! This module is for frameworks without Tower, and for stores that several processes share. The
-//! Tower layer already uses it.
+//! Rate limiting of crawlers. Each sender needs one word of memory. The Tower layer uses this
+//! module. Use it directly in frameworks without Tower, or to limit rates in a store that several
+//! processes share.
 //!
-//! A [`Quota`] is an interval and a burst. A bucket enforces it with the generic cell rate
-//! algorithm (GCRA): it stores the time at which the bucket is full again, and each request that
-//! passes adds one interval to this time. A refused request adds nothing, so a sender that keeps
-//! sending requests too early does not have to wait longer.
+//! A [`Quota`] is an interval and a burst. A bucket enforces the quota with the generic cell rate
+//! algorithm (GCRA). It stores the time when it is full again. Each request that passes adds one
+//! interval to this time. Refused requests add nothing, so a sender that repeats a request too
+//! early does not have to wait longer.
 //!
-//! The choice of the bucket matters for security:
+//! The choice of the bucket is important for security:
 //!
-//! - A verified crawler has a bucket of its own.
-//! - A client that only claims a name shares a bucket with its network. Otherwise anyone could use
-//!   up the real crawler's requests by sending its name.
+//! - All requests of a verified crawler share one bucket, which no other sender uses.
+//! - A client that only claims to be a crawler shares a bucket with its network. Otherwise, anybody
+//!   could use up the real crawler's requests by sending its name.
 //! - All impostors of one crawler share a bucket.
 //!
-//! [`SiteBuckets`] finds the bucket of a [`RateKey`]. The buckets of a name are allocated on its
-//! first request and are kept when a site is reloaded. Buckets of networks are in
-//! [`NetworkBuckets`], whose memory is bounded.
+//! [`SiteBuckets`] finds the bucket of a [`RateKey`]. The buckets of a crawler's name are allocated
+//! on the first request with this name. They are kept when a site is reloaded. Buckets of networks
+//! are in [`NetworkBuckets`], whose memory is bounded.
 //!
-//! This module does not use requests, policies or system clocks. Times are durations since a point
-//! in time that all callers share.
+//! This module does not use requests, policies or system clocks. The caller passes the time as a
+//! duration since a point in time that all callers must share.
 
 mod gcra;
 mod site_buckets;

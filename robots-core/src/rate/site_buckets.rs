@@ -1,13 +1,13 @@
-//! The buckets of a site: one group of buckets for each crawler's name. The buckets of networks are
-//! shared by all sites, and contain entries of this site.
+//! The buckets of a site: one group of buckets per crawler name. Clients with unverified claims are
+//! counted by network instead, in buckets that all sites share.
 //!
 //! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. A site that
-//! is opened again under the same name (`LiveBuilder::counted_as`) shares them, too. So a reload
-//! does not give any sender a new burst.
+//! is opened again under the same name (`LiveBuilder::counted_as`) also uses them. So a reload does
+//! not give any sender a new burst.
 //!
-//! Names come only from the registry and the file, so there are few, and [`SiteBuckets::MAX_NAMES`]
-//! limits their number in any case. The clock is monotonic and starts when the `CompileCache` is
-//! created, which all sites of a process share.
+//! Names come only from the registry and the file, so there are few. [`SiteBuckets::MAX_NAMES`]
+//! limits their number. Times are measured on a monotonic clock from the creation of the
+//! `CompileCache`, which all sites of a process share.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -20,12 +20,11 @@ use super::gcra::{Bucket, Quota, RateKey, RateSender, nanoseconds};
 use crate::agent::Network;
 use crate::rules::ProductToken;
 
-/// Finds the bucket of a sender. Cloning is cheap. Clones share the buckets, so a reload can pass a
-/// clone to the new snapshot, and no sender gets a new burst.
+/// Finds the bucket of a sender. Cloning is cheap, and clones share the buckets. A reload can pass
+/// a clone to the new snapshot, so that no sender gets a new burst.
 ///
-/// Keys use only names from the registry or the file, so there are few names. Each name gets its
-/// own atomics on its first request. Names beyond [`SiteBuckets::MAX_NAMES`] use entries in the
-/// buckets of networks.
+/// Each name gets its own atomics on its first request. Names beyond [`SiteBuckets::MAX_NAMES`] use
+/// entries in the [`NetworkBuckets`].
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,
@@ -39,7 +38,7 @@ pub(super) struct SharedBuckets {
 }
 
 impl SiteBuckets {
-    /// Maximum number of names that have their own atomics.
+    /// Maximum number of crawler names with their own atomics.
     pub const MAX_NAMES: usize = NameBuckets::CAPACITY;
 
     /// Creates empty buckets. `site` is a number that distinguishes the sites that share
@@ -53,7 +52,7 @@ impl SiteBuckets {
     ///
     /// # Errors
     ///
-    /// Returns the time to wait if the request comes too early. The bucket then stays unchanged.
+    /// Returns the time to wait if the request exceeds the quota. The bucket then stays unchanged.
     pub fn take(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
         match self.bucket(key) {
             Ok(bucket) => bucket.take(quota, now),
@@ -65,7 +64,7 @@ impl SiteBuckets {
     ///
     /// # Errors
     ///
-    /// Returns the time to wait if the request would come too early.
+    /// Returns the time to wait if the request would exceed the quota.
     pub fn look(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
         match self.bucket(key) {
             Ok(bucket) => bucket.look(quota, now),
@@ -73,11 +72,12 @@ impl SiteBuckets {
         }
     }
 
-    /// Returns the bucket for a key. If its requests are counted by network, returns the key of the
-    /// bucket in `networks`.
+    /// Returns the bucket for a key. If the key has no bucket of its own here, returns the hash of
+    /// its entry in `networks` as the error.
     fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
         let (site, hasher) = (self.shared.site, &self.networks.hasher);
-        // An IPv6 client controls the last 64 bits of its address.
+        // IPv6 clients are counted by /64, because a client can choose the last 64 bits of its
+        // address.
         if let RateSender::Claimed(Some(address)) = key.sender {
             return Err(hasher.hash_one((site, key.token, Network::around(address, 32, 64))));
         }
@@ -99,15 +99,16 @@ impl SiteBuckets {
 
 crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names.len() });
 
-/// Number of lists of entries. The lists take 1 KiB in total and are allocated with the first
-/// entry.
+/// Number of linked lists of entries. The list heads take 1 KiB in total and are allocated with the
+/// first entry.
 const LISTS: usize = 64;
 
-/// Buckets for a limited number of names. The bucket of a name is created when it is first needed.
+/// Buckets for a limited number of crawler names. The buckets of a name are created on its first
+/// request.
 ///
-/// A delay in a group for `*` applies to hundreds of registered crawlers, but only a few of them
-/// visit a site. Entries are never removed, so neither lookups nor references to entries need a
-/// lock.
+/// The buckets are created lazily because a delay in a group for `*` applies to hundreds of
+/// registered crawlers, but only a few of them visit a site. Entries are never removed, so lookups
+/// need no lock.
 #[derive(Default)]
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
@@ -129,16 +130,16 @@ struct NameEntry {
 pub(super) struct TokenBuckets {
     verified: Bucket,
     refuted: Bucket,
-    /// Bucket of senders that claim the name and whose address is unknown.
+    /// Bucket of senders with an unverified claim and an unknown address.
     unaddressed: Bucket,
 }
 
 impl NameBuckets {
-    /// Maximum number of names, which is more than the number of registered crawlers.
+    /// Maximum number of names. There are fewer registered crawlers.
     pub(super) const CAPACITY: usize = 4096;
 
-    /// Returns the buckets of a name. `None` if the name has no entry yet and the maximum number of
-    /// names is reached.
+    /// Returns the buckets of a name, and creates them if necessary. `None` if the name is new and
+    /// the maximum number of names is reached.
     pub(super) fn of(&self, token: &ProductToken) -> Option<&TokenBuckets> {
         let list = self.hasher.hash_one(token) as usize % LISTS;
         let mut link = &self.lists.get_or_init(|| Box::new([const { EntryLink::new() }; LISTS]))[list];
@@ -146,7 +147,8 @@ impl NameBuckets {
             let entry = match link.get() {
                 Some(entry) => entry,
                 None if self.len() >= Self::CAPACITY => return None,
-                // Another thread may add an entry at the same time, for this name or for another.
+                // Another thread may add an entry here at the same time, so the token is compared
+                // below.
                 None => link.get_or_init(|| {
                     self.len.fetch_add(1, Ordering::Relaxed);
                     let (token, buckets, next) = (token.clone(), TokenBuckets::default(), EntryLink::new());
@@ -175,31 +177,33 @@ impl TokenBuckets {
     }
 }
 
-/// Number of sets per lock. All shards together have 65,536 entries, which take 1 MiB.
+/// Number of sets per shard. Each shard has a lock. All shards together have 65,536 entries, which
+/// take 1 MiB.
 const SETS: usize = 128;
 const SHARDS: usize = 64;
-/// Number of entries of a set. A set takes two cache lines.
+/// Number of entries per set. A set takes two cache lines.
 const WAYS: usize = 8;
 
 /// Buckets for networks. Their number is bounded, and many sites share them.
 ///
-/// A client can choose its name and, within limits, its address, so the number of combinations is
-/// unbounded. Entries are stored in small sets. A new entry in a full set replaces the entry whose
-/// bucket refills first, because the sender of this entry has been silent the longest, relative to
-/// its interval. A sender whose entry was replaced starts again with a full burst.
+/// The number is bounded because a client can choose its name and, within limits, its address.
+/// Entries are stored in small sets. A new entry in a full set replaces the entry whose bucket is
+/// full first: its sender has been silent the longest, relative to its interval. A sender whose
+/// entry was replaced starts again with a full burst.
 pub struct NetworkBuckets {
-    /// Shards, each allocated with its first entry; most processes need none.
+    /// Shards, each with its own lock. A shard is allocated with its first entry; most processes
+    /// need no shard.
     pub(super) shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],
     hasher: RandomState,
 }
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct NetworkEntry {
-    /// Hash of the values that identify the sender. The hash is keyed with secrets of this process
-    /// if clients can choose these values. Two senders with the same hash share a bucket; by
-    /// chance, this happens only among about 2^32 senders.
+    /// Hash of the site, the crawler's token and the sender, keyed with random secrets of this
+    /// process. Senders with equal hashes share a bucket. A collision is likely only among about
+    /// 2^32 senders.
     key: u64,
-    /// State of the bucket, as in [`Bucket`]; 0 if the entry is free.
+    /// Value of the bucket, as in [`Bucket`]; 0 if the entry is free.
     pub(super) paid: u64,
 }
 
@@ -209,7 +213,7 @@ pub(super) struct NetworkEntry {
 pub(super) struct EntrySet(pub(super) [NetworkEntry; WAYS]);
 
 impl NetworkBuckets {
-    /// Maximum number of senders with an entry at the same time.
+    /// Maximum number of entries, one per sender.
     pub const CAPACITY: usize = SHARDS * SETS * WAYS;
 
     /// Creates buckets without entries.
@@ -221,7 +225,8 @@ impl NetworkBuckets {
     fn take(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
-        // Entries are plain numbers, so a panic of another thread leaves no entry half written.
+        // A poisoned lock can be used: entries are plain numbers, so a panic leaves no entry half
+        // written.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let set = &mut shard[set].0;
         let known = set.iter().position(|entry| entry.key == key && entry.paid > 0);
@@ -235,7 +240,7 @@ impl NetworkBuckets {
         taken
     }
 
-    /// Reports whether a request would pass. The request is not counted, and no entry is added.
+    /// Reports whether a request would pass. Neither counts the request nor adds an entry.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
@@ -245,7 +250,7 @@ impl NetworkBuckets {
     }
 }
 
-/// Returns the indexes of a key's shard and of its set in that shard.
+/// Returns the index of a key's shard, and the index of its set in this shard.
 const fn place(key: u64) -> (usize, usize) {
     (key as usize % SHARDS, (key >> 16) as usize % SETS)
 }

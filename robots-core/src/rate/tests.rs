@@ -1,4 +1,5 @@
-//! Which requests pass: compared with a model, from many threads, and from a million addresses.
+//! Tests which requests pass: compared with a model, with many threads, and with a million
+//! addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;

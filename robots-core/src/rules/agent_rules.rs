@@ -1,8 +1,9 @@
-//! A robots.txt as a crawler reads it: every answer is the stricter answer of two [`Reading`]s.
+//! The rules of a robots.txt from a crawler's perspective. Every result is the stricter result of
+//! two [`Reading`]s.
 //!
-//! A crawler does not know how the site's server interprets the site's robots.txt. Most crawlers
-//! interpret it as in [`Reading::Reference`], and a server enforces it as in [`Reading::Standard`].
-//! A polite crawler obeys both readings.
+//! A crawler does not know how a site's server interprets the site's robots.txt. Most crawlers use
+//! [`Reading::Reference`], and this crate's server side enforces [`Reading::Standard`]. A polite
+//! crawler obeys both readings.
 
 use std::cmp::Reverse;
 
@@ -14,10 +15,10 @@ use super::{
 /// The rules of a robots.txt for one crawler. [`RobotsTxt::for_token`] creates them.
 #[derive(Debug)]
 pub struct AgentRules {
-    /// The file, compiled for each reading whose verdict is needed. Contains at least one element.
+    /// The file, compiled for each reading that the crawler obeys. Contains at least one element.
     readings: Vec<RuleSet>,
-    /// The tokens of each agent, and whether the agent obeys `*` if no group names these tokens.
-    /// Contains at least one element.
+    /// The tokens of each agent, and whether the agent obeys `*` if no group has one of these
+    /// tokens. Contains at least one element.
     agents: Vec<(Vec<ProductToken>, Fallback)>,
     stands_for: fn(Name<'_>) -> Vec<ProductToken>,
 }
@@ -26,21 +27,20 @@ impl RobotsTxt {
     /// Returns the rules of this file for one crawler, as a polite crawler should obey them.
     ///
     /// The token is the crawler's own name (`OurBot`). A version (`OurBot/2.0`, `OurBot 2.0` or
-    /// `OurBot v2`) is ignored. Any other word after a space belongs to the name: `Our Bot/2.0` is
-    /// `Our Bot`, and neither `Our` nor `OurBot`. A crawler that no group names obeys `*` (RFC
-    /// 9309, section 2.2.1).
+    /// `OurBot v2`) is ignored. Any other word after a space belongs to the name: the name in `Our
+    /// Bot/2.0` is `Our Bot`. A crawler that no group names obeys `*` (RFC 9309, section 2.2.1).
     ///
     /// A path is disallowed if [`Reading::Standard`] or [`Reading::Reference`] disallows it:
-    /// - Names are compared as a whole (`Our2Bot`), and as google/robotstxt cuts them (`Our`).
+    /// - Names are compared both as a whole (`Our2Bot`) and as google/robotstxt cuts them (`Our`).
     /// - All spellings of a path are equal: `/%6fur/x` is `/our/x` (RFC 9309, section 2.2.2).
     /// - All [forms](super::PathForm) of a path are checked, such as `/our/x` for `//our/x`.
     ///
-    /// [`AgentRules::with_reading`] uses only one reading instead.
+    /// To use only one reading, call [`AgentRules::with_reading`].
     ///
     /// # Errors
     ///
-    /// Returns an error if the value is a whole `User-Agent` header. `RobotsTxt::for_agent`, with
-    /// the feature `registry`, finds the crawler's name in a header.
+    /// Returns an error if the value is a whole `User-Agent` header. To find the crawler's name in
+    /// a header, use `RobotsTxt::for_agent` (feature `registry`).
     ///
     /// ```
     /// use robots_core::RobotsTxt;
@@ -72,11 +72,11 @@ impl AgentRules {
         Self { readings: readings.map(|reading| file.compile_with(reading, stands_for)).into(), agents, stands_for }
     }
 
-    /// Uses only this reading. A second call replaces the reading.
+    /// Uses only this reading. A second call replaces the first.
     ///
-    /// [`Reading::Reference`] returns the same verdict and the same line as google/robotstxt. This
-    /// reading cuts the names in the file at the first byte that is not a letter, `-` or `_`, so it
-    /// finds no group for `Our2Bot`.
+    /// With [`Reading::Reference`], the verdict and its line are the same as in google/robotstxt.
+    /// This reading cuts the names in the file at the first byte that is not a letter, `-` or `_`,
+    /// so no group matches `Our2Bot`.
     ///
     /// ```
     /// use robots_core::{Reading, RobotsTxt};
@@ -103,9 +103,10 @@ impl AgentRules {
         RequestPath::is_robots_txt_target(path) || self.verdict(path).access() == Access::Allow
     }
 
-    /// Returns the verdict of the rules, with the deciding rule, its line and its group. Does not
-    /// treat `/robots.txt` as always allowed. If one or both readings disallow the path for an
-    /// agent, returns the verdict of the first of them, in the order `Standard`, `Reference`.
+    /// Returns the verdict of the rules, with the deciding rule, its line and its group. Unlike
+    /// [`allows`](Self::allows), does not treat `/robots.txt` as always allowed. If one reading
+    /// disallows the path, returns its verdict. If both disallow it, returns the verdict of
+    /// `Standard`.
     #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
     pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {
@@ -116,16 +117,15 @@ impl AgentRules {
         strictest.expect("there is a reading and an agent")
     }
 
-    /// Returns the time that the crawler should wait between two requests: the longest delay of all
-    /// lines, readings and agents. `None` if its groups have no delay.
+    /// Returns the time that the crawler should wait between two requests: the longest delay in its
+    /// groups, in all readings. `None` if its groups have no delay.
     pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
         let selections = self.readings.iter().flat_map(|rules| self.selections(rules));
         let delays = selections.filter_map(Selection::longest_crawl_delay);
         delays.max_by_key(|delay| (delay.interval(), Reverse(delay.line())))
     }
 
-    /// Returns the file, for example to read its [sitemaps](RobotsTxt::sitemaps) and other lines
-    /// that apply to every crawler.
+    /// Returns the parsed file, for example to read its [sitemaps](RobotsTxt::sitemaps).
     pub fn document(&self) -> &RobotsTxt {
         self.readings[0].document()
     }
@@ -135,13 +135,13 @@ impl AgentRules {
     }
 }
 
-/// Returns the tokens of a product name with or without a version; `None` if the value is a whole
+/// Returns the tokens of a product name, which may have a version. `None` if the value is a whole
 /// `User-Agent` header.
 pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     let agent = agent.trim_ascii();
     let (product, version) = agent.split_at(memchr::memchr(b'/', agent).unwrap_or(agent.len()));
-    // A header has a comment, an address, or more than one product. Spaces alone do not make a
-    // header: a name may contain them (`Screaming Frog SEO Spider`).
+    // A header has a comment, a URL, or more than one product. Spaces alone do not indicate a
+    // header, because names may contain them (`Screaming Frog SEO Spider`).
     let holds = |text: &[u8]| memchr::memmem::find(agent, text).is_some();
     let is_header =
         holds(b" (") || holds(b"://") || version.iter().any(|byte| matches!(byte, b' ' | b'(' | b';' | b','));
@@ -149,8 +149,8 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     (!is_header).then(|| names.into_iter().flatten().map(ProductToken::new).collect())
 }
 
-/// Returns the name before a version (`OurBot 2.0`). The caller uses it only if no group is for the
-/// name with the version.
+/// Returns the name before a version (`OurBot 2.0`). It is used only if no group matches the name
+/// with the version.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());
@@ -175,7 +175,7 @@ mod tests {
             ("ourbot/2.0", "/ours"),
             ("Googlebot-Image", "/star"),
             ("OurBotX", "/star"),
-            // A version after the name is ignored, however it is written. Other words belong to it.
+            // A version after the name is ignored. All other words belong to the name.
             ("OurBot 2.0", "/ours"),
             ("ourbot  v2", "/ours"),
             ("OurBot 2.0/beta", "/ours"),
@@ -233,9 +233,9 @@ mod tests {
             ("/our/", "https://example.com/%6fur/x", [true, false]),
             ("/our/", "our/x", [true, false]),
             ("/b/", "//a/b/", [true, true]),
-            // An escaped star is a literal `*` in `Standard`, and stays an escape in `Reference`.
+            // An escaped `*` is a literal `*` in `Standard`, and stays an escape in `Reference`.
             ("/a%2Ab", "/a%2Ab", [true, true]),
-            // Only `Legacy` adds a leading slash, and it is not among the two readings.
+            // Only `Legacy` adds a leading slash, and `AgentRules` does not use it by default.
             ("our/", "/our/x", [false, false]),
             ("/our/", "/ours", [false, false]),
         ] {

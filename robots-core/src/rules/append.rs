@@ -1,17 +1,16 @@
 //! Appends the groups of other files to a robots.txt.
 //!
 //! 1. The site's own file comes first and is not changed, so its line numbers stay valid.
-//! 2. A crawler that the site's own file names obeys only that file. So a reader of the file sees
-//!    which rules apply to the crawler without comparing the file with a list.
-//! 3. A crawler that only fragments name obeys the first fragment that names it: the groups of this
-//!    fragment, with their delays, preferences and licences.
-//! 4. Everything else in a fragment is left out: groups for `*`, which would affect crawlers that
-//!    the fragment does not name, and lines about the whole site, such as sitemaps.
+//! 2. A crawler that the site's own file names obeys only that file. So a person who reads the file
+//!    sees all rules for this crawler in one place.
+//! 3. A crawler that only fragments name obeys the groups of the first fragment that names it, with
+//!    their delays, usage preferences and licences.
+//! 4. Everything else in a fragment is left out: groups for `*`, because they would apply to
+//!    crawlers that the fragment does not name, and lines about the whole site, such as sitemaps.
 //!
-//! Two names are the same crawler if they are equal under every [`Reading`](super::Reading)
-//! (`GPTBot` and `gptbot/1.0`). If two names are equal only under some readings (`Foobot 2` and
-//! `Foobot`), both groups are kept. Under these readings, a crawler obeys both groups, so no rule
-//! is lost.
+//! Two names mean the same crawler if they are equal in every [`Reading`](super::Reading) (`GPTBot`
+//! and `gptbot/1.0`). If two names are equal only in some readings (`Foobot 2` and `Foobot`), both
+//! groups are kept. In these readings, the crawler obeys both groups, so no rule is lost.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -22,25 +21,24 @@ use super::keyword::{ValueError, first_few};
 use super::line::{Directive, Field, bom_length};
 use super::token::ProductToken;
 
-/// Maximum number of names that a comment lists.
+/// Maximum number of crawler names in the comment about left-out crawlers.
 const MAX_LISTED: usize = 20;
 
-/// Maximum number of characters of a name that a comment lists.
+/// Maximum length of each name in this comment, in characters.
 const MAX_TITLE_LETTERS: usize = 40;
 
-/// Maximum total size, in bytes, of the groups after merging. In a crafted file, merging could
-/// repeat the same rules for many names. If the total would be larger, the groups are appended
-/// unmerged.
+/// Maximum total size of the merged groups, in bytes. In a crafted file, merging could repeat the
+/// same rules for many names. If the total would be larger, the groups are appended unmerged.
 const MAX_MERGED_BYTES: usize = 16 << 20;
 
-/// The origin of each line in the appended parts of a file.
+/// The origin of each appended line of a file: its fragment, and its line in the fragment.
 #[derive(Clone, Debug, Default)]
 pub struct LinePlaces {
     titles: Vec<Arc<str>>,
-    /// Lines of the served file that are from a fragment, in order. Each consists of the line in
-    /// the served file, the index of the fragment and the line in the fragment.
+    /// The lines that were copied from fragments, in order. Each element contains the line number
+    /// in the served file, the index of the fragment and the line number in the fragment.
     lines: Vec<(usize, usize, usize)>,
-    /// The first line that does not belong to the site's own file.
+    /// Number of the first line after the site's own file.
     begin: usize,
     /// Length of the site's own file, in bytes.
     own: usize,
@@ -49,34 +47,34 @@ pub struct LinePlaces {
 /// Comment before a rule that ends the last group of the site's own file.
 const ENDS_GROUP: &[u8] = b"# Ends the group above, in which some crawlers read no rule";
 
-/// Start of the comment before a part; the part's title follows.
+/// Start of the comment before an appended part. The title of the fragment follows.
 const FROM: &[u8] = b"# From ";
 
-/// The tokens that two readings find in the same name: first
-/// [`Reading::Standard`](super::Reading::Standard), then the reference parser.
+/// The tokens for a name in [`Reading::Standard`](super::Reading::Standard) and in
+/// [`Reading::Reference`](super::Reading::Reference).
 type NameKey = (Option<ProductToken>, ProductToken);
 
-/// A line of a group that is not one of its names.
+/// A line of a group other than its user-agent lines.
 #[derive(Debug)]
 pub(crate) struct GroupLine {
     pub(crate) number: usize,
     pub(crate) content: Range<usize>,
-    /// Whether every reader treats the line as a rule.
+    /// Whether every crawler treats the line as a rule.
     pub(crate) is_rule: bool,
 }
 
-/// The groups to append. Each consists of the indexes of the groups that are merged, and the names
-/// that the merged group is for.
+/// The groups to append. Each element contains the indexes of the groups to merge, and the names
+/// for the merged group.
 type MergedGroups<'f> = Vec<(Vec<usize>, Vec<Name<'f>>)>;
 
 impl RobotsTxt {
-    /// Appends the groups of fragments. Crawlers that this file names obey only this file; crawlers
-    /// that only a fragment names obey that fragment. Everything else in a fragment is left out. A
-    /// comment before each part contains the title of its fragment.
+    /// Appends the groups of fragments for crawlers that this file does not name. All other lines
+    /// of a fragment are left out. A comment before each part contains the title of its fragment.
     ///
-    /// Fragments can be appended to any bytes. The result is a robots.txt only if this file is one.
+    /// This file may contain any bytes. The result is a valid robots.txt only if this file is
+    /// valid.
     ///
-    /// Returns the file to serve, and the origin of each line.
+    /// Returns the file to serve, and the origin of each appended line.
     ///
     /// ```
     /// use robots_core::rules::{Fragment, RobotsTxt};
@@ -98,7 +96,7 @@ impl RobotsTxt {
         let mut named: HashSet<NameKey> =
             self.groups().flat_map(|group| group.names().map(key).collect::<Vec<_>>()).collect();
         let mut out = self.bytes().to_vec();
-        // If the file ends with CR, this completes a CRLF, which is one line end.
+        // If the file ends with a CR, this LF completes a CRLF.
         if !matches!(out.last(), None | Some(b'\n')) {
             out.push(b'\n');
         }
@@ -118,8 +116,8 @@ impl RobotsTxt {
 }
 
 impl LinePlaces {
-    /// Returns the title of the fragment that a line comes from, and the line's number there.
-    /// `None` for lines of the site's own file, and for comments between the parts.
+    /// Returns the origin of a line: the title of its fragment, and the line number in the
+    /// fragment. `None` for lines of the site's own file and for comments between the parts.
     pub fn of(&self, line: usize) -> Option<(&str, usize)> {
         let at = self.lines.binary_search_by_key(&line, |(line, ..)| *line).ok()?;
         let (_, fragment, line) = self.lines[at];
@@ -138,7 +136,7 @@ impl LinePlaces {
     }
 }
 
-/// Writes lines and counts them.
+/// Writes the lines of the served file and counts them.
 struct Writer {
     out: Vec<u8>,
     lines: usize,
@@ -164,7 +162,7 @@ impl Writer {
         if self.lines > 0 {
             self.line(b"");
         }
-        // The title must not break the comment line, whatever title the caller has set.
+        // The caller may have set any title, but it must not end the comment line.
         let title = fragment.title.split(char::is_control).next().unwrap_or_default();
         self.line(&[FROM, title.as_bytes()].concat());
         if !left_out.is_empty() {
@@ -193,16 +191,16 @@ impl Writer {
                 self.line_of(number, line.number, &robots.bytes()[line.content.clone()]);
             }
             if !has_rule {
-                // Without this line, readers that see no rule in this group would add its names to
-                // the next group.
+                // Without this line, crawlers that find no rule in this group would add its names
+                // to the next group.
                 self.line(b"Disallow:");
             }
         }
     }
 }
 
-/// Returns the lines of each group other than its names, and the number of lines that do not belong
-/// to any group.
+/// Returns the lines of each group without its user-agent lines, and the number of lines that
+/// belong to no group.
 pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     let mut lines: Vec<Vec<GroupLine>> = robots.groups().map(|_| Vec::new()).collect();
     let mut others = 0;
@@ -230,8 +228,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Reports whether a reader that sees no rule in the file's last group would add the appended names
-/// to that group.
+/// Reports whether some crawlers may find no rule in the last group of the file. They would add the
+/// names of an appended group to that group.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {
@@ -243,8 +241,8 @@ fn is_last_group_open(robots: &RobotsTxt) -> bool {
     is_open
 }
 
-/// Reports whether a line is a rule in the strict sense of RFC 9309, section 2.2: strict readers
-/// accept no other spelling and no path without `/`.
+/// Reports whether every crawler treats a line as a rule. Strict crawlers accept only the spellings
+/// in RFC 9309, section 2.2, and only paths that begin with `/`.
 fn is_rule_to_all(field: &Field<'_>) -> bool {
     let is_spelled = |spelling: &str| field.name.eq_ignore_ascii_case(spelling.as_bytes());
     matches!(field.directive, Directive::Allow | Directive::Disallow)
@@ -253,8 +251,8 @@ fn is_rule_to_all(field: &Field<'_>) -> bool {
         && matches!(field.value, [] | [b'/', ..])
 }
 
-/// Returns the groups to append for the names that are not yet in `named`, and adds these names to
-/// `named`. Each name occurs once. The function also returns the names that are left out.
+/// Returns the groups to append for the names that are not yet in `named`, and the names that are
+/// left out. Adds the new names to `named`, so that each name is appended only once.
 fn select<'f>(
     robots: &'f RobotsTxt,
     lines: &[Vec<GroupLine>],
@@ -262,7 +260,7 @@ fn select<'f>(
 ) -> (MergedGroups<'f>, Vec<Name<'f>>) {
     let mut left_out = Vec::new();
     let mut left_keys = HashSet::new();
-    // The names in the order of the file, each with its groups.
+    // The new names in the order of the file, each with the indexes of its groups.
     let mut names: Vec<(Name<'f>, Vec<usize>)> = Vec::new();
     let mut known: HashMap<NameKey, usize> = HashMap::new();
     for (index, group) in robots.groups().enumerate() {
@@ -291,7 +289,7 @@ fn select<'f>(
     (merge(names, lines), left_out)
 }
 
-/// Merges the groups of each name; names with the same groups share one merged group.
+/// Merges the groups of each name. Names with the same groups share a merged group.
 fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> MergedGroups<'f> {
     let sizes: Vec<usize> = lines.iter().map(|lines| lines.iter().map(|line| line.content.len() + 1).sum()).collect();
     let mut groups: MergedGroups<'f> = Vec::new();
@@ -332,14 +330,14 @@ fn listed(names: &[Name<'_>]) -> String {
     first_few(names.iter().map(short), MAX_LISTED)
 }
 
-/// Maximum number of characters of a title that are kept.
+/// Maximum length of a title, in characters. Longer titles are cut.
 const MAX_TITLE_LENGTH: usize = 120;
 
-/// The groups of a file that others maintain, to be appended to a robots.txt with
+/// A list of groups that other people maintain, to append to a robots.txt with
 /// [`RobotsTxt::append`].
 ///
-/// Other people maintain the list, so an error page or a wrong file must not replace it. A list
-/// must be UTF-8 without control characters, must not be HTML, and must name at least one crawler.
+/// An error page or a wrong file must not replace the list. So it must be UTF-8 without control
+/// characters, must not be HTML, and must name at least one crawler.
 ///
 /// ```
 /// use robots_core::rules::Fragment;
@@ -355,20 +353,20 @@ const MAX_TITLE_LENGTH: usize = 120;
 pub struct Fragment {
     /// Title of the fragment in comments of the served file.
     pub title: Arc<str>,
-    /// The parsed file.
+    /// The parsed list.
     pub robots: RobotsTxt,
 }
 
 impl Fragment {
-    /// Returns the titles of the appended parts of a served file, which it finds in the comments.
+    /// Returns the titles of the appended parts of a served file. The titles are in comments.
     #[doc(hidden)]
     pub fn titles_in(served: &[u8]) -> impl Iterator<Item = &[u8]> {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
-    /// Removes the appended parts from a served file. A part begins after a comment that robotsd
-    /// has written. `own` is another version of the site's own file: comments that also occur in
-    /// `own` do not begin a part.
+    /// Removes the appended parts from a served file. They begin with the first comment that
+    /// [`RobotsTxt::append`] writes. `own` is another version of the site's own file; comments that
+    /// also occur in `own` are not considered.
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);
@@ -383,8 +381,8 @@ impl Fragment {
         served
     }
 
-    /// Parses a file that others maintain. The title identifies the file in comments of the served
-    /// file. The title is cut to one line of at most 120 characters.
+    /// Parses a list. Comments in the served file contain its title, which is cut to one line of at
+    /// most 120 characters.
     ///
     /// # Errors
     ///
@@ -411,7 +409,7 @@ impl Fragment {
     }
 }
 
-/// Counts line ends: CR, LF or CRLF.
+/// Counts the line ends (CR, LF or CRLF).
 fn line_ends(text: &[u8]) -> usize {
     let is_end = |(at, octet): (usize, &u8)| match octet {
         b'\n' => true,
@@ -421,8 +419,8 @@ fn line_ends(text: &[u8]) -> usize {
     text.iter().enumerate().filter(|pair| is_end(*pair)).count()
 }
 
-/// Returns the offset of the first byte that is not UTF-8 or is a control character. With such
-/// bytes, clients might treat the whole served file as binary.
+/// Returns the offset of the first control character or byte that is not UTF-8. Clients might treat
+/// a served file with such bytes as binary.
 fn first_unclean(text: &[u8]) -> Option<usize> {
     let is_control = |octet: &u8| matches!(octet, 0..=8 | 0x0E..=0x1F | 0x7F);
     let valid = std::str::from_utf8(text).err().map(|error| error.valid_up_to());

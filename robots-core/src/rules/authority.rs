@@ -1,9 +1,9 @@
 //! The parts of an authority: user information, host and port (RFC 3986, section 3.2).
 //!
-//! All code that splits authorities uses this module. The module looks only at the delimiters,
-//! works on bytes and does not allocate; callers check names, addresses and ports themselves. A URL
-//! crate would be a dependency of every user. Such a crate would also reject some values that
-//! clients send and operators write, and allocate for each authority.
+//! All code that splits authorities uses this module. It searches only for delimiters, works on
+//! bytes and does not allocate; callers check names and addresses themselves. A URL crate would be
+//! another dependency, allocate for each authority, and reject some values that clients send and
+//! operators write.
 
 /// A split authority: `[ userinfo "@" ] host [ ":" port ]` (RFC 3986, section 3.2).
 ///
@@ -25,7 +25,7 @@ pub struct Authority<'a> {
     pub host_and_port: &'a [u8],
     /// Host as written, with the brackets of an IPv6 address. May be empty.
     pub host: &'a [u8],
-    /// Port; see the variants for missing and invalid ports.
+    /// Port after the host.
     pub port: Port,
 }
 
@@ -34,7 +34,7 @@ pub struct Authority<'a> {
 pub enum Port {
     /// No colon follows the host.
     Absent,
-    /// A colon without digits follows the host, which means the same as [`Port::Absent`].
+    /// A colon without digits follows the host. This means the same as [`Port::Absent`].
     Empty,
     /// Digits with a value from 0 to 65535.
     Number(u16),
@@ -43,18 +43,18 @@ pub enum Port {
 }
 
 impl<'a> Authority<'a> {
-    /// Splits an authority. This never fails: invalid bytes become part of the host, or make the
-    /// port [`Port::Malformed`].
+    /// Splits an authority. Never fails: invalid bytes are part of the host, or the port is
+    /// [`Port::Malformed`].
     pub fn split(authority: &'a [u8]) -> Self {
-        // Neither the user information nor the host may contain an `@`. If there are several, the
-        // last one is the delimiter, as in browsers.
+        // A valid authority contains at most one `@`. If there are several, the last one is the
+        // delimiter, as in browsers.
         match memchr::memrchr(b'@', authority) {
             Some(at) => Self { userinfo: Some(&authority[..at]), ..Self::of_host_field(&authority[at + 1..]) },
             None => Self::of_host_field(authority),
         }
     }
 
-    /// Splits the value of a `Host` field, which has no user information (RFC 9110, section 7.2):
+    /// Splits the value of a `Host` field. It has no user information (RFC 9110, section 7.2), so
     /// an `@` is an ordinary byte of the host.
     pub fn of_host_field(value: &'a [u8]) -> Self {
         // Colons within brackets, as in `[::1]`, do not delimit a port.
@@ -76,7 +76,7 @@ impl<'a> Authority<'a> {
         Some((scheme, Self::split(authority), rest))
     }
 
-    /// Returns the host without the brackets of an address.
+    /// Returns the host without the brackets of an IPv6 address.
     pub const fn bare_host(&self) -> &'a [u8] {
         match self.host {
             [b'[', address @ .., b']'] => address,

@@ -1,4 +1,4 @@
-//! The values of crawl-delay, request-rate and visit-time lines, which limit how often and at what
+//! The values of crawl-delay, request-rate and visit-time lines. They limit how often and at what
 //! time of day a crawler may fetch pages.
 
 use std::cmp::Reverse;
@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use super::document::{DelayRecord, Group, Name, RobotsTxt};
 
-/// The value of a request-rate line. For example, `1/10m 1300-1659` is one page per ten minutes,
+/// The value of a request-rate line. For example, `1/10m 1300-1659` means one page per ten minutes,
 /// from 13:00 to 16:59 GMT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestRate {
-    /// Pages that may be fetched in one [`period`](Self::period), at least 1.
+    /// Number of pages that may be fetched per [`period`](Self::period); at least 1.
     pub pages: u32,
     /// Length of the period; never zero.
     pub period: Duration,
-    /// Part of the day; `None` for the whole day.
+    /// Part of the day when pages may be fetched; `None` for the whole day.
     pub window: Option<TimeWindow>,
 }
 
-/// A part of the day, in GMT; the value of a visit-time line, such as `0600-0845`. If the end is
-/// before the beginning, the window spans midnight.
+/// A part of the day in GMT, as in a visit-time line (`0600-0845`). If the end is before the
+/// beginning, the window spans midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeWindow {
@@ -31,9 +31,8 @@ pub struct TimeWindow {
 }
 
 impl RequestRate {
-    /// Parses a number of pages, a slash and a duration. The unit of the duration is `s`, `m` or
-    /// `h`; without a unit, it is in seconds. A part of the day may follow, with or without
-    /// brackets.
+    /// Parses a number of pages, a slash and a duration with the unit `s`, `m` or `h`; without a
+    /// unit, it is in seconds. A part of the day may follow, with or without square brackets.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (rate, window) = value.split_at(memchr::memchr3(b' ', b'\t', b'[', value).unwrap_or(value.len()));
         let window = match window.trim_ascii() {
@@ -65,7 +64,7 @@ impl TimeWindow {
 fn time_of_day(text: &[u8]) -> Option<u16> {
     let digits = number(text.trim_ascii()).filter(|_| text.trim_ascii().len() == 4)?;
     let (hours, minutes) = (digits / 100, digits % 100);
-    // 24:00 is accepted, because some people write it for the end of a day.
+    // 24:00 is accepted as 00:00, because some people write it for the end of the day.
     let total = hours * 60 + minutes;
     (minutes < 60 && total <= 24 * 60).then_some((total % (24 * 60)) as u16)
 }
@@ -75,30 +74,30 @@ fn number(digits: &[u8]) -> Option<u32> {
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// The time that an agent must wait between two requests, and the line of the file with this time.
+/// The time between two requests of an agent, and the line of the file that states it.
 ///
 /// If several lines apply, a crawler should obey the longest delay
-/// ([`AgentRules`](super::AgentRules)). A server enforces the shortest delay, because a crawler
-/// that obeys any of the lines also obeys the shortest. A line with 0 has no effect.
+/// ([`AgentRules`](super::AgentRules)). A server enforces the shortest delay, so that it does not
+/// refuse a crawler that obeys any one of the lines. A line with 0 has no effect.
 #[derive(Clone, Copy)]
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
     pub(super) record: &'r DelayRecord,
-    /// Index of the name in the line's group that matches the agent.
+    /// Index in the document of the group's name that matches the agent.
     pub(super) name: usize,
 }
 
 impl<'r> CrawlDelay<'r> {
-    /// Maximum interval that is enforced. Some crawlers skip sites with a longer delay.
+    /// Maximum interval that a server enforces. Some crawlers skip sites with a longer delay.
     pub const MAX_ENFORCED: Duration = Duration::from_secs(30);
 
-    /// Returns the time between two requests as written in the file. The time is above zero and has
-    /// no upper limit.
+    /// Returns the time between two requests as written in the file. It is above zero, without an
+    /// upper limit.
     pub const fn interval(&self) -> Duration {
         self.record.interval
     }
 
-    /// Returns the interval that is enforced, at most [`MAX_ENFORCED`](Self::MAX_ENFORCED).
+    /// Returns the interval that a server enforces, at most [`MAX_ENFORCED`](Self::MAX_ENFORCED).
     pub fn enforced_interval(&self) -> Duration {
         self.interval().min(Self::MAX_ENFORCED)
     }
@@ -113,30 +112,30 @@ impl<'r> CrawlDelay<'r> {
         self.document.group(self.record.group)
     }
 
-    /// Returns the `User-agent` value that made the group match: the first one with the agent's
-    /// token, or `*`.
+    /// Returns the `User-agent` value that names the agent in [`group`](Self::group): the first
+    /// value with the agent's token, or `*`.
     pub fn name(&self) -> Name<'r> {
         self.document.name(self.name)
     }
 }
 
-/// The shortest delay of a set of groups, which a server enforces.
+/// The shortest delay of a set of groups. This is the delay that a server enforces.
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Index of the delay's group within the set. The names that match an agent are stored in the
-    /// same order, so a request finds the group's name without a search.
+    /// Position of the delay's group within the set. The names that match an agent are stored in
+    /// the same order, so the name is found without a search.
     pub(super) place: usize,
 }
 
 crate::debug_as!(|it| CrawlDelay::<'_> { interval: it.interval(), line: it.line() });
 
-/// Returns the shortest delay of each set of groups. Ignores lines that end after the first `limit`
-/// bytes.
+/// Returns the shortest delay of each set of groups, or an empty list if the file has no delays.
+/// Ignores lines that end after the first `limit` bytes.
 pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
     let lines = document.delays();
     if lines.is_empty() {
-        // Almost no file has a delay.
+        // Most files have no delays.
         return Vec::new();
     }
     let mut of_group: Vec<Option<DelayRecord>> = vec![None; document.groups().len()];

@@ -1,12 +1,12 @@
 //! Parses dictionaries of structured fields (RFC 9651, section 4.2.2).
 //!
 //! The crate `sfv` also parses dictionaries, but is a dependency of the feature `signatures` only.
-//! This parser checks the whole syntax and returns only the part that usage preferences need: keys,
-//! and values that are tokens.
+//! This parser checks the whole syntax, but returns only what usage preferences need: keys, and
+//! values that are tokens.
 
-/// Returns the keys and values in their order, without parameters. `None` instead of a value means
-/// that the value is not a token. Repeated keys are included; the last member with a key counts.
-/// Returns `None` if the text is not a dictionary.
+/// Returns the members of a dictionary in their order, without parameters. A value that is not a
+/// token is `None`. Repeated keys are included; the last member with a key counts. Returns `None`
+/// if the text is not a dictionary.
 pub(super) fn members(text: &[u8]) -> Option<Vec<(&str, Option<&str>)>> {
     let text = std::str::from_utf8(text).ok().filter(|text| text.is_ascii())?;
     let mut rest = Rest(text.trim_matches(' '));
@@ -42,7 +42,7 @@ impl<'t> Rest<'t> {
         self.0 = self.0.trim_start_matches(chars);
     }
 
-    /// Takes the characters at the start that fit.
+    /// Removes and returns the leading characters that `fits` accepts.
     fn run(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
         let (run, rest) = self.0.split_at(self.0.find(|char| !fits(char)).unwrap_or(self.0.len()));
         self.0 = rest;
@@ -66,7 +66,8 @@ impl<'t> Rest<'t> {
         Some(())
     }
 
-    /// Parses an item or an inner list, without its parameters. Returns the item if it is a token.
+    /// Parses an item or an inner list, without its parameters. The inner `Option` is the item if
+    /// it is a token.
     fn item_or_list(&mut self) -> Option<Option<&'t str>> {
         if !self.take('(') {
             return self.bare_item();
@@ -82,7 +83,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// Parses a value. Returns the value if it is a token.
+    /// Parses a value. The inner `Option` is the value if it is a token.
     fn bare_item(&mut self) -> Option<Option<&'t str>> {
         let first = self.0.chars().next()?;
         if first.is_ascii_alphabetic() || first == '*' {
@@ -101,7 +102,7 @@ impl<'t> Rest<'t> {
         is_valid.then_some(None)
     }
 
-    /// Parses a number. Returns the number of its decimals.
+    /// Parses a number. Returns how many decimals it has.
     fn number(&mut self) -> Option<usize> {
         self.take('-');
         let whole = self.run(|char| char.is_ascii_digit()).len();
@@ -112,14 +113,14 @@ impl<'t> Rest<'t> {
         ((1..=12).contains(&whole) && (1..=3).contains(&decimals)).then_some(decimals)
     }
 
-    /// Parses the rest of a byte sequence.
+    /// Parses a byte sequence after its first colon. Returns whether it is valid.
     fn base64(&mut self) -> bool {
         let content = self.run(|char| char.is_ascii_alphanumeric() || "+/=".contains(char));
         let digits = content.trim_end_matches('=');
         self.take(':') && !digits.contains('=') && digits.len() % 4 != 1 && content.len() - digits.len() <= 2
     }
 
-    /// Parses the rest of a string.
+    /// Parses a string after its first quote. Returns whether it is valid.
     fn string(&mut self) -> bool {
         loop {
             self.run(|char| matches!(char, ' '..='~') && !matches!(char, '"' | '\\'));
@@ -132,7 +133,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// Parses the rest of a display string, whose escapes must be UTF-8.
+    /// Parses a display string after its first quote. Its escapes must be UTF-8.
     fn display_string(&mut self) -> Option<()> {
         let (content, rest) = self.0.split_once('"')?;
         self.0 = rest;

@@ -1,8 +1,7 @@
-//! The document: the content of a robots.txt, with line numbers. It is the same for every
-//! [`Reading`].
+//! A parsed robots.txt with line numbers. The parsed document is the same for every [`Reading`].
 //!
-//! **`Group`, `Rule` and `Name` are small `Copy` views** of the document. So a verdict is `Copy`,
-//! too, and a file of 30,000 rules does not need 30,000 allocations.
+//! **`Group`, `Rule` and `Name` are small `Copy` views** of the document. So verdicts are also
+//! `Copy`, and a file with 30,000 rules does not need 30,000 allocations.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,7 +16,7 @@ use super::{Access, Reading};
 
 /// A parsed robots.txt. Cloning is cheap.
 ///
-/// Any bytes can be parsed; [`RobotsTxt::notes`] reports the parts that a crawler would ignore.
+/// Any bytes can be parsed. [`RobotsTxt::notes`] reports the parts that crawlers ignore.
 #[derive(Clone)]
 pub struct RobotsTxt(Arc<Document>);
 
@@ -32,13 +31,13 @@ struct Document {
     usage: Vec<UsageRecord>,
     notes: Vec<Note>,
     has_host: bool,
-    /// Number of bytes of the file that follow `bytes` and were not parsed.
+    /// Number of bytes after `bytes` in the file, which were not parsed.
     unread: usize,
-    /// Paths of the documents that the file names, sorted. They are computed on first use.
+    /// Paths of the sitemaps and licences that the file names, sorted. Computed on first use.
     referred: OnceLock<Vec<Vec<u8>>>,
 }
 
-/// Parses shared bytes without copying them.
+/// Parses a file without copying its bytes.
 impl From<Arc<[u8]>> for RobotsTxt {
     fn from(bytes: Arc<[u8]>) -> Self {
         Document { bytes, ..Document::default() }.parse()
@@ -46,7 +45,6 @@ impl From<Arc<[u8]>> for RobotsTxt {
 }
 
 /// The names and the rules of a group, as ranges of indexes into the document's names and rules.
-/// One range of each kind is enough, because a group ends where the next group begins.
 #[derive(Debug)]
 struct GroupRecord {
     names: Range<usize>,
@@ -71,12 +69,12 @@ struct ValueRecord {
 pub(super) struct DelayRecord {
     pub(super) interval: Duration,
     pub(super) line: usize,
-    /// Offset in the file of the end of the line's value.
+    /// Offset of the end of the line's value in the file.
     pub(super) end: usize,
     pub(super) group: usize,
 }
 
-/// A line about the use of the content: content-usage or license.
+/// A content-usage or license line.
 #[derive(Debug)]
 pub(super) struct UsageRecord {
     pub(super) directive: Directive,
@@ -86,7 +84,7 @@ pub(super) struct UsageRecord {
     pub(super) group: Option<usize>,
 }
 
-/// A group: rules, and the names of the crawlers that the rules are for (RFC 9309, section 2.2.1).
+/// A group: rules, and the names of the crawlers that they apply to (RFC 9309, section 2.2.1).
 #[derive(Clone, Copy)]
 pub struct Group<'r> {
     document: &'r Document,
@@ -135,8 +133,8 @@ impl RobotsTxt {
         Self::from(Arc::from(file.as_ref()))
     }
 
-    /// Parses only the beginning that crawlers read: the lines that end within the first
-    /// [`Reading::STANDARD_LIMIT`] bytes. So the work on a file of any size is bounded.
+    /// Parses only the lines that end within the first [`Reading::STANDARD_LIMIT`] bytes, which
+    /// crawlers read. This bounds the work for a file of any size.
     #[doc(hidden)]
     pub fn parse_beginning(file: impl AsRef<[u8]>) -> Self {
         let file = file.as_ref();
@@ -147,14 +145,14 @@ impl RobotsTxt {
         Document { bytes: Arc::from(beginning), unread, ..Document::default() }.parse()
     }
 
-    /// Returns the number of bytes after [`RobotsTxt::bytes`] that were not parsed; 0 if they are
+    /// Returns the number of bytes at the end of the file that were not parsed; 0 if they are
     /// blank.
     #[doc(hidden)]
     pub fn unread(&self) -> usize {
         self.0.unread
     }
 
-    /// Returns the bytes of the file as they were parsed.
+    /// Returns the bytes of the file that were parsed.
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.0.bytes
     }
@@ -164,7 +162,7 @@ impl RobotsTxt {
         Lines::new(&self.0.bytes)
     }
 
-    /// Returns every line that is a field, with the number of groups that begin on or before that
+    /// Returns every line that is a field, and the number of groups that begin on or before this
     /// line.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {
         let mut begins = self.groups().map(Group::line).peekable();
@@ -180,7 +178,7 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns the groups in the order of the file; groups for the same crawler are not merged.
+    /// Returns the groups in the order of the file. Groups for the same crawler are not merged.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = Group<'_>> + Clone {
         (0..self.0.groups.len()).map(|index| Group { document: &self.0, index })
     }
@@ -195,7 +193,8 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns the paths of the documents that the file names; `find` finds them on first use.
+    /// Returns the paths of the sitemaps and licences that the file names. Calls `find` on first
+    /// use.
     pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
         self.0.referred.get_or_init(find)
     }
@@ -207,13 +206,13 @@ impl RobotsTxt {
         &self.0.notes
     }
 
-    /// Returns the crawl-delay lines that have an effect, in the order of the file. The lines are
-    /// in groups, and their delays are above zero.
+    /// Returns the crawl-delay lines inside groups with a delay above zero, in the order of the
+    /// file.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
     }
 
-    /// Returns the lines about the use of the content, in the order of the file.
+    /// Returns the content-usage and license lines, in the order of the file.
     pub(super) fn usage(&self) -> &[UsageRecord] {
         &self.0.usage
     }
@@ -234,7 +233,7 @@ impl RobotsTxt {
 crate::debug_as!(|it| RobotsTxt { bytes: it.0.bytes.len(), groups: it.0.groups.len(), rules: it.0.rules.len() });
 
 impl<'r> Group<'r> {
-    /// Returns the names that the group is for, in the order of the file. There is at least one.
+    /// Returns the names of the group, in the order of the file. There is at least one.
     pub fn names(self) -> impl ExactSizeIterator<Item = Name<'r>> + Clone {
         self.record().names.clone().map(move |index| Name { document: self.document, index })
     }
@@ -275,21 +274,21 @@ impl<'r> Name<'r> {
         self.document.names[self.index].line
     }
 
-    /// Reports whether this name stands for every crawler: `*` alone, or `*` followed by white
-    /// space and anything.
+    /// Reports whether this name stands for every crawler: `*`, alone or followed by white space
+    /// and any text.
     pub fn is_star(self) -> bool {
         is_star(self.value())
     }
 }
 
 impl<'r> Rule<'r> {
-    /// Returns whether the rule allows or disallows.
+    /// Returns whether this is an allow or a disallow rule.
     pub fn access(self) -> Access {
         self.record().access
     }
 
-    /// Returns the path pattern as written. If the line has no value, the pattern is empty. A rule
-    /// with an empty pattern disallows nothing.
+    /// Returns the path pattern as written; empty if the line has no value. A rule with an empty
+    /// pattern disallows nothing.
     pub fn pattern(self) -> &'r [u8] {
         &self.document.bytes[self.range()]
     }
@@ -328,8 +327,8 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Parses a file line by line. Consecutive user-agent lines name the crawlers of one group. Only an
-/// allow or disallow line ends this list of names: the next user-agent line then begins another
+/// Parses a file line by line. Successive user-agent lines name the crawlers of one group, even
+/// with lines other than rules between them. The first user-agent line after a rule begins another
 /// group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
@@ -370,7 +369,7 @@ impl Document {
         }
     }
 
-    /// Stores a delay if it is above zero and belongs to a group.
+    /// Stores a delay that is above zero and belongs to a group.
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),
@@ -382,7 +381,7 @@ impl Document {
         }
     }
 
-    /// Handles a host line. Only the first valid host line is used; the others get a note.
+    /// Handles a host line. Only the first valid host line is used; others get a note.
     fn host(&mut self, line: usize, value: &[u8]) {
         match Host::parse(value) {
             None => self.note(line, NoteKind::InvalidHost),

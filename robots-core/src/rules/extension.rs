@@ -1,15 +1,15 @@
-//! The lines of a robots.txt that are neither rules nor sitemaps: their meaning, and the groups
+//! The meaning of the lines of a robots.txt that are neither rules nor sitemaps, and the groups
 //! that they belong to.
 //!
-//! Verdicts do not depend on these lines, so the document does not store most of them. The lines
-//! that are not stored are parsed again on demand.
+//! Verdicts do not depend on these lines, so the document does not store most of them. They are
+//! parsed again on demand.
 //!
 //! Three kinds of lines are stored. `Content-Usage` and `License` lines are stored because
 //! responses may repeat them ([`usage`](super::usage)). `Crawl-delay` lines are stored because
 //! delays may be enforced. [`RobotsTxt::compile`] finds the shortest delay of each set of groups,
-//! so a request finds its delay together with its groups
-//! ([`Selection::crawl_delay`](super::Selection::crawl_delay)). `Request-rate` and `Visit-time`
-//! lines are parsed but never enforced, because hardly any crawler obeys them.
+//! so that a request needs no search ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
+//! `Request-rate` and `Visit-time` lines are parsed but never enforced, because hardly any crawler
+//! obeys them.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ use super::line::{Directive, Field};
 use super::path::RequestPath;
 use super::value::{Host, clean_param, delay, preferences};
 
-/// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
+/// A line that is neither a rule nor a sitemap. It is an extension of the standard, or has an
+/// unknown name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Extension<'r> {
@@ -27,8 +28,8 @@ pub struct Extension<'r> {
     pub line: usize,
     /// Name and value.
     pub field: Field<'r>,
-    /// Group that contains the line. `None` for lines before the first group, and for lines about
-    /// the whole site (host and clean-param).
+    /// Group that contains the line. `None` for lines before the first group, and for host and
+    /// clean-param lines, which are about the whole site.
     pub group: Option<Group<'r>>,
 }
 
@@ -42,7 +43,7 @@ pub enum Meaning<'r> {
     CrawlDelay(Duration),
     /// Number of pages that a crawler may fetch per period.
     RequestRate(RequestRate),
-    /// Time of day when a crawler may fetch.
+    /// Time of day when a crawler may fetch pages.
     VisitTime(TimeWindow),
     /// Query parameters that do not change the content of some pages.
     #[non_exhaustive]
@@ -52,16 +53,15 @@ pub enum Meaning<'r> {
         /// Path prefix of the pages; empty for all pages.
         path: &'r [u8],
     },
-    /// The permitted uses of the content under a path, by the IETF's AI preferences.
+    /// The permitted uses of content below a path (the IETF's AI preferences).
     #[non_exhaustive]
     ContentUsage {
         /// Path that the preferences apply to; empty for the whole site.
         path: &'r [u8],
-        /// Preferences and their values, such as `train-ai` and `n`. The value is empty if the line
-        /// has none.
+        /// Preferences and their values, such as `train-ai` and `n`. A missing value is empty.
         pairs: Vec<(&'r [u8], &'r [u8])>,
     },
-    /// The permitted uses of the content, by Cloudflare's content signals.
+    /// The permitted uses of content below a path (Cloudflare's content signals).
     #[non_exhaustive]
     ContentSignal {
         /// Path that the signals apply to; empty for the whole site.
@@ -71,7 +71,7 @@ pub enum Meaning<'r> {
     },
     /// URL of the terms of a licence.
     License(&'r [u8]),
-    /// Path pattern of pages that should not be in an index.
+    /// Path pattern of pages that search engines should not index.
     Noindex(&'r [u8]),
     /// A known name with an invalid value, such as a delay that is not a number.
     Invalid,
@@ -103,9 +103,9 @@ impl RobotsTxt {
         })
     }
 
-    /// Reports whether the file names this path, in any of its forms, as a sitemap or licence. The
-    /// host of the document is ignored. A query in `path` is ignored if the file names the document
-    /// without a query.
+    /// Reports whether the file names this path, in any of its forms, as a sitemap or licence.
+    /// Ignores the host in the file. If the file names the document without a query, also ignores
+    /// the query of `path`.
     #[doc(hidden)]
     pub fn refers_to(&self, path: &RequestPath<'_>) -> bool {
         let referred = self.referred(|| {
@@ -125,7 +125,7 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns the main mirror: the value of the first valid host line (Yandex).
+    /// Returns the main mirror, which is the value of the first valid host line (Yandex).
     /// [`RobotsTxt::notes`] reports the other host lines.
     pub fn host(&self) -> Option<Host<'_>> {
         self.extensions().find_map(|extension| match extension.meaning() {

@@ -1,15 +1,13 @@
-//! Enums whose variants have one written form each, which is the same in text, on a command line,
-//! in a configuration and with serde. This module also contains the error type for invalid values,
-//! and a function that lists the first few of many values.
+//! Enums with one string per variant, which is the same in text, on a command line, in a
+//! configuration and with serde. This module also contains the error type for invalid values.
 
 use std::error::Error;
 use std::fmt;
 
-/// The error for a string that is not a valid value of a type, such as `"refuze"` for a
+/// Error for a string that is not a valid value of a type, such as `"refuze"` for a
 /// [`Mode`](crate::policy::Mode) or `"10.0.0.1/8"` for a [`Network`](crate::agent::Network). The
-/// message quotes the string and suggests what to write. If the value is a whole file, as in
-/// [`Fragment::parse`](super::Fragment::parse), the message quotes the title of the file and
-/// describes the problem in its content.
+/// message quotes the string and tells what to write. If the value is a whole file, as in
+/// [`Fragment::parse`](super::Fragment::parse), the message describes the problem in its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValueError {
     text: String,
@@ -17,14 +15,14 @@ pub struct ValueError {
     known: &'static [&'static str],
 }
 
-/// Implements `as_str`, `Display` and `FromStr` for an enum. The noun, such as "a mode", is used in
-/// the message of the [`ValueError`]: `"refuze" is not a mode`.
+/// Implements `as_str`, `Display` and `FromStr` for an enum. The message of the [`ValueError`]
+/// contains the noun, such as "a mode": `"refuze" is not a mode`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! keywords {
     ($name:ident, $noun:literal, { $($variant:ident = $word:literal,)+ }) => {
         impl $name {
-            /// Returns the written form, in lower case. [`FromStr`](std::str::FromStr) parses it.
+            /// Returns the string form, in lower case. [`FromStr`](std::str::FromStr) parses it.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -32,14 +30,14 @@ macro_rules! keywords {
             }
         }
 
-        /// Writes the form that [`FromStr`](std::str::FromStr) parses.
+        /// Writes the string form, which [`FromStr`](std::str::FromStr) parses.
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
             }
         }
 
-        /// Parses the written form, in lower case.
+        /// Parses the string form. Only lower case is accepted.
         impl std::str::FromStr for $name {
             type Err = $crate::rules::ValueError;
 
@@ -53,8 +51,7 @@ macro_rules! keywords {
     };
 }
 
-/// Defines an enum whose variants have one written form each, and implements [`keywords`] and serde
-/// for it.
+/// Defines an enum with one string per variant, and implements [`keywords`] and serde for it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! keyword_enum {
@@ -89,7 +86,8 @@ impl ValueError {
         Self { text, message, known: &[] }
     }
 
-    /// Creates an error about the content of the file with this name.
+    /// Creates an error about the content of a file. [`ValueError::text`] returns the name of the
+    /// file.
     pub(super) fn of_message(name: &str, message: &str) -> Self {
         Self { text: name.to_owned(), message: message.to_owned(), known: &[] }
     }
@@ -117,8 +115,7 @@ impl ValueError {
         &self.text
     }
 
-    /// Returns the valid words, if the error is about a list of words; otherwise, the slice is
-    /// empty.
+    /// Returns the valid words; empty unless the error is about a list of words.
     #[doc(hidden)]
     pub const fn known(&self) -> &'static [&'static str] {
         self.known
@@ -135,7 +132,7 @@ crate::debug_as_displayed!(ValueError);
 
 impl Error for ValueError {}
 
-/// Formats the first `few` values and the number of the other values, as in `a, b and 3 more`.
+/// Lists the first `few` values and the number of the remaining values, as in `a, b and 3 more`.
 #[doc(hidden)]
 pub fn first_few<T: ToString>(values: impl ExactSizeIterator<Item = T>, few: usize) -> String {
     let more = values.len().saturating_sub(few);

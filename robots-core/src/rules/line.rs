@@ -1,11 +1,11 @@
 //! Splits a robots.txt into lines, and each line into its directive and its value.
 //!
-//! The results are the same as those of the reference parser (google/robotstxt), because crawlers
-//! are as lenient as that parser.
+//! Lines are split as in the reference parser (google/robotstxt), because crawlers are as lenient
+//! as this parser.
 
 use std::ops::Range;
 
-/// Maximum number of bytes of a line that are read. The rest of a longer line is ignored.
+/// Maximum number of bytes of a line that are parsed. The rest of a longer line is ignored.
 pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// A line as written in the file.
@@ -28,8 +28,8 @@ pub enum LineKind<'a> {
     Comment,
     /// A field name, a separator and a value, which may be empty.
     Field(Field<'a>),
-    /// A line without a separator, or without a name before the separator. Every reading ignores
-    /// it.
+    /// A line without a separator, or without a name before the separator. It is ignored in every
+    /// reading.
     Malformed,
 }
 
@@ -47,14 +47,14 @@ pub struct Field<'a> {
     pub value: &'a [u8],
     /// Byte range of the value in the file.
     pub value_range: Range<usize>,
-    /// Whether a colon separates name and value; crawlers also accept white space between exactly
+    /// Whether a colon separates name and value. Crawlers also accept white space between exactly
     /// two words.
     pub has_colon: bool,
 }
 
 /// The directive that the name of a field stands for.
 ///
-/// For the main directives, only the beginning of a name is compared, without case, as in the
+/// For the main directives, only the beginning of the name is compared, ignoring case, as in the
 /// reference parser. So `Disallowed: /x` is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -65,7 +65,7 @@ pub enum Directive {
     Allow,
     /// A rule that disallows.
     Disallow,
-    /// Address of a sitemap. The line does not belong to any group.
+    /// URL of a sitemap. The line does not belong to any group.
     Sitemap,
     /// Main mirror of the site; an older extension.
     Host,
@@ -81,16 +81,16 @@ pub enum Directive {
     License,
     /// Number of pages per period; an extension that few crawlers read.
     RequestRate,
-    /// Time of day for visits; an extension that few crawlers read.
+    /// Time of day for crawling; an extension that few crawlers read.
     VisitTime,
-    /// Pages that should not be in an index; read by Google until 2019.
+    /// Pages that search engines should not index; read by Google until 2019.
     Noindex,
-    /// Any other name. Verdicts ignore lines with other names, but tools can list these lines.
+    /// Any other name. Verdicts ignore these lines, but tools can list them.
     Other,
 }
 
-/// The names with their directives, in the order of comparison. The list contains the misspellings
-/// that the reference parser accepts.
+/// The names of the main directives, in the order of comparison. Includes the misspellings that the
+/// reference parser accepts.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),
@@ -107,10 +107,10 @@ const NAMES: [(&str, Directive); 12] = [
 ];
 
 impl Directive {
-    /// Every directive that some crawler reads or a draft defines, in its usual spelling.
+    /// Every directive that some crawler reads or that a draft defines, in its usual spelling.
     ///
-    /// The first four are defined in RFC 9309 and the sitemap protocol. The others are extensions,
-    /// whose names are compared as a whole:
+    /// RFC 9309 and the sitemap protocol define the first four. The others are extensions, and
+    /// their names are compared as a whole:
     ///
     /// - Yandex: `Host`, `Clean-param`
     /// - Bing and others: `Crawl-delay`
@@ -156,7 +156,7 @@ impl Directive {
 }
 
 impl<'a> Line<'a> {
-    /// Maximum number of bytes of a line that are read; the rest is ignored.
+    /// Maximum number of bytes of a line that are parsed; the rest is ignored.
     pub const MAX: usize = MAX_LINE;
 
     /// Returns the whole line, without its line end and without a byte order mark.
@@ -164,7 +164,7 @@ impl<'a> Line<'a> {
         &self.file[self.range.clone()]
     }
 
-    /// Returns the part of the line that is read, as a byte range of the file: at most the first
+    /// Returns the byte range in the file of the part of the line that is parsed: at most the first
     /// [`Line::MAX`](crate::rules::Line::MAX) bytes, up to a NUL or a `#`, without white space at
     /// either end.
     pub fn content(&self) -> Range<usize> {
@@ -181,9 +181,9 @@ impl<'a> Line<'a> {
         self.range.end == self.file.len()
     }
 
-    /// Returns the field name at the end of the file if the name or its colon is not complete. The
-    /// program that writes the file was then interrupted, or is still writing. `None` if a line end
-    /// or a comment follows, or if no known field name begins with these bytes.
+    /// Returns the field name at the end of a file that ends within the name or before its colon,
+    /// for example because it is still being written. `None` if a line end or a comment follows, or
+    /// if no known field name begins with these bytes.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;
@@ -212,7 +212,7 @@ impl<'a> Line<'a> {
             return match raw.first() {
                 None => LineKind::Blank,
                 Some(b'#') => LineKind::Comment,
-                // The line begins with a NUL, so all of it is ignored.
+                // The line begins with a NUL, so it is ignored.
                 Some(_) => LineKind::Malformed,
             };
         }
@@ -258,20 +258,20 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Reports whether `text` starts with `start`. Case is ignored.
+/// Reports whether `text` starts with `start`, ignoring case.
 #[inline]
 pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
     text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
 }
 
 /// Returns the length of the byte order mark at the start of the file. As in the reference parser,
-/// this may be only the first bytes of a mark.
+/// the mark may be incomplete.
 pub(super) fn bom_length(file: &[u8]) -> usize {
     file.iter().zip([0xEF, 0xBB, 0xBF]).take_while(|(have, want)| **have == *want).count()
 }
 
-/// Finds the separator of a trimmed line: the first colon, or the white space between exactly two
-/// words. Returns its offset, and whether it is a colon.
+/// Finds the separator in a trimmed line: the first colon or, without a colon, the white space
+/// between exactly two words. Returns its offset, and whether it is a colon.
 fn split(text: &[u8]) -> Option<(usize, bool)> {
     if let Some(at) = memchr::memchr(b':', text) {
         return Some((at, true));

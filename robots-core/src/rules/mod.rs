@@ -1,12 +1,12 @@
 //! Parses robots.txt files and decides on paths. This module is for programs that read, write or
 //! obey a robots.txt, including crawlers and editors.
 //!
-//! [`RobotsTxt`] is the document: every line with its number, the groups, and the ignored lines
-//! with the reasons why they are ignored. Parsing never fails, because crawlers ignore invalid
-//! lines and read all other lines. [`RuleSet`] is the document compiled for a [`Reading`].
-//! [`RuleSet::select`] takes the [`ProductToken`]s of an agent and returns the groups of the first
-//! token that the file names. [`Selection::verdict`] decides on a [`RequestPath`]. A [`Verdict`]
-//! contains the deciding rule, its line and its group.
+//! [`RobotsTxt`] is the parsed document: its lines and groups, and the reasons why crawlers ignore
+//! certain lines. Parsing never fails, because crawlers ignore invalid lines and read all other
+//! lines. [`RuleSet`] is a document compiled for a [`Reading`]. [`RuleSet::select`] takes the
+//! [`ProductToken`]s of an agent and returns the groups for the first token that the file names.
+//! [`Selection::verdict`] decides on a [`RequestPath`]. A [`Verdict`] contains the deciding rule,
+//! its line and its group.
 //!
 //! This module does not depend on the registry of crawlers, HTTP types, files or clocks.
 //!
@@ -103,7 +103,8 @@ keywords!(Access, "an access", {
 });
 
 keyword_enum! {
-    /// How the names, patterns and size of a robots.txt are interpreted.
+    /// An interpretation of robots.txt. Readings interpret names, patterns and the size limit
+    /// differently:
     ///
     /// | | `Reference` | `Standard` | `Legacy` |
     /// |---|---|---|---|
@@ -115,29 +116,27 @@ keyword_enum! {
     /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
     ///
     /// Every reading compiles only the first 256 MiB of a file. The priority of a rule is the same
-    /// in every reading: the length of the pattern as written. A byte ≥ 0x80 has the length of its
+    /// in every reading: the length of the pattern as written, where a byte ≥ 0x80 counts as its
     /// escape, three bytes.
     #[derive(Default)]
     Reading, "a reading", {
-        /// RFC 9309 from the perspective of a server. This is the default, and is used for
-        /// enforcement.
+        /// RFC 9309 from the perspective of a server, for enforcement. The default.
         #[default]
         Standard = "standard",
-        /// The same answers as google/robotstxt, including its quirks. Use it with
+        /// The same verdicts as google/robotstxt, including its quirks. Use it with
         /// [`RequestPath::verbatim`](RequestPath::verbatim).
         Reference = "reference",
-        /// `Standard` with the differences of older specifications: patterns may lack the leading
-        /// slash.
+        /// Like `Standard`, but patterns may lack the leading slash, as in older specifications.
         Legacy = "legacy",
     }
 }
 
 impl Reading {
-    /// Number of bytes of a file that [`Reading::Standard`] reads. RFC 9309, section 2.5, requires
-    /// at least 500 KiB.
+    /// Maximum number of bytes of a file that [`Reading::Standard`] reads. RFC 9309, section 2.5,
+    /// requires at least 500 KiB.
     pub const STANDARD_LIMIT: usize = 512_000;
 
-    /// Returns the number of bytes of a file that this reading compiles.
+    /// Returns the maximum number of bytes of a file that this reading compiles.
     pub(super) const fn limit(self) -> usize {
         match self {
             Self::Reference => index::MAX_READ,
@@ -145,13 +144,13 @@ impl Reading {
         }
     }
 
-    /// Returns the target of a request in the forms that this reading compares with rules.
+    /// Returns the path of a request target in the forms that this reading compares with rules.
     pub fn path<'t>(self, target: &'t (impl AsRef<[u8]> + ?Sized)) -> RequestPath<'t> {
         self.path_with(target.as_ref(), PathForms::ALL)
     }
 
-    /// Works like [`Reading::path`], but with only some of the forms. `Reference` always uses only
-    /// one form.
+    /// Like [`Reading::path`], but only with the forms in `forms`. `Reference` always uses only one
+    /// form.
     pub(crate) fn path_with(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
         match self {
             Self::Reference => RequestPath::verbatim(target),

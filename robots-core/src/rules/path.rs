@@ -1,13 +1,13 @@
-//! The target of a request, in all forms that an upstream server may derive from it.
+//! The path of a request, in all forms that an upstream server may derive from the request target.
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
 //! section 2.2.2, requires. If servers may interpret the *path* in other ways, the target also has
-//! other [forms](super::PathForm), which are compared with the rules, too. The query is the same in
+//! other [forms](super::PathForm), which are also compared with the rules. The query is the same in
 //! all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
-//! of 8 KiB can have 577 forms, which take four milliseconds to compute. A request without an
-//! applicable group does not need these forms. If the standard form is equal to the target, the
+//! of 8 KiB can have 577 forms, which take four milliseconds to compute. If no group applies to a
+//! request, these forms are never computed. If the standard form is equal to the target, the
 //! `RequestPath` borrows the target.
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ use super::spelling::standard_target;
 /// The path and query of a request, in the forms that are compared with rules.
 ///
 /// Borrows the target without an allocation if it is already in standard form. Further forms are
-/// computed on first use, so a request without applicable rules does not cause this work.
+/// computed on first use.
 #[derive(Clone, Debug)]
 pub struct RequestPath<'t> {
     form: PathForm,
@@ -28,12 +28,11 @@ pub struct RequestPath<'t> {
     readings: Option<Box<Readings<'t>>>,
 }
 
-/// A target that some servers may interpret as another path.
+/// A target that servers may interpret as different paths.
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Other paths that servers may find in a target that does not begin with a slash, such as a
-    /// whole URL.
+    /// Other paths that servers may find in a target without a leading slash, such as a whole URL.
     further: Vec<Vec<u8>>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
@@ -47,9 +46,9 @@ impl<'t> RequestPath<'t> {
     /// URL of any scheme.
     ///
     /// A fragment is dropped. A target that starts with `//` is a path with an empty segment, not
-    /// an authority. Servers split some targets in different ways, such as `http://host:?/path`,
-    /// `http:\\host\path` or `path` without a slash. For these, the [forms](RequestPath::forms)
-    /// contain every path that servers may find.
+    /// an authority. Some targets, such as `http://host:?/path`, `http:\\host\path` or `path`
+    /// without a slash, are split differently by different servers. Their
+    /// [forms](RequestPath::forms) include every path that servers may find.
     pub fn new(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
@@ -76,13 +75,13 @@ impl<'t> RequestPath<'t> {
         Self { form: PathForm::Standard, sent, readings }
     }
 
-    /// Creates the path exactly as the reference parser finds it in a target: scheme, authority and
-    /// fragment are dropped, and the other bytes are unchanged.
+    /// Creates the path exactly as the reference parser finds it in a target: without scheme,
+    /// authority and fragment, and with all other bytes unchanged.
     pub fn verbatim(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self { form: PathForm::Verbatim, sent: path_of_url(target.as_ref()), readings: None }
     }
 
-    /// Returns the form of [`RequestPath::as_bytes`], which is standard or verbatim.
+    /// Returns the form of [`RequestPath::as_bytes`]: standard or verbatim.
     #[doc(hidden)]
     pub const fn form(&self) -> PathForm {
         self.form
@@ -100,23 +99,23 @@ impl<'t> RequestPath<'t> {
         std::iter::once((self.form, self.as_bytes())).chain(others)
     }
 
-    /// Reports whether a target, as sent, is the robots.txt of the site itself. This is cheaper
-    /// than [`RequestPath::is_robots_txt`], because it does not create a path first.
+    /// Reports whether a target, as sent, is the site's own `/robots.txt`. This is cheaper than
+    /// [`RequestPath::is_robots_txt`], because it usually creates no path.
     ///
-    /// Use this function both for answering `/robots.txt` and for counting requests for
-    /// `/robots.txt`, so that every answered request is counted.
+    /// Use this function both to serve `/robots.txt` and to count requests for it, so that every
+    /// served request is counted.
     pub fn is_robots_txt_target(target: &[u8]) -> bool {
         // Almost every client uses this spelling.
         if target == b"/robots.txt" {
             return true;
         }
-        // Other targets need no parsing: every spelling begins with a scheme, or with the slash and
-        // an `r` or an escape.
+        // Most other targets need no parsing: every spelling of `/robots.txt` begins with a scheme,
+        // or with a slash and then an `r` or an escape.
         let may_be = !target.starts_with(b"/") || matches!(target, [_, b'r' | b'%', ..]);
         may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
     }
 
-    /// Reports whether this is the robots.txt of the site itself, with or without a query.
+    /// Reports whether this is the site's own `/robots.txt`, with or without a query.
     pub fn is_robots_txt(&self) -> bool {
         self.as_bytes().strip_prefix(b"/robots.txt").is_some_and(|rest| matches!(rest, [] | [b'?', ..]))
     }
@@ -146,21 +145,21 @@ impl<'t> RequestPath<'t> {
     }
 }
 
-/// Reports whether an origin-form target contains only bytes that every server interprets in the
-/// same way. If the result is `false`, the target may still have only one form, because the
-/// position of the bytes is not considered.
+/// Reports whether every server interprets all bytes of an origin-form target in the same way. If
+/// the result is `false`, the target may still have only one form, because the position of the
+/// bytes is ignored.
 ///
-/// For a usual target, this one scan is the whole cost. The scan works in blocks without an early
-/// exit, so that the compiler can vectorise it.
+/// For most targets, this scan is the only work. It works in blocks without an early exit, so that
+/// the compiler can vectorise it.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let telling = |octets: &[u8], next: &[u8]| {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // Short targets are checked in the same way, but with a table. For each byte, the table
-        // contains whether the byte is telling by itself, and whether it is the first or the second
-        // byte of a telling pair.
+        // Short targets are checked in the same way, but with a table. It contains for each byte
+        // whether `is_telling` is true for the byte alone, and whether it can be the first or the
+        // second byte of a telling pair.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -173,8 +172,7 @@ fn is_plain(target: &[u8]) -> bool {
     !(within | telling(&last[..BLOCK], &last[1..]) | is_telling(last[BLOCK], 0))
 }
 
-/// Reports whether some servers may interpret this byte, or the pair of `octet` and `next`, in
-/// another way.
+/// Reports whether servers interpret `octet`, or the pair of `octet` and `next`, in different ways.
 const fn is_telling(octet: u8, next: u8) -> bool {
     (octet == b'%')
         | (octet == b';')
@@ -196,21 +194,20 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// Maximum number of other paths that servers may find in a target that does not begin with a
-/// slash.
+/// Maximum number of other paths that servers may find in a target without a leading slash.
 const MAX_FURTHER_FORMS: usize = 2;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// Returns the paths that servers may find in a target that does not begin with `/`: first the
-/// usual path, and then other paths. Some of these paths may be equal.
+/// Returns the paths that servers may find in a target that does not begin with `/`: the usual
+/// path, and other paths. Some of them may be equal.
 ///
-/// A URL has one path, but servers may disagree on the end of its authority. A proxy may have built
-/// the URL from a `Host` field that contains a `?` or `#`. Browsers treat `\` as `/` and accept any
-/// number of slashes before the authority. For any other target, servers may assume a missing
-/// leading slash, or find the same path as the reference parser.
+/// Servers may disagree on the end of the authority in a URL. For example, a proxy may have built
+/// the URL from a `Host` field with a `?` or `#`, and browsers treat `\` as `/` and accept any
+/// number of slashes before the authority. In other targets, servers may add a leading slash, or
+/// find the same path as the reference parser.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));
@@ -227,11 +224,11 @@ fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     ([b"/", before_fragment(target)].concat().into(), further.into_iter().flatten().collect())
 }
 
-/// Returns the path, parameters and query of a URL, as the reference parser finds them.
+/// Returns the path, parameters and query of a URL as the reference parser finds them.
 fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
     const ROOT: &[u8] = b"/";
-    // A leading `//` introduces an authority in this function, because the reference parser expects
-    // URLs, not request targets.
+    // The reference parser expects a URL instead of a request target, so a leading `//` introduces
+    // an authority.
     let skip = if url.starts_with(b"//") { 2 } else { 0 };
     let first = |from: usize| memchr::memchr3(b'/', b'?', b';', &url[from..]).map(|at| from + at);
     let early = first(skip);

@@ -1,12 +1,12 @@
 //! The forms of a path: the paths that the server behind a proxy may derive from it.
 //!
-//! Servers apply some of the following steps to a path, in different orders: they decode `%uXXXX`,
-//! cut path parameters, decode `%2F` and `%5C`, treat the segment after `//` as an authority,
-//! resolve dot segments, and merge empty segments. Each [kind of form](PathForm) is the result of
+//! Servers apply some of these steps to a path, in different orders: decoding `%uXXXX`, cutting
+//! path parameters, decoding `%2F` and `%5C`, treating the segment after `//` as an authority,
+//! resolving dot segments, and merging empty segments. Each [kind of form](PathForm) is named after
 //! one step. Steps are combined in the orders that servers use. A path that no step changes has
 //! only its standard form.
 //!
-//! This module exists because URL crates know only one of these forms.
+//! URL crates compute only one of these forms.
 
 use std::borrow::Cow;
 
@@ -16,20 +16,20 @@ use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 use crate::keyword_enum;
 
 /// Maximum number of forms of a path, including the standard form. The factors are the numbers of
-/// alternatives:
+/// alternatives for each step:
 ///
 /// - two for `%u` (kept or decoded),
 /// - three for parameters (kept, or cut before or after separators are decoded),
 /// - four for segments before separators are decoded (unchanged, resolved, merged and resolved, or
-///   both),
+///   resolved before they are merged and resolved),
 /// - three for separators (kept, `%2F` decoded, or `%2F` and `%5C` decoded),
 /// - two for an authority (kept or cut),
 /// - three orders of resolving and merging,
 /// - two for the slash of a final dot segment (kept or dropped).
 pub(super) const MAX_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
 
-/// Reports whether a target may have other forms than its standard form. This scan of the path is
-/// cheaper than computing forms.
+/// Reports whether a target may have forms other than its standard form. This scan is cheaper than
+/// computing the forms.
 pub(super) fn may_have(target: &[u8]) -> bool {
     let (path, _) = split_query(target);
     let behind_dot = |rest: &'_ [u8]| match rest {
@@ -37,8 +37,8 @@ pub(super) fn may_have(target: &[u8]) -> bool {
         [b'%', b'2', b'e' | b'E', ..] => Some(3),
         _ => None,
     };
-    // A dot segment is one or two dots, followed by bytes that may end the segment. So `.git` is
-    // not a dot segment.
+    // A dot segment is one or two dots, followed by a byte that may end the segment or by the end
+    // of the path. So `.git` is not a dot segment.
     let is_dots = |rest: &[u8]| {
         let mut end = behind_dot(rest);
         end = end.map(|end| end + behind_dot(&rest[end..]).unwrap_or_default());
@@ -50,26 +50,25 @@ pub(super) fn may_have(target: &[u8]) -> bool {
             .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
 }
 
-/// Returns the other paths that servers may read from a target. `sent` is the target's standard
-/// form. All returned forms differ from each other and from `sent`. The simplest forms come first.
+/// Returns the other forms of a target, the simplest first. `sent` is its standard form. All
+/// returned forms differ from each other and from `sent`.
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
     let query = standard(query, TargetPart::Query);
-    // All forms have the same query. So only the paths are compared, and the query is only appended
-    // to forms that are new.
+    // All forms have the same query, so only the paths are compared. The query is appended only to
+    // new forms.
     let path_of = |form: &'_ [u8]| form.len() - query.len();
     let mut found: Vec<(PathForm, Vec<u8>)> = Vec::new();
     for (base, path) in bases(path, forms) {
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
-        // The order of the two steps makes a difference only if both steps change something,
-        // because neither step creates segments that the other step would change.
+        // The order of resolving and merging matters only if both change the path, because neither
+        // creates segments that the other would change.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
-        // If neither this step nor an earlier one has changed the path, it is equal to `sent` and
-        // is not compared again.
+        // If no step has changed the path, it is equal to `sent` and need not be compared.
         let resolved = (is_resolved || base != PathForm::Standard).then_some(resolved);
         let orders =
             [(PathForm::Resolved, resolved), (PathForm::Merged, merged_first), (PathForm::Merged, resolved_first)];
@@ -93,8 +92,8 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
     found
 }
 
-/// Reports whether two forms are equal. Forms may be long and differ mostly at the end, so the last
-/// bytes are compared first.
+/// Reports whether two forms are equal. Compares the last bytes first, because forms may be long
+/// and usually differ at the end.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
@@ -106,14 +105,14 @@ fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
 }
 
-/// Returns the paths that servers may derive from a path before the final steps, which resolve and
-/// merge segments. The path itself comes first. Escaped reserved bytes stay escaped, because an
+/// Returns the paths that servers may derive from a path before they resolve and merge its segments
+/// in the final steps. The path itself comes first. Escaped reserved bytes stay escaped, because an
 /// escaped `;` does not begin a parameter.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
-    // In standard form, bytes with the same meaning have the same spelling, so the later steps can
+    // In standard form, bytes with the same meaning have the same spelling, so the steps can
     // compare bytes.
     let path = standard(path, TargetPart::Query);
-    // The steps below can only change paths that contain one of these bytes.
+    // Only paths with a `%`, a `;` or a `//` can be changed by the steps below.
     let is_base = memchr2(b'%', b';', &path).is_none() && !holds_pair(&path, *b"//");
     let mut bases = vec![(PathForm::Standard, path)];
     if is_base {
@@ -130,13 +129,13 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
         }
     };
     grow(PathForm::Unicode, &decode_unicode);
-    // Some servers cut parameters before they decode separators, others afterwards.
+    // Some servers cut parameters before they decode separators; others do so afterwards.
     grow(PathForm::Parameters, &cut_parameters);
-    // A proxy or `new URL` may remove dot segments first. The server behind it then applies the
-    // other steps and removes dot segments again.
+    // A proxy or `new URL` may resolve dot segments first. The server behind it then applies the
+    // other steps and resolves dot segments again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    // A path with merged segments has no `//` and so no authority. So merging first makes a
-    // difference only if a `%` or `;` is left for a later step.
+    // After merging, a path has no `//` and thus no authority. So merging first matters only if a
+    // `%` or `;` is left for a later step.
     grow(PathForm::Merged, &|path| {
         memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
     });
@@ -148,7 +147,7 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     bases
 }
 
-/// Decodes `%uXXXX` (UTF-16) to escapes of UTF-8.
+/// Converts `%uXXXX` (UTF-16) to escapes of UTF-8.
 fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
     memchr_iter(b'%', path).find(|at| unicode_unit(&path[*at..]).is_some())?;
     let mut out = Vec::with_capacity(path.len());
@@ -170,7 +169,7 @@ fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
     Some(standard(&out, TargetPart::Query).into_owned())
 }
 
-/// Returns the UTF-16 code unit of a `%uXXXX` at the start of `octets`.
+/// Returns the UTF-16 code unit of `%uXXXX` at the start of `octets`.
 fn unicode_unit(octets: &[u8]) -> Option<u16> {
     let [b'%', b'u' | b'U', digits @ ..] = octets else { return None };
     let digits: &[u8; 4] = digits.first_chunk()?;
@@ -180,7 +179,7 @@ fn unicode_unit(octets: &[u8]) -> Option<u16> {
     })
 }
 
-/// Cuts the text after a `;` in each segment.
+/// Cuts each segment at its first `;`.
 fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     memchr(b';', path)?;
     let name = |segment: &'_ [u8]| memchr(b';', segment).unwrap_or(segment.len());
@@ -188,15 +187,15 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.join(&b'/'))
 }
 
-/// Applies a step to the segments of a path. `None` if the step changes nothing, or if no later
-/// step would change the result.
+/// Applies a step to the segments of a path. Returns `None` if the step changes nothing, or if no
+/// later step would change the result.
 fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
     (*changed != *path && finds.iter().any(|find| find(&changed).is_some())).then(|| changed.into_owned())
 }
 
-/// Decodes the escapes of these bytes to `/`.
+/// Replaces the escapes of these separators by `/`.
 fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|octet| separators.contains(&octet));
     let mut found = memchr_iter(b'%', path).filter(is_separator).peekable();
@@ -211,8 +210,8 @@ fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Returns the path after the authority if a path begins with an authority (RFC 3986, section 3.2).
-/// As in browsers, two or more slashes or backslashes introduce an authority.
+/// Returns the path after the authority; `None` if the path does not begin with an authority (RFC
+/// 3986, section 3.2). As in browsers, two or more slashes or backslashes introduce an authority.
 fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
     let (mut slashes, mut authority) = (0, path);
     while let Some(rest) = authority.strip_prefix(b"/").or_else(|| authority.strip_prefix(b"%5C")) {
@@ -228,17 +227,17 @@ struct Segments<'p> {
     slash: Slash,
 }
 
-/// The origin of the slash at the end of a path.
+/// Where a slash at the end of a path comes from.
 #[derive(Clone, Copy)]
 enum Slash {
-    /// The slash, if there is one, was sent.
+    /// The client sent the slash, if any.
     Own,
-    /// The path ended with a dot segment after the slash, which was removed.
+    /// The slash is left from a dot segment at the end of the path.
     OfDots,
 }
 
 impl Segments<'_> {
-    /// Reports whether a step has changed the path. An unchanged path is still borrowed.
+    /// Reports whether a step has changed the path. Unchanged paths are borrowed.
     const fn is_changed(&self) -> bool {
         matches!(self.path, Cow::Owned(_))
     }
@@ -290,11 +289,11 @@ impl Segments<'_> {
 }
 
 keyword_enum! {
-    /// A form of a request target, named after the step that leads from the target to the path. If
-    /// several steps are needed, the form is named after the last of them in this list.
+    /// A form of a request target, named after the step that produces it. If several steps are
+    /// needed, the form is named after the one that comes last in this list.
     #[derive(PartialOrd, Ord)]
     PathForm, "a form of a path", {
-        /// The bytes as received, as the reference parser compares them.
+        /// The bytes as sent, as the reference parser compares them.
         Verbatim = "verbatim",
         /// Escapes normalised, otherwise as sent.
         Standard = "standard",
@@ -305,12 +304,12 @@ keyword_enum! {
         Merged = "merged",
         /// `%2F` decoded, or `%2F` and `%5C` decoded to `/`. A raw backslash is treated like `%5C`.
         Decoded = "decoded",
-        /// Path parameters cut: the text after a `;` in a segment (RFC 3986, section 3.3).
+        /// Path parameters removed: the text after a `;` in a segment (RFC 3986, section 3.3).
         Parameters = "parameters",
         /// `%uXXXX` decoded to the character with that code point.
         Unicode = "unicode",
-        /// The path after the authority, for a path that begins with `//`. For a target that is not
-        /// a path: another path that servers may find in the target.
+        /// For a path that begins with `//`: the path after the authority. For a target without a
+        /// leading slash: another path that servers may find in it.
         Authority = "authority",
     }
 }
@@ -321,9 +320,8 @@ impl PathForm {
         [Self::Resolved, Self::Merged, Self::Decoded, Self::Parameters, Self::Unicode, Self::Authority];
 }
 
-/// A set of forms, as bits: the forms that are compared in addition to the form as sent.
-/// [`PathForm::Verbatim`] and [`PathForm::Standard`] are forms as sent, so they are never in the
-/// set.
+/// A set of the forms that are compared in addition to the form as sent ([`PathForm::Verbatim`] or
+/// [`PathForm::Standard`]), one bit per form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathForms(u8);
 
@@ -331,7 +329,7 @@ impl PathForms {
     /// All forms.
     pub(crate) const ALL: Self = Self(u8::MAX);
 
-    /// No form except the one as sent.
+    /// No form except the form as sent.
     pub(crate) const NONE: Self = Self(0);
 
     pub(super) const fn contains(self, form: PathForm) -> bool {
@@ -423,7 +421,7 @@ mod tests {
         assert_eq!(paths("/private%5cx"), ["/private/x"]);
         assert_eq!(paths("/private\\x"), ["/private/x"]);
         reads("/x//..%2Fprivate", PathForm::Decoded, "/private");
-        // `%2F` is decoded and `%5C` is not; dot segments are removed before and after decoding.
+        // Only `%2F` is decoded. Dot segments are removed before and after decoding.
         reads("/x%5Cy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x%2Fy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x//..%2Fprivate", PathForm::Merged, "/x/..%2Fprivate");

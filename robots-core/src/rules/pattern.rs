@@ -1,10 +1,10 @@
-//! Path patterns: the part of a rule that is compared with a path.
+//! Path patterns: the values of allow and disallow lines.
 //!
 //! **`%2A` and `%24` are a literal `*` and `$`** in patterns (RFC 9309, section 2.2.3), so the
-//! standard form of targets contains them decoded. A pattern stores its literal bytes separately
-//! from its wildcards. A literal after a `*` may match in the path or in the query, where reserved
-//! bytes are spelled differently. So a pattern with such a literal has up to three encoded forms
-//! with the same priority. In real files, 18 of 97,047 rules have several forms.
+//! standard form of targets contains them decoded. A pattern stores its literals separately from
+//! its wildcards. A literal after a `*` may match in the path or in the query, and the standard
+//! form of reserved bytes differs between the two. So a pattern with such a literal has up to three
+//! encoded forms with the same priority. In real files, 18 of 97,047 rules have several forms.
 
 use std::fmt;
 
@@ -24,14 +24,14 @@ pub struct PathPattern {
 }
 
 impl PathPattern {
-    /// Returns the patterns of paths that are always exempt: `/.well-known/` (RFC 8615), because
-    /// certificate authorities fetch files from there to issue the site's certificates.
+    /// Returns the patterns of paths that are exempt by default: `/.well-known/` (RFC 8615),
+    /// because certificate authorities fetch files from there to issue the site's certificates.
     pub(crate) fn exempt_by_default() -> Vec<Self> {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
 
-    /// Parses patterns of exempt paths, as [`PathPattern::parse`] does. The patterns of routers
-    /// (`/api/{*rest}`) are errors, because they would exempt nothing.
+    /// Parses patterns of exempt paths like [`PathPattern::parse`]. Rejects patterns of routers
+    /// (`/api/{*rest}`), because they would exempt nothing.
     pub(crate) fn parse_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
         let parse = |written: P| {
             let written = written.as_ref();
@@ -47,12 +47,12 @@ impl PathPattern {
         patterns.into_iter().map(parse).collect()
     }
 
-    /// Parses the pattern of a setting, in [`Reading::Standard`].
+    /// Parses a pattern from a configuration, in [`Reading::Standard`].
     ///
     /// # Errors
     ///
-    /// Returns an error if the pattern begins with neither `/` nor `*`, because it would match no
-    /// path.
+    /// Returns an error if the pattern begins with neither `/` nor `*`, because it would not match
+    /// any path.
     pub fn parse(written: impl AsRef<[u8]>) -> Result<Self, ValueError> {
         match written.as_ref() {
             written @ [b'/' | b'*', ..] => Ok(Self::new(written, Reading::Standard)),
@@ -73,27 +73,27 @@ impl PathPattern {
         Self { texts: text::queries(written, reading).map(text).collect(), priority: priority(written) }
     }
 
-    /// Returns the priority of the pattern among the patterns that match: its length as written, in
-    /// bytes. A byte ≥ 0x80 has the length of its escape.
+    /// Returns the priority of the pattern, which decides between patterns that match: its length
+    /// as written, in bytes. A byte ≥ 0x80 has the length of its escape.
     #[doc(hidden)]
     pub const fn priority(&self) -> usize {
         self.priority
     }
 
-    /// Reports whether a path matches. The path must be in the standard form, or verbatim for
-    /// [`Reading::Reference`]. An empty pattern matches every path.
+    /// Reports whether the pattern matches a path. The path must be in standard form, or verbatim
+    /// for [`Reading::Reference`]. An empty pattern matches every path.
     pub fn matches(&self, path: &[u8]) -> bool {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
-    /// Reports whether both patterns are spellings of the same pattern, so that they match the same
+    /// Reports whether two patterns are spellings of the same pattern and thus match the same
     /// paths.
     pub(crate) fn is_spelling_of(&self, other: &Self) -> bool {
         self.texts == other.texts
     }
 
-    /// Returns paths that match the pattern: its literals with `any` instead of each `*`. Each
-    /// encoded form of the pattern yields one path.
+    /// For each encoded form of the pattern, returns one path that it matches. The byte `any`
+    /// replaces each `*`.
     pub(crate) fn with_runs(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
         self.texts.iter().map(move |text| text::with_runs(text, any))
     }
@@ -117,42 +117,42 @@ pub(crate) fn priority(written: &[u8]) -> usize {
     written.iter().map(|byte| if *byte >= 0x80 { 3 } else { 1 }).sum()
 }
 
-/// If the last segment of an allow pattern begins with `/index.htm`, returns the pattern of its
-/// directory. As in the reference parser, it is tried if the rule itself does not match.
+/// If the last segment of an allow pattern begins with `index.htm`, returns the pattern of its
+/// directory. As in the reference parser, the directory is tried if the rule itself does not match.
 pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
     let slash = memchr::memrchr(b'/', written)?;
     written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())
 }
 
-/// A rule, or all rules for one crawler, with so many wildcards that a verdict can be slow.
-/// Compiling finds these rules, and the check reports them.
+/// A rule, or all rules for one crawler, with so many wildcards that a verdict can be slow. The
+/// check of a file reports such rules.
 ///
 /// The time of a verdict is proportional to the number of wildcards times the length of the path,
-/// up to a limit for each request. On a crafted path, each wildcard costs some nanoseconds, and
+/// up to a limit per request. For a crafted path, each wildcard takes some nanoseconds, and
 /// thousands of wildcards reach the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costly {
-    /// Line of the rule. If all rules for one crawler are meant, the line of the crawler's first
+    /// Line of the rule or, if this is about all rules for one crawler, of the crawler's first
     /// group.
     pub line: usize,
-    /// Number of wildcards.
+    /// Number of wildcards in the rule, or in all rules for the crawler.
     pub wildcards: usize,
-    /// Whether all rules for one crawler are meant, not a single rule.
+    /// Whether this is about all rules for one crawler instead of a single rule.
     pub is_together: bool,
 }
 
 impl Costly {
-    /// Number of wildcards in a pattern above which it is reported. No legitimate pattern has more.
+    /// Number of wildcards above which a pattern is reported. No legitimate pattern has more.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Number of wildcards in all rules for one crawler above which they are reported. At worst,
-    /// this number of wildcards costs about a tenth of a millisecond.
+    /// Number of wildcards above which the rules for one crawler are reported. At worst, matching
+    /// this number of wildcards takes about a tenth of a millisecond.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 
-/// Returns the costly rules and the costly sets of groups that apply together, in the order of the
-/// file. Ignores rules that end after the first `limit` bytes.
+/// Returns the costly rules and the costly sets of groups, in the order of the file. Ignores rules
+/// that end after the first `limit` bytes.
 pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Costly> {
     let mut costly = Vec::new();
     let mut of_group = Vec::with_capacity(document.groups().len());
@@ -179,8 +179,8 @@ pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> V
     costly
 }
 
-/// Counts the wildcards of a pattern. Several `*` in sequence count as one wildcard, and a `*` at
-/// the end does not count.
+/// Counts the wildcards in a pattern. Consecutive `*` count as one wildcard, and a `*` at the end
+/// does not count.
 fn wildcards(pattern: &[u8]) -> usize {
     pattern.windows(2).filter(|pair| pair[0] == b'*' && pair[1] != b'*').count()
 }
@@ -273,11 +273,11 @@ mod tests {
         assert!(matches("/*%3A?x=%3A", "/a:?x=%3A", Reading::Standard));
         assert!(matches("/*%3A?x=%3A", "/?%3A?x=%3A", Reading::Standard));
         assert!(!matches("/*%3A?x=%3A", "/a:?x=:", Reading::Standard));
-        // The text that `*` matches may end in the path or in the query. The standard form of a
-        // path contains `:` instead of `%3A`, so the pattern also matches a `:` in the query.
+        // The literal after `*` may match in the path or in the query. In paths, the standard form
+        // of `%3A` is `:`, so the pattern also matches a `:` in the query.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // A pattern is stored in several forms only if an escape after `*` is decoded in paths, but
-        // not in queries.
+        // A pattern has several encoded forms only if the standard form of an escape after `*` is
+        // different in paths and in queries.
         let cases = [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)];
         for (pattern, texts) in cases {
             assert_eq!(PathPattern::new(pattern.as_bytes(), Reading::Standard).texts.len(), texts, "{pattern}");

@@ -21,8 +21,8 @@ pub struct RuleSet {
     index: RuleIndex,
     /// The groups of each section, by the section's number.
     sets: Vec<Vec<usize>>,
-    /// The names that make groups match, as indexes into the document's names. Every token, and
-    /// `*`, has a section with one name for each of its groups.
+    /// The names that make groups match, as indexes into the document's names. Each section has one
+    /// name per group.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
@@ -30,21 +30,21 @@ pub struct RuleSet {
     costly: Vec<Costly>,
     /// The delay of each section, by the section's number; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
-    /// Usage lines and licences; `None` if the file has none.
+    /// The usage preferences and licences; `None` if the file has neither.
     pub(super) usage: Option<Box<UsageLines>>,
 }
 
-/// The groups that apply together to one token (or to `*`), as references into a [`RuleSet`].
+/// The groups that apply together to a token (or to `*`), as positions in a [`RuleSet`].
 #[derive(Clone, Copy)]
 struct Section {
-    /// Number of the section in the index.
+    /// Number of the section; tokens with the same groups have the same number.
     number: usize,
-    /// Start of the token's names in `RuleSet::names`.
+    /// Start of the section's names in `RuleSet::names`.
     names: usize,
 }
 
-/// The groups of one token in the order of the file: pairs of the group's index and the index of
-/// its matching name.
+/// The groups of one token in the order of the file. Each pair contains the index of the group and
+/// the index of its matching name.
 type Groups = Vec<(usize, usize)>;
 
 /// Whether the groups for `*` apply if no group names the agent.
@@ -57,7 +57,7 @@ pub enum Fallback {
     Nothing,
 }
 
-/// The groups that apply to an agent; may be empty.
+/// The groups that apply to an agent. There may be none.
 #[derive(Clone, Copy)]
 pub struct Selection<'r> {
     pub(crate) rules: &'r RuleSet,
@@ -65,7 +65,7 @@ pub struct Selection<'r> {
     star: bool,
 }
 
-/// The decision on a path, allow or disallow, with the rule and the group that decide.
+/// The decision on a path, allow or disallow, with the deciding rule and its group.
 #[derive(Clone, Copy)]
 pub struct Verdict<'r> {
     rules: &'r RuleSet,
@@ -75,22 +75,22 @@ pub struct Verdict<'r> {
 }
 
 impl RobotsTxt {
-    /// Compiles the document for matching. Every name in the file matches only its own token.
+    /// Compiles the document for matching. Each name in the file stands only for its own token.
     pub fn compile(&self, reading: Reading) -> RuleSet {
         self.compile_with(reading, |_| Vec::new())
     }
 
     /// Compiles the document for matching. A name may stand for additional tokens.
     ///
-    /// `stands_for` is called once for each name other than `*`. The function returns the
-    /// additional tokens: for example, a registry of crawlers can make `User-agent: Googlebot 2.1`
-    /// a group for `Googlebot`. With [`Reading::Reference`], the function is not called.
+    /// `stands_for` is called once per name other than `*` and returns the additional tokens. For
+    /// example, a registry of crawlers can make `User-agent: Googlebot 2.1` a group for
+    /// `Googlebot`. With [`Reading::Reference`], it is not called.
     pub fn compile_with(&self, reading: Reading, mut stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         self.compiled(reading, &mut stands_for)
     }
 
-    /// Compiles the document. The function is passed as a trait object, so that the program
-    /// contains this code once and not once per closure type.
+    /// Compiles the document. `stands_for` is a trait object so that the program contains this code
+    /// only once, not once per closure type.
     fn compiled(&self, reading: Reading, stands_for: &mut dyn FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         let limit = reading.limit();
         let (named, star) = groups_by_token(self, reading, limit, stands_for);
@@ -124,7 +124,7 @@ impl RuleSet {
         &self.document
     }
 
-    /// Returns the [`Reading`] for which the document was compiled.
+    /// Returns the [`Reading`] that was used to compile the document.
     pub const fn reading(&self) -> Reading {
         self.reading
     }
@@ -135,15 +135,14 @@ impl RuleSet {
         &self.notes
     }
 
-    /// Returns the rules that have so many wildcards that verdicts can take long, in the order of
-    /// the file.
+    /// Returns the rules with so many wildcards that verdicts can be slow, in the order of the
+    /// file.
     #[doc(hidden)]
     pub fn costly(&self) -> &[Costly] {
         &self.costly
     }
 
-    /// Returns the memory that the compiled form takes, in bytes. The memory of the document is not
-    /// included.
+    /// Returns the size of the compiled form in memory, in bytes, without the document.
     #[doc(hidden)]
     pub fn memory(&self) -> usize {
         let entry = size_of::<(ProductToken, Section)>() + 1;
@@ -164,8 +163,7 @@ impl RuleSet {
         &self.sets[section]
     }
 
-    /// Returns the selection of a section, for verdicts only: it does not know the token that the
-    /// groups were chosen by.
+    /// Returns the groups of a section, for verdicts only: [`Verdict::name`] is not available.
     pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
         Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
     }
@@ -175,7 +173,7 @@ impl RuleSet {
         self.named.contains_key(token)
     }
 
-    /// Returns the groups that an agent obeys: the groups of its first token that the file names.
+    /// Returns the groups that an agent obeys: the groups for its first token that the file names.
     /// If the file names none of its tokens and `fallback` is [`Fallback::Star`], returns the
     /// groups for `*` (RFC 9309, section 2.2.1).
     ///
@@ -204,13 +202,13 @@ impl<'r> Selection<'r> {
         self.section.map(|section| section.number)
     }
 
-    /// Reports whether the groups of `*` are selected.
+    /// Reports whether these are the groups for `*`.
     pub const fn is_star(&self) -> bool {
         self.star
     }
 
-    /// Returns the delay that a server enforces, which is the shortest delay of these groups;
-    /// `None` if the groups have no delay. Verdicts do not depend on delays.
+    /// Returns the shortest delay of these groups, which a server enforces; `None` if the groups
+    /// have no delay. Verdicts do not depend on delays.
     pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let section = self.section?;
         let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
@@ -227,8 +225,8 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
-    /// Decides on a path in all of its forms. The first disallowed form decides. If no form is
-    /// disallowed, the form as sent decides.
+    /// Decides on a path in all of its forms. The first disallowed form decides or, if no form is
+    /// disallowed, the form as sent.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }
@@ -252,7 +250,7 @@ impl<'r> Selection<'r> {
         verdicts.filter(|verdict| verdict.access() == Access::Disallow)
     }
 
-    /// Returns the groups that apply together, in the order of the file.
+    /// Returns the groups, in the order of the file.
     pub fn groups(self) -> impl ExactSizeIterator<Item = Group<'r>> + Clone {
         let (document, section) = (self.rules.document(), self.section);
         let groups = section.map_or(&[][..], |section| &self.rules.sets[section.number]);
@@ -278,13 +276,13 @@ impl<'r> Verdict<'r> {
 
     /// Returns the rule that decided; `None` if no rule matches.
     ///
-    /// If only rules with an empty pattern match, one of them is returned. Such a rule never
-    /// disallows.
+    /// If only rules with an empty pattern match, returns one of them. A rule with an empty pattern
+    /// never disallows.
     pub fn rule(&self) -> Option<Rule<'r>> {
         self.best.map(|rank| self.rules.document.rule(self.rules.index.rule(rank)))
     }
 
-    /// Returns the line of the rule that decided.
+    /// Returns the line of the rule that decided; `None` if no rule matches.
     pub fn line(&self) -> Option<usize> {
         self.rule().map(Rule::line)
     }
@@ -315,10 +313,9 @@ impl<'r> Verdict<'r> {
 
 crate::debug_as!(|it| Verdict::<'_> { access: it.access(), rule: it.rule(), form: it.form });
 
-/// Returns the groups of every token that the file names, and the groups of `*`. Groups are in the
-/// order of the file.
+/// Returns the groups of every token in the file, and the groups of `*`, in the order of the file.
 ///
-/// A name that extends past the limit is incomplete, so it is dropped.
+/// A name that extends past the first `limit` bytes may be incomplete, so it is ignored.
 fn groups_by_token(
     document: &RobotsTxt,
     reading: Reading,
@@ -349,8 +346,8 @@ fn groups_by_token(
     (named, star)
 }
 
-/// Adds a group unless it is already in the list. Groups are added in ascending order, so checking
-/// the last one is enough.
+/// Adds a group unless it is already in the list. Groups are added in ascending order, so it is
+/// enough to check the last one.
 fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
     if groups.last().is_none_or(|(last, _)| *last != group.index) {
         groups.push((group.index, name.index));

@@ -1,25 +1,24 @@
-//! The standard spelling of paths and queries: which bytes are escaped, and which are not (RFC
-//! 9309, section 2.2.2).
+//! The standard form of paths and queries: which bytes are escaped, and which are not (RFC 9309,
+//! section 2.2.2).
 //!
 //! All spellings of one path have the same standard form, so standard forms can be compared byte by
-//! byte. A server decodes a path as a whole, so the standard form decodes every escape with the
-//! same meaning as its byte. The other escapes stay: `%25`, `%2F`, `%3F`, `%23`, `%5C`, control
-//! characters, and bytes from 0x80. In a query, escapes of reserved bytes also stay, because `&`
-//! separates parameters and `%26` does not.
+//! byte. In the standard form of a path, an escape is decoded if it has the same meaning as its
+//! byte. All other escapes stay: `%25`, `%2F`, `%3F`, `%23`, `%5C`, control characters, and bytes ≥
+//! 0x80. In a query, escapes of reserved bytes also stay, because `&` separates parameters and
+//! `%26` does not.
 //!
-//! Percent-encoding crates encode or decode whole strings, without regard to the meaning of an
-//! escape.
+//! Percent-encoding crates encode or decode whole strings and ignore the meaning of an escape.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// The part of a target that bytes belong to. The part determines the meaning of escapes.
+/// A part of a target. The meaning of escapes depends on the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetPart {
-    /// A path. Reserved bytes mean the same as their escapes.
+    /// The path, where reserved bytes mean the same as their escapes.
     Path,
-    /// A query. Reserved bytes do not mean the same as their escapes.
+    /// The query, where reserved bytes do not mean the same as their escapes.
     Query,
 }
 
@@ -29,11 +28,11 @@ pub(super) enum TargetPart {
 /// slash.
 ///
 /// `%2A` and `%24` are decoded in both parts, because they are the only spelling of a literal `*`
-/// and `$` in patterns (RFC 9309, section 2.2.3). The caller keeps a literal `*` of a pattern
-/// separate from wildcards.
+/// and `$` in patterns (RFC 9309, section 2.2.3). The caller stores a literal `*` of a pattern
+/// separately from wildcards.
 ///
-/// A `%` that does not begin an escape usually stays. If decoding the next bytes would make it
-/// begin an escape, it is written as `%25`: `%%361` is a percent sign and `61`, not `a`.
+/// A `%` that does not begin an escape usually stays. If it would begin an escape after the next
+/// bytes are decoded, it is written as `%25`: `%%361` is a percent sign and `61`, not `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
         TargetPart::Path => octets.len(),
@@ -47,8 +46,8 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
-    // Forms of paths are ASCII, and a long path is converted to standard form hundreds of times, so
-    // the faster search for ASCII matters.
+    // For ASCII, a faster search is used, because forms of paths are ASCII and a long path may be
+    // converted hundreds of times.
     let next_change = |octets: &[u8]| {
         if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }
     };
@@ -102,14 +101,13 @@ pub(super) fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
     target.split_at(memchr(b'?', target).unwrap_or(target.len()))
 }
 
-/// Reports whether the bytes contain an escape whose meaning in a path differs from that in a
-/// query.
+/// Reports whether the bytes contain an escape that has different meanings in paths and in queries.
 pub(super) fn differs_by_part(octets: &[u8]) -> bool {
     let differs = |octet| is_decoded(octet, TargetPart::Path) != is_decoded(octet, TargetPart::Query);
     memchr_iter(b'%', octets).any(|at| escaped(&octets[at..]).is_some_and(differs))
 }
 
-/// Returns the byte of a `%hh` at the start of `octets`.
+/// Returns the byte that `%hh` at the start of `octets` stands for.
 pub(super) fn escaped(octets: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = octets else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
@@ -121,14 +119,14 @@ pub(super) fn push_escape(out: &mut Vec<u8>, octet: u8) {
     out.extend([b'%', HEX[usize::from(octet >> 4)], HEX[usize::from(octet & 15)]]);
 }
 
-/// Reports whether the standard form contains this byte itself instead of its escape.
+/// Reports whether the standard form contains this byte instead of its escape.
 const fn is_decoded(octet: u8, part: TargetPart) -> bool {
     match octet {
         // Unreserved characters (RFC 3986, section 2.3).
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
         b'*' | b'$' => true,
-        // No URI may contain these bytes unescaped. They are not separators, and some clients
-        // escape more of them than others.
+        // A URI must not contain these bytes unescaped, but they are not separators, and not all
+        // clients escape all of them.
         b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' => true,
         // Reserved characters (RFC 3986, section 2.2), without `/`, `?` and `#`, which a path
         // segment cannot contain unescaped.
@@ -174,7 +172,7 @@ mod tests {
         let escaped: String = reserved.bytes().map(|octet| format!("%{octet:02x}")).collect();
         assert_eq!(standard_of(&format!("/{escaped}")), format!("/{reserved}"));
         // A query keeps its escapes. `%2A` and `%24` are exceptions, because patterns have no other
-        // form for a literal `*` and `$`.
+        // spelling for a literal `*` and `$`.
         assert_eq!(standard_of("/?%21%26%3b%3D%3a%40%5b"), "/?%21%26%3B%3D%3A%40%5B");
         assert_eq!(standard_of("/%3A?%3A?%3A"), "/:?%3A?%3A");
     }

@@ -1,18 +1,18 @@
 //! Encodes path patterns for comparison (`Text` in the code), and matches them exactly.
 //!
 //! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped both in patterns and in paths. So
-//! bytes ≥ 0x80 can be markers: an encoded pattern consists of the literal bytes of the pattern
-//! with markers between them. [`END`] is a `$` at the end, and any other marker is one or more `*`.
-//! The low bits of such a marker contain the position of the rarest byte in the following literal,
-//! so that a search can start with that byte. A `*` at the end has no effect and is left out. Equal
-//! encoded patterns match the same paths.
+//! bytes ≥ 0x80 are available as markers. An encoded pattern consists of literals with markers
+//! between them. The marker [`END`] stands for a `$` at the end, and any other marker for one or
+//! more `*`. The low bits of a `*` marker contain the position of the rarest byte in the following
+//! literal, because a search starts with this byte. A `*` at the end has no effect and is left out.
+//! Equal encoded patterns match the same paths.
 //!
 //! Glob and regex crates would compile each pattern, which is too expensive: one file may have
 //! 30,000 patterns.
 //!
-//! The bytes after a `*` may match in the path or in the query, where the standard form of escaped
-//! reserved bytes differs ([`spelling`](super::spelling)). A pattern with such an escape after a
-//! `*` is encoded once for each place where the query may begin ([`Query`]).
+//! The bytes after a `*` may match in the path or in the query. The standard form of escaped
+//! reserved bytes differs between the two ([`spelling`](super::spelling)). So a pattern with such
+//! an escape after a `*` is encoded once for each position where the query may begin ([`Query`]).
 
 use memchr::{memchr, memmem};
 
@@ -23,30 +23,30 @@ use super::spelling::{TargetPart, differs_by_part, escaped, push_escape, split_q
 #[cfg(doc)]
 use super::line::MAX_LINE;
 
-/// Marker for the end of the path.
+/// Marker for the end of the path (`$`).
 const END: u8 = 0xFF;
 
-/// Marker for any sequence of bytes. Its low bits contain the position of a rare byte in the
+/// Marker for any sequence of bytes (`*`). Its low bits contain the position of a rare byte in the
 /// following literal.
 const STAR: u8 = 0x80;
 
-/// Number of positions at the start of a path where a literal is compared directly, because this is
-/// faster than starting a search.
+/// Number of positions at the start of a path where a literal is compared directly. This is faster
+/// than starting a search.
 const NEAR: usize = 16;
 
-/// Maximum number of occurrences of the rare byte that are compared with the literal. After that,
-/// the search switches to an algorithm with guaranteed linear cost.
+/// Maximum number of occurrences of the rare byte where the literal is compared. After that, the
+/// search switches to an algorithm with guaranteed linear cost.
 const FALSE_STARTS: usize = 8;
 
-/// The most common bytes in paths, the most common first. All other bytes are rarer.
+/// The most common bytes in paths, most common first.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
-/// Maximum number of encoded forms of a pattern. If more than two literals are spelled differently
-/// in path and query, all literals after the second are encoded for the same part (path or query)
-/// as the second literal.
+/// Maximum number of encoded forms of a pattern. If more than two literals have different standard
+/// forms in path and query, all literals after the second are encoded for the same part as the
+/// second.
 pub(super) const MAX_TEXTS: usize = 3;
 
-/// The place where the query begins in an encoded pattern.
+/// The position where the query begins in an encoded pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Query {
     /// The query begins at the first `?` of the pattern, if there is one.
@@ -56,7 +56,7 @@ pub(super) enum Query {
     Before(usize),
 }
 
-/// Returns the places where the query may begin in a pattern, one for each encoded form. Almost all
+/// Returns the positions where the query may begin in a pattern, one per encoded form. Almost all
 /// patterns have only one.
 pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
     let path = match reading {
@@ -109,8 +109,8 @@ pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
 
-/// The kind of the part after the literal prefix of an encoded pattern: empty, the end of the path,
-/// or a wildcard.
+/// What follows the literal prefix of an encoded pattern: nothing, the end of the path, or a
+/// wildcard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     Open,
@@ -118,7 +118,7 @@ pub(super) enum Tail {
     Wild,
 }
 
-/// Returns the kind of the rest that [`split_prefix`] returned.
+/// Returns the kind of the rest of a pattern, which [`split_prefix`] returned.
 pub(super) fn tail(rest: &[u8]) -> Tail {
     match rest {
         [] => Tail::Open,
@@ -127,8 +127,8 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
     }
 }
 
-/// Returns an encoded pattern with `any` instead of each wildcard. Another `any` follows unless the
-/// pattern is anchored at the end.
+/// Returns an encoded pattern with the byte `any` instead of each wildcard. Adds another `any` at
+/// the end unless the pattern is anchored there.
 pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
@@ -142,12 +142,12 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
-/// A literal that does not occur in the last part of the path. The literal is remembered, so that
-/// other patterns with this literal need not search for it again.
+/// A literal that does not occur in the last bytes of the path. Other patterns with this literal
+/// then need not search for it again.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],
-    /// Length of the last part of the path, in bytes.
+    /// Number of bytes at the end of the path that were searched.
     end: usize,
 }
 
@@ -157,11 +157,11 @@ pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
     path.strip_prefix(prefix).is_some_and(|left| fits(rest, left, &mut Missing::default()))
 }
 
-/// Reports whether the part of an encoded pattern after its prefix matches the rest of a path.
+/// Reports whether the rest of an encoded pattern, after its prefix, matches the rest of a path.
 ///
-/// Each literal is matched at the first possible place, so that the next literal can match in as
-/// much of the path as possible. So the search never goes back, and the cost is linear in the
-/// length of path and pattern.
+/// Each literal is matched at the first possible position, so that the next literal can match in as
+/// much of the path as possible. The search never goes back, so the cost is linear in the length of
+/// path and pattern.
 pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missing<'t>) -> bool {
     loop {
         let [mark, behind @ ..] = rest else { return true };
@@ -208,7 +208,7 @@ fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
     memmem::find(&path[start..], literal).map(|at| start + at)
 }
 
-/// Returns how rare a byte is in paths; a higher number is rarer.
+/// Returns how rare a byte is in paths. Rarer bytes have higher numbers.
 pub(super) const fn rarity(octet: u8) -> u8 {
     const RARITY: [u8; 256] = {
         let mut rarity = [USUAL.len() as u8; 256];
@@ -222,8 +222,8 @@ pub(super) const fn rarity(octet: u8) -> u8 {
     RARITY[octet as usize]
 }
 
-/// Returns the position of the rarest byte of a literal. Only positions that a marker can store
-/// without being equal to [`END`] are considered.
+/// Returns the position of the rarest byte of a literal. Considers only positions that fit into a
+/// marker other than [`END`].
 fn rarest(literal: &[u8]) -> u8 {
     let within = (0u8..END ^ STAR).zip(literal);
     within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
@@ -233,7 +233,7 @@ const fn is_mark(octet: u8) -> bool {
     octet >= STAR
 }
 
-/// Appends a literal in the form that is compared. If it contains a `?`, the query begins there.
+/// Appends a literal in the form that is compared. If it contains a `?`, sets `in_query`.
 fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: &mut bool) {
     if reading == Reading::Reference {
         return write_reference(out, literal);
@@ -245,7 +245,7 @@ fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: 
 }
 
 /// Appends a literal as the reference parser compares it, with the hex digits of escapes in upper
-/// case and bytes from 0x80 escaped.
+/// case and bytes ≥ 0x80 escaped.
 fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
     let mut at = 0;
     while at < literal.len() {
@@ -286,13 +286,13 @@ pub enum NoteKind {
     Malformed,
     /// A rule comes before any user-agent line.
     RuleOutsideGroup,
-    /// The line is longer than [`Line::MAX`](crate::rules::Line::MAX); the rest of it was ignored.
+    /// The line is longer than [`Line::MAX`](crate::rules::Line::MAX), and its rest was ignored.
     LongLine,
-    /// The line contains a NUL; the bytes after the NUL were ignored.
+    /// The line contains a NUL, and the bytes after it were ignored.
     Nul,
     /// The value of a host line is not a valid host.
     InvalidHost,
-    /// An earlier host line is used instead.
+    /// The host line was ignored, because an earlier one is used.
     RepeatedHost,
     /// The value of a crawl-delay line is not a number of seconds.
     InvalidCrawlDelay,
@@ -303,8 +303,8 @@ pub enum NoteKind {
     PastLimit,
 }
 
-/// Returns notes on the lines of a file that are ignored because they extend past the first `limit`
-/// bytes.
+/// Returns notes on the lines that are ignored because they extend past the first `limit` bytes of
+/// a file.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
         return Vec::new();

@@ -24,9 +24,9 @@ impl ProductToken {
     /// Returns the token that the value of a user-agent line stands for in
     /// [`Reading::Standard`](super::Reading::Standard); `None` if the value contains no name.
     ///
-    /// Quotes and leading or trailing `*` and `+` are dropped. The name ends before the first of
-    /// the characters `/`, `(`, `;` and `,`. White space within the name becomes one space. Digits,
-    /// dots, spaces and `!` are part of the name.
+    /// Quotes, `*` and `+` at both ends are dropped. The name ends before the first `/`, `(`, `;`
+    /// or `,`. Each run of white space within the name becomes one space. Digits, dots, spaces and
+    /// `!` are part of the name.
     ///
     /// ```
     /// use robots_core::rules::ProductToken;
@@ -54,8 +54,8 @@ impl ProductToken {
         (!name.is_empty()).then(|| Self(name.into()))
     }
 
-    /// Returns the token that the reference parser finds in the value of a user-agent line: the
-    /// longest prefix that consists of `[A-Za-z_-]`. The prefix may be empty.
+    /// Returns the token that the reference parser finds in the value of a user-agent line: its
+    /// longest prefix in `[A-Za-z_-]`. The token may be empty.
     #[doc(hidden)]
     pub fn cut(value: &[u8]) -> Self {
         let end = value.iter().position(|byte| !matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-'));
@@ -80,7 +80,7 @@ impl fmt::Debug for ProductToken {
     }
 }
 
-/// Reports whether the value of a user-agent line means every crawler: `*` alone, or `*` followed
+/// Reports whether the value of a user-agent line stands for every crawler: `*`, alone or followed
 /// by white space and any text.
 pub(super) fn is_star(value: &[u8]) -> bool {
     matches!(value, [b'*']) || matches!(value, [b'*', second, ..] if is_space(*second))
@@ -93,9 +93,9 @@ fn trim_decoration(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// A hasher that uses folded multiplication with secrets of this process. Without the secrets, the
-/// author of a file cannot know which names collide. Every request needs a lookup by token, which
-/// takes 3 ns with this hasher and 13 ns with SipHash.
+/// A hasher that uses folded multiplication with random secrets of this process, so that the author
+/// of a file cannot choose names that collide. Every request needs a lookup by token, which takes 3
+/// ns with this hasher and 13 ns with SipHash.
 #[derive(Clone, Debug)]
 pub(super) struct Folding {
     seed: u64,

@@ -1,4 +1,4 @@
-//! A verdict with every rule that matches, to explain the verdict to people.
+//! A verdict with every rule that matches, for explanations.
 
 use std::cmp::Reverse;
 
@@ -11,13 +11,12 @@ use super::{Access, Reading};
 
 /// A verdict with its explanation: every rule that matches, in every form of the path.
 ///
-/// Use this to explain a verdict to people, not to handle requests: each rule is compared
-/// separately, so the time grows with the number of rules.
+/// Use this to explain a verdict to people. It is too slow for handling requests, because it
+/// compares each rule with the path.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace<'r> {
-    /// The groups that apply, in the order of the file; empty if the file does not apply to the
-    /// agent.
+    /// The groups that apply to the agent, in the order of the file. Empty if no group applies.
     pub groups: Vec<Group<'r>>,
     /// The forms of the path that were considered. The form as sent comes first.
     pub forms: Vec<FormTrace<'r>>,
@@ -31,7 +30,7 @@ pub struct Trace<'r> {
 pub struct FormTrace<'r> {
     /// Form of the path.
     pub form: PathForm,
-    /// Path and query of this form, as compared with the rules.
+    /// Path and query in this form, as compared with the rules.
     pub path: Box<[u8]>,
     /// The rules that match this form. The deciding rule comes first.
     pub rules: Vec<Rule<'r>>,
@@ -45,8 +44,8 @@ impl<'r> Selection<'r> {
         Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
     }
 
-    /// Returns the rules that match a path. The deciding rule comes first. Rules without a pattern
-    /// are left out.
+    /// Returns the rules that match a path, the deciding rule first. Leaves out rules without a
+    /// pattern.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();
         let counts = |rule: &Rule<'_>| rule.range().end <= reading.limit();
@@ -74,13 +73,13 @@ impl<'r> Trace<'r> {
 }
 
 impl<'r> FormTrace<'r> {
-    /// Returns the verdict on this form alone.
+    /// Returns whether this form alone is allowed.
     pub fn access(&self) -> Access {
         self.rules.first().map_or(Access::Allow, |rule| rule.access())
     }
 }
 
-/// Returns the priority of a rule if it matches a path.
+/// Returns the priority of a rule; `None` if it does not match the path.
 fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
     let whole = PathPattern::new(rule.pattern(), reading);
     if whole.matches(path) {

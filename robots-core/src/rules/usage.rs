@@ -1,9 +1,9 @@
 //! The lines of a robots.txt about the use of its content: usage preferences (`Content-Usage`,
 //! draft-ietf-aipref-attach-05) and licences (`License`, RSL 1.0).
 //!
-//! The labels of preferences are data, because their set is not final. A value other than `y` and
-//! `n` states no preference. A line that cannot be parsed states nothing. If its path is the
-//! longest, there is no preference, because a line with a shorter path could state the opposite.
+//! Any label is accepted, because the set of labels is not final. A value other than `y` and `n`
+//! states no preference. If the line with the longest path cannot be parsed, there is no
+//! preference, because a line with a shorter path could state the opposite.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -18,31 +18,31 @@ use super::pattern::PathPattern;
 use super::value::{first_word, is_absolute_url};
 use super::{Reading, RequestPath};
 
-/// What a robots.txt says about the use of the content at a path, in the canonical form of a
-/// `Content-Usage` field: `search=y, train-ai=n`. Labels are sorted, and every value is `y` or `n`.
+/// The usage preferences for the content at a path, in the canonical form of a `Content-Usage`
+/// field: `search=y, train-ai=n`. Labels are sorted, and every value is `y` or `n`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UsagePreferences(Arc<str>);
 
-/// The usage lines and licences of a file, compiled. Sections are sets of groups, as in
+/// The compiled content-usage and license lines of a file. Sections are sets of groups, as in
 /// [`RuleSet`](super::RuleSet).
 pub(super) struct UsageLines {
-    /// Distinct lines. Several groups may contain the same line.
+    /// The content-usage lines without duplicates. Several groups may contain the same line.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// Sections with equal usage lines, by their numbers. The section of `*` is in the first class.
+    /// Classes of sections with equal content-usage lines, as numbers of sections. The section of
+    /// `*` is in the first class.
     pub(super) classes: Vec<Vec<usize>>,
-    /// Licences of crawlers whose groups have no licence.
+    /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
-    /// Whether not all crawlers have the same licences.
+    /// Whether licences differ between crawlers.
     pub(super) licenses_differ: bool,
 }
 
 pub(super) struct SectionUsage {
-    /// Usage lines, longest path first: their indexes in `UsageLines::lines`, and their line
-    /// numbers.
+    /// The content-usage lines, longest path first. Each pair contains an index in
+    /// `UsageLines::lines` and a line number.
     pub(super) lines: Vec<(u32, usize)>,
-    /// Licences of the groups; `None` if the groups have no licences, so that the licences of the
-    /// site apply.
+    /// Licences of the groups; `None` if the groups have no licences and the site's licences apply.
     pub(super) licenses: Option<Vec<Box<str>>>,
 }
 
@@ -52,37 +52,37 @@ pub(super) struct UsageLine {
     preferences: UsagePreferences,
 }
 
-/// Maximum number of usage lines of one crawler. A crawler with more lines has no preferences,
-/// because every request would have to be compared with all these lines.
+/// Maximum number of content-usage lines for one crawler. If there are more, the crawler has no
+/// preferences, because each request would have to be compared with all of them.
 pub(super) const MAX_LINES: usize = 1000;
 
-/// Maximum number of usage lines of all sections together. If there are more, which only a crafted
-/// file reaches, no preference is derived from any.
+/// Maximum number of content-usage lines in all sections together. Sections beyond the limit have
+/// no preferences. Only crafted files exceed it.
 const MAX_OF_SECTIONS: usize = 1 << 20;
 
-/// Maximum length of preferences, in bytes. Longer ones state nothing, because a response field of
-/// this size could exceed the limits of proxies.
+/// Maximum length of preferences in canonical form, in bytes. Longer preferences are ignored,
+/// because such a response field could exceed the limits of proxies.
 const MAX_PREFERENCES: usize = 2048;
 
 /// Maximum length of the URL of a licence, in bytes. A longer URL is ignored.
 const MAX_LICENSE: usize = 2048;
 
-/// Maximum number of licences of one crawler; further ones are ignored.
+/// Maximum number of licences for one crawler. Further licences are ignored.
 const MAX_LICENSES: usize = 8;
 
 /// Cost of comparing a path with a pattern without wildcards, in compared bytes.
 const LOOK: usize = 4;
 
 impl UsagePreferences {
-    /// Parses the preferences of a line or a field: a dictionary (RFC 9651). If it is invalid, the
-    /// result is empty. If a label is repeated, only its last value counts.
+    /// Parses the preferences in a line or a field, which are a dictionary (RFC 9651). Returns no
+    /// preferences if the value is invalid. If a label is repeated, its last value counts.
     pub fn parse(value: &[u8]) -> Self {
         let last: BTreeMap<_, _> = dictionary::members(value).unwrap_or_default().into_iter().collect();
         let known = |token: Option<_>| token.filter(|token| matches!(*token, "y" | "n"));
         Self::of(last.into_iter().filter_map(|(label, token)| Some((label, known(token)?))))
     }
 
-    /// Formats labels and their values, which are sorted.
+    /// Creates preferences from labels and values. The pairs must be sorted by label.
     fn of<'l>(pairs: impl Iterator<Item = (&'l str, &'l str)>) -> Self {
         let text = pairs.map(|(label, value)| format!("{label}={value}")).collect::<Vec<_>>().join(", ");
         if text.len() > MAX_PREFERENCES { Self("".into()) } else { Self(text.into()) }
@@ -93,7 +93,7 @@ impl UsagePreferences {
         &self.0
     }
 
-    /// Combines preferences that apply together. `n` wins over `y`.
+    /// Combines preferences that apply together. If they differ, `n` wins over `y`.
     fn and(&self, other: &Self) -> Self {
         let mut all = BTreeMap::new();
         let pairs = self.0.split(", ").chain(other.0.split(", "));
@@ -112,8 +112,8 @@ impl fmt::Display for UsagePreferences {
 }
 
 impl UsageLines {
-    /// Compiles the lines of a file that end within the size limit of the reading. `None` if there
-    /// are no such lines. `star` is the section of `*`.
+    /// Compiles the content-usage and license lines of a file within the size limit of the reading.
+    /// `None` if there are none. `star` is the section of `*`.
     pub(super) fn new(
         document: &RobotsTxt,
         reading: Reading,
@@ -164,8 +164,8 @@ impl UsageLines {
         Some(Box::new(Self { lines, sections, classes, licenses_differ, licenses: site }))
     }
 
-    /// Returns the preferences of a section for a path, and the first line that states them. `None`
-    /// if no preference is known, or if the budget is used up.
+    /// Returns the preferences of a section for a path, and the number of the first line that
+    /// states them. `None` if there are no preferences, or if the work budget is used up.
     pub(super) fn at(
         &self,
         section: usize,
@@ -201,18 +201,19 @@ impl UsageLine {
     }
 }
 
-/// Returns the URLs of the licence lines among these lines.
+/// Returns the URLs in the license lines among `records`.
 fn licenses<'r>(document: &RobotsTxt, records: impl Iterator<Item = &'r &'r UsageRecord>) -> Vec<Box<str>> {
     let licenses = records.filter(|record| record.directive == Directive::License);
     licenses.filter_map(|record| license(&document.bytes()[record.value.clone()])).take(MAX_LICENSES).collect()
 }
 
-/// Splits the value of a usage line. If it has no path, the path is `/`.
+/// Splits the value of a content-usage line into path and preferences. The default path is `/`.
 pub(super) fn path_and_preferences(value: &[u8]) -> (&[u8], &[u8]) {
     if value.starts_with(b"/") { first_word(value) } else { (b"/", value) }
 }
 
-/// Returns the value of a licence line if it is an absolute URL that a `Link` field can contain.
+/// Returns the value of a license line; `None` if it is not an absolute URL that a `Link` field can
+/// contain.
 fn license(value: &[u8]) -> Option<Box<str>> {
     let is_sendable = value.len() <= MAX_LICENSE
         && value.iter().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"'));

@@ -1,5 +1,4 @@
-//! Returns what a compiled robots.txt says about the use of its content: usage preferences for a
-//! path, and licences.
+//! Queries the usage preferences for a path, and the licences, of a compiled robots.txt.
 
 #[cfg(feature = "check")]
 use super::document::UsageRecord;
@@ -15,9 +14,9 @@ use super::{Access, RequestPath, RuleSet, Selection};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The preferences; there is at least one.
+    /// The preferences. There is at least one.
     pub preferences: UsagePreferences,
-    /// Line number of the first line that applies.
+    /// Number of the first line that states the preferences.
     pub line: usize,
 }
 
@@ -27,12 +26,12 @@ impl RuleSet {
         self.usage.as_ref().is_some_and(|usage| !usage.lines.is_empty())
     }
 
-    /// Reports whether not all crawlers have the same licences.
+    /// Reports whether licences differ between crawlers.
     pub fn licenses_differ(&self) -> bool {
         self.usage.as_ref().is_some_and(|usage| usage.licenses_differ)
     }
 
-    /// Returns the URLs of all licences, each possibly several times.
+    /// Returns the URLs of all licences, with possible duplicates.
     pub fn licenses(&self) -> impl Iterator<Item = &str> {
         let usage = self.usage.iter();
         usage.flat_map(|usage| {
@@ -41,9 +40,9 @@ impl RuleSet {
         })
     }
 
-    /// Returns the usage preferences that all crawlers have in common. All groups that may fetch
-    /// the path are compared; `None` if two of them differ. Also `None` if the file has no group
-    /// for `*`, because it then states nothing for crawlers that no group names.
+    /// Returns the usage preferences for a path if they are the same for all crawlers that may
+    /// fetch it; otherwise, `None`. Also `None` if the file has no group for `*`, because it then
+    /// states nothing for crawlers that no group names.
     pub fn unanimous_usage(&self, path: &RequestPath<'_>) -> Option<UsagePreferences> {
         let usage = self.usage.as_ref().filter(|_| self.has_star())?;
         let (work, mut agreed) = (&mut MatchBudget::new(), None);
@@ -66,9 +65,9 @@ impl RuleSet {
 
 impl<'r> Selection<'r> {
     /// Returns the usage preferences of these groups for a path. The line with the longest path
-    /// decides. `None` if the path is disallowed, or if no preference is known.
+    /// decides. `None` if the path is disallowed or there are no preferences.
     ///
-    /// Only the standard form of the path is compared with the lines.
+    /// Compares only the form of the path as sent with the lines.
     pub fn usage(self, path: &RequestPath<'_>) -> Option<Usage> {
         let (usage, work) = (self.rules.usage.as_ref()?, &mut MatchBudget::new());
         let (preferences, line) = usage.at(self.section_number()?, path, work)?;
@@ -84,7 +83,7 @@ impl<'r> Selection<'r> {
         own.unwrap_or(&usage.licenses)
     }
 
-    /// Returns the paths of the usage lines of these groups, as written.
+    /// Returns the paths of the content-usage lines of these groups, as written.
     #[cfg(feature = "check")]
     pub(crate) fn usage_paths(self) -> impl Iterator<Item = &'r [u8]> {
         let groups = self.section_number().map_or(&[][..], |number| self.rules.groups_of(number));
@@ -147,8 +146,8 @@ mod tests {
             ("/x.pdf", Some("x=n")),
             ("/x.pdf?", Some("search=y, train-ai=n")),
             ("/abc", Some("x=y")),
-            // A line that cannot be parsed states no preference. It decides nevertheless, if its
-            // path is the longest.
+            // A line that cannot be parsed states no preference, but decides if its path is the
+            // longest.
             ("/a/b", None),
             ("/two", None),
             ("/no.pdf", None),
@@ -168,8 +167,8 @@ mod tests {
             (format!("{star}User-agent: a\nDisallow:\n"), "/", None),
             (format!("{star}User-agent: a\nContent-Usage: train-ai=n, x=y\nAllow: /\n"), "/", None),
             (format!("{star}User-agent: a\nContent-Usage: / train-ai=n\nAllow: /\n"), "/x", Some("train-ai=n")),
-            // Crawlers that no group names may fetch everything, and the file states nothing for
-            // them.
+            // Crawlers that no group names may fetch everything, but the file states no preference
+            // for them.
             (String::from("User-agent: a\nContent-Usage: train-ai=n\nAllow: /\n"), "/", None),
             (String::from("Content-Usage: train-ai=n\nUser-agent: *\nAllow: /\n"), "/", None),
         ] {

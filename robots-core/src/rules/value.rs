@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::authority::{Authority, Port};
 use super::line::{is_space, starts_with};
 
-/// The value of a host line: one host name, optionally with a scheme and a port.
+/// The value of a host line: a host name, optionally with a scheme and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Host<'r> {
@@ -19,8 +19,9 @@ pub struct Host<'r> {
 }
 
 impl<'r> Host<'r> {
-    /// Parses a host: an optional `https://` or `http://`, a name of letters, digits, hyphens and
-    /// dots, and an optional port. Returns `None` for numeric addresses and for URLs with a path.
+    /// Parses an optional `https://` or `http://`, a name of letters, digits, hyphens and dots, and
+    /// an optional port. Returns `None` if the value has another form, such as a numeric address or
+    /// a URL with a path.
     pub fn parse(value: &'r [u8]) -> Option<Self> {
         let value = std::str::from_utf8(value).ok()?;
         let scheme = |scheme: &str| {
@@ -43,7 +44,7 @@ impl<'r> Host<'r> {
     }
 }
 
-/// Formats the origin: `http://example.com:8080`.
+/// Writes the origin: `http://example.com:8080`.
 impl fmt::Display for Host<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", if self.is_https { "https" } else { "http" }, self.name)?;
@@ -51,8 +52,8 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-/// Parses the value of a clean-param line, such as `sid&ref /shop/`, into the parameters and the
-/// path prefix of the pages.
+/// Parses the value of a clean-param line, such as `sid&ref /shop/`, into the names of the
+/// parameters and the path prefix of the pages.
 pub(super) fn clean_param(value: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     let (parameters, path) = first_word(value);
     let names = parameters.split(|octet| *octet == b'&').filter(|name| !name.is_empty());
@@ -84,7 +85,7 @@ pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Reports whether an address is `http://` or `https://`, followed by a host.
+/// Reports whether an address begins with `http://` or `https://` and a host.
 pub(crate) fn is_absolute_url(address: &[u8]) -> bool {
     [&b"http://"[..], b"https://"]
         .iter()
@@ -101,7 +102,7 @@ fn is_host_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|octet| octet.is_ascii_digit())
 }
 
-/// Splits a value at the first white space.
+/// Splits a value into its first word and the rest.
 pub(super) fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
     let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
     (word, rest.trim_ascii())

@@ -1,4 +1,4 @@
-//! Writes a robots.txt, and makes sure that crawlers parse it as intended.
+//! Writes a robots.txt that crawlers parse as intended.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::value::{delay, is_absolute_url};
 
 /// Builds a robots.txt line by line, and rejects lines that crawlers would not parse as intended.
 ///
-/// Consecutive user-agent lines share the rules that follow. The next user-agent line after a rule
-/// begins another group.
+/// Consecutive user-agent lines share the following rules. A user-agent line after a rule begins
+/// another group.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,21 +38,20 @@ pub struct RobotsTxtBuilder {
 /// Error for values that contain a line break, a NUL or, outside comments, a `#`.
 const OCTET: &str = "contains a line break, a NUL or a \"#\": escape it, for example as \"%23\"";
 
-/// Error for a value that begins or ends with white space, which crawlers would drop.
+/// Error for values that begin or end with white space, because crawlers drop it.
 const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
 
-/// Error for a name that is empty, or is empty without its version, quotes, `*` and `+`.
+/// Error for a name that is empty, or consists only of a version, quotes, `*` and `+`.
 const NO_CRAWLER: &str = "is not the name of a crawler: write its product token, or \"*\" for every crawler";
 
-/// Error for a pattern that matches no path, because it begins with neither `/` nor `*` (RFC 9309,
-/// section 2.2.2).
+/// Error for a pattern that begins with neither `/` nor `*` and therefore matches no path (RFC
+/// 9309, section 2.2.2).
 const NO_PATH: &str = "matches no path: begin the pattern with \"/\" or \"*\"";
 
 /// Error for a sitemap address that is not an absolute `http` or `https` URL.
 const NO_URL: &str = "is not an absolute URL: begin with \"https://\" and the host";
 
-/// Error for a delay of zero, which has no effect, and for a delay that is so long that it would
-/// not parse.
+/// Error for a delay of zero, which has no effect, and for a delay that is too long to be parsed.
 const DELAY: &str = "is not a valid delay: give a number of seconds above zero and below 2^64";
 
 /// Error for a line that is longer than [`MAX_LINE`].
@@ -61,8 +60,8 @@ const LONG: &str = "makes the line too long: crawlers ignore everything after it
 /// Error for a rule or a delay before the first user-agent line.
 const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent before it";
 
-/// Error for two kinds of extension names: names with a `:`, a `#` or bytes other than visible
-/// ASCII, and names of lines for which the builder has a method.
+/// Error for the name of an extension that contains a `:`, a `#` or bytes other than visible ASCII,
+/// or that has its own method in the builder.
 const NAME: &str = "is not a valid name of an extension: write letters and hyphens; rules, user agents, delays and \
     sitemaps have their own methods";
 
@@ -85,7 +84,7 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Adds the name of a crawler that the following rules are for; `*` stands for all crawlers.
+    /// Adds the name of a crawler that the following rules are for. `*` stands for all crawlers.
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {
@@ -98,20 +97,21 @@ impl RobotsTxtBuilder {
         self.write(Directive::UserAgent, "User-agent", name)
     }
 
-    /// Adds a rule that allows. The pattern must begin with `/` or `*`, or be empty. An empty
-    /// pattern has no effect.
+    /// Adds an allow rule. The pattern must begin with `/` or `*`, or be empty. An empty pattern
+    /// has no effect.
     pub fn allow(self, pattern: impl AsRef<[u8]>) -> Self {
         self.rule(Directive::Allow, "Allow", pattern.as_ref())
     }
 
-    /// Adds a rule that disallows. The pattern must begin with `/` or `*`, or be empty. An empty
-    /// pattern disallows nothing.
+    /// Adds a disallow rule. The pattern must begin with `/` or `*`, or be empty. An empty pattern
+    /// disallows nothing.
     pub fn disallow(self, pattern: impl AsRef<[u8]>) -> Self {
         self.rule(Directive::Disallow, "Disallow", pattern.as_ref())
     }
 
-    /// Adds the time that the crawlers of the group must wait between two requests, in seconds with
-    /// an optional fraction. Not every crawler obeys delays: see `crawl_delay` in the registry.
+    /// Adds the time that the crawlers of the group must wait between two requests. It is written
+    /// in seconds, with a fraction if necessary. Not every crawler obeys delays (see
+    /// `Crawler::obeys_crawl_delay`).
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {
@@ -126,8 +126,8 @@ impl RobotsTxtBuilder {
         }
     }
 
-    /// Adds the address of a sitemap, which must be an absolute `http` or `https` URL. The line
-    /// does not belong to any group.
+    /// Adds a sitemap. The address must be an absolute `http` or `https` URL. The line does not
+    /// belong to any group.
     pub fn sitemap(mut self, address: impl AsRef<[u8]>) -> Self {
         let address = address.as_ref();
         if !is_absolute_url(address) {
@@ -137,8 +137,8 @@ impl RobotsTxtBuilder {
         self.write(Directive::Sitemap, "Sitemap", address)
     }
 
-    /// Adds any other line, such as `Host` or `Content-Signal`. Lines that the builder has a method
-    /// for are rejected.
+    /// Adds any other line, such as `Host` or `Content-Signal`. Rejects lines that have their own
+    /// method.
     pub fn extension(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let directive = Directive::of(name.as_bytes());
         let has_method = matches!(
@@ -166,7 +166,7 @@ impl RobotsTxtBuilder {
         let checked = match pattern {
             _ if self.last.is_none() => Err(RULE_OUTSIDE_GROUP),
             [] | [b'/' | b'*', ..] => Ok(()),
-            // The error about leading white space is more specific than [`NO_PATH`].
+            // For leading white space, [`BLANK`] is more specific than [`NO_PATH`].
             [first, ..] if is_space(*first) => Err(BLANK),
             _ => Err(NO_PATH),
         };
@@ -183,7 +183,7 @@ impl RobotsTxtBuilder {
             }
             self.file.truncate(self.file.trim_ascii_end().len());
             self.file.push(b'\n');
-            // Only user-agent lines and rules begin and end groups.
+            // Only user-agent lines and rules affect where groups begin.
             if matches!(directive, Directive::UserAgent | Directive::Allow | Directive::Disallow) {
                 self.last = Some(directive);
             }
@@ -191,8 +191,8 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Reports whether `checked` is `Ok`. The builder keeps the first error, which
-    /// [`build`](Self::build) returns.
+    /// Reports whether `checked` is `Ok`. Stores the first error, which [`build`](Self::build)
+    /// returns.
     fn accepts(&mut self, checked: Result<(), &'static str>, text: &[u8]) -> bool {
         if let Err(fault) = checked {
             self.unwritable.get_or_insert_with(|| ValueError::new(String::from_utf8_lossy(text), fault));
@@ -201,8 +201,8 @@ impl RobotsTxtBuilder {
     }
 }
 
-/// Checks that a value contains none of the `refused` bytes, and that its line, with `before` bytes
-/// before the value, is not too long.
+/// Checks that a value contains none of the `refused` bytes, and that its line is not too long.
+/// `before` is the number of bytes before the value.
 fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), &'static str> {
     if text.iter().any(|octet| refused.contains(octet)) {
         return Err(OCTET);

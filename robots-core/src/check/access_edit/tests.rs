@@ -7,7 +7,8 @@ use crate::check::test_notation::written_out;
 use crate::check::{DiffOptions, diff};
 use crate::rules::{Access, ProductToken, RobotsTxt, ValueError};
 
-/// Edits a file. In `crawlers`, such as `-GPTBot +bingbot`, `-` blocks a crawler and `+` allows it.
+/// Edits a file. `crawlers` is a list such as `-GPTBot +bingbot`, where `-` blocks a crawler and
+/// `+` allows it.
 fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
     let (robots, registry) = (RobotsTxt::parse(file), Registry::builtin());
     let recognizer = Recognizer::new(Arc::clone(registry), &robots);
@@ -29,8 +30,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ("", "-GPTBot", "U: GPTBot\nD: /\n"),
         ("# Hi\r\nU: *\r\nD: /a", "-GPTBot", "# Hi\r\nU: *\r\nD: /a\r\n\r\nU: GPTBot\r\nD: /\r\n"),
         ("U: *\nD: /a\n\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
-        // The last group has no rule. Its names would share the new group, so a rule with a comment
-        // is added to the last group.
+        // The last group has no rule, so its crawlers would also obey the new group. A rule with a
+        // comment is added to it.
         (
             "U: a\nCrawl-delay: 2\n",
             "-GPTBot",
@@ -46,10 +47,12 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         // If the names are added to an existing group, no new group is added.
         ("U: CCBot\nD: /\n\nU: a\nCrawl-delay: 2\n", "-GPTBot", "U: CCBot\nU: GPTBot\nD: /\n\nU: a\nCrawl-delay: 2\n"),
         ("U: GPTBot", "-GPTBot -CCBot", "U: GPTBot\nD: /\n\nU: CCBot\nD: /\n"),
-        // A crawler is added to a group that only blocks, not to one with a delay or an exception.
+        // A crawler is added to a group that only blocks, not to a group with a delay or an
+        // exception.
         ("U: CCBot # no\nD: /\n\nU: *\nD: /a\n", "-GPTBot", "U: CCBot # no\nU: GPTBot\nD: /\n\nU: *\nD: /a\n"),
         ("U: CCBot\nD: /\nA: /x\n", "-GPTBot", "U: CCBot\nD: /\nA: /x\n\nU: GPTBot\nD: /\n"),
-        // Nor to one with a licence, which is only for the crawlers of its group.
+        // It is not added to a group with a licence either, because the licence is only for the
+        // crawlers of this group.
         (
             "U: CCBot\nD: /\nLicense: https://a.example/l\n",
             "-GPTBot",
@@ -81,7 +84,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "+GPTBot",
             "U: *\nD: /a\n\n# why\n\nSitemap: https://a.example/s\n",
         ),
-        // The group stays for its other crawlers.
+        // If a group is also for other crawlers, it stays.
         ("U: GPTBot\nU: *\nD: /a\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
         ("U: GPTBot\nU: CCBot\nA: /\n", "-GPTBot -CCBot", "U: GPTBot\nU: CCBot\nD: /\n"),
         // An allowed crawler keeps rules for parts of the site, or obeys the rules for all
@@ -96,7 +99,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ),
         ("U: *\nD: /\n", "+GPTBot +CCBot", "U: *\nD: /\n\nU: GPTBot\nU: CCBot\nDisallow:\n"),
         ("U: *\nD: /a\n", "+GPTBot", "U: *\nD: /a\n"),
-        // An allowed crawler keeps the other lines of its group, and gets the rules for all others.
+        // An allowed crawler keeps the other lines of its group, and gets the rules of the group
+        // for `*`.
         (
             "U: GPTBot\nCrawl-delay: 5\nD: /\nContent-Signal: ai-train=no\n\nU: *\nD: /a\n",
             "+GPTBot",
@@ -140,7 +144,7 @@ fn keeping_a_category_out_and_letting_it_in_again_gives_the_verdicts_of_before()
         "User-agent: HouseBot\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
     ] {
         let before = RobotsTxt::parse(file);
-        // The first edit has removed the rules that the file had for the crawler itself.
+        // Leaves out crawlers with their own rules, because the first edit removes these rules.
         let has_own = |category: &Category| *category == Category::Search && file.contains("Googlebot");
         for category in Category::ALL.iter().filter(|category| !has_own(category)) {
             let wanted = |access: Access| -> Vec<_> {
@@ -188,7 +192,7 @@ fn who_obeyed_the_group_of_another_is_named_where_its_rules_were() {
 
 #[test]
 fn an_edit_that_is_not_proved_is_refused() {
-    // The name in the file stands for two crawlers, so only one of them cannot be blocked.
+    // The name in the file stands for two crawlers, so it is impossible to block only one of them.
     let file = "User-agent: Mozilla/5.0 (compatible; aaabot/1.0; bbbbot/1.0)\nAllow: /x\n";
     for (file, crawlers) in [(file, "-aaabot"), (&*"User-agent: *\nDisallow: /a\n".repeat(30_000), "-GPTBot")] {
         let error = edited(file, crawlers).expect_err("no proof").to_string();

@@ -1,4 +1,4 @@
-//! Changes of the verdict on a path, with the deciding rules, and changes of delays.
+//! Changes of verdicts, with the deciding rules, and changes of delays.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,21 +8,21 @@ use super::extent::SiteExtent;
 use super::subject::{Subject, first_crawlers, sorted};
 use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Selection, Verdict};
 
-/// A change of the verdict on a path. The path represents all paths that the same rules decide.
+/// A change of the verdict on a path. The path represents all paths with the same deciding rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Change {
-    /// A path whose verdict changes. The verdicts of all other paths that the same two rules decide
-    /// change in the same way.
+    /// A path whose verdict changes. All other paths with the same two deciding rules change in the
+    /// same way.
     pub path: String,
     /// The new verdict. The old verdict was the opposite.
     pub access: Access,
-    /// How much of the site changes. A single path may represent the whole site.
+    /// How much of the site the change affects. A single path may represent the whole site.
     pub breadth: Breadth,
-    /// The rule that decided in the old file; `None` if no rule matched.
+    /// The deciding rule in the old file; `None` if no rule matched.
     pub before: Option<Decider>,
-    /// The rule that decides in the new file; `None` if no rule matches.
+    /// The deciding rule in the new file; `None` if no rule matches.
     pub after: Option<Decider>,
 }
 
@@ -33,10 +33,11 @@ pub struct Change {
 pub enum Breadth {
     /// The whole site has the new verdict.
     Site,
-    /// The whole site has the new verdict, except paths that more specific rules of the new file
-    /// decide otherwise.
+    /// The whole site has the new verdict, except for paths with another verdict by a more specific
+    /// rule of the new file.
     Rest,
-    /// Only paths that match the patterns of both deciding rules have the new verdict.
+    /// Only a part of the site has the new verdict: paths that match the patterns of the deciding
+    /// rules.
     Part,
 }
 
@@ -66,8 +67,8 @@ impl Change {
 }
 
 impl Breadth {
-    /// Returns how much of the site changes between these verdicts. `selected` contains the groups
-    /// that the second verdict comes from.
+    /// Returns how much of the site a change from the first to the second verdict affects.
+    /// `selected` contains the groups of the second verdict.
     fn of([before, after]: [Verdict<'_>; 2], selected: Selection<'_>) -> Self {
         if ![before, after].into_iter().all(|verdict| verdict.rule().is_none_or(is_about_all)) {
             return Self::Part;
@@ -78,7 +79,7 @@ impl Breadth {
     }
 }
 
-/// Reports whether a rule matches every path, or has no pattern.
+/// Reports whether a rule matches every path or has no pattern.
 fn is_about_all(rule: Rule<'_>) -> bool {
     match rule.pattern() {
         [b'/', rest @ ..] => rest.iter().all(|octet| *octet == b'*'),
@@ -87,8 +88,7 @@ fn is_about_all(rule: Rule<'_>) -> bool {
 }
 
 impl Decider {
-    /// Returns the rule that a verdict comes from; `None` if there is no such rule or its pattern
-    /// is empty.
+    /// Returns the deciding rule of a verdict; `None` if no rule decided or its pattern is empty.
     pub(in crate::check) fn of(verdict: Verdict<'_>) -> Option<Self> {
         let rule = verdict.rule().filter(|rule| !rule.pattern().is_empty())?;
         let pattern = String::from_utf8_lossy(rule.pattern()).into_owned();
@@ -101,7 +101,7 @@ impl Decider {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DelayChange {
-    /// The affected crawlers; search engines first.
+    /// The affected crawlers, search engines first.
     pub crawlers: Vec<Subject>,
     /// The old delay; `None` if there was no delay.
     pub before: Option<Delay>,
@@ -114,7 +114,7 @@ pub struct DelayChange {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Delay {
-    /// Line number of the delay.
+    /// Number of the crawl-delay line.
     pub line: usize,
     /// Time between two requests, as written.
     #[cfg_attr(feature = "serde", serde(rename = "seconds", serialize_with = "seconds"))]
@@ -139,16 +139,16 @@ impl DelayChange {
     }
 }
 
-/// Formats the change as in `"ClaudeBot": one request every 10 s instead of no delay`.
+/// Writes the change as in `"ClaudeBot": one request every 10 s instead of no delay`.
 impl fmt::Display for DelayChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", first_crawlers(f, &self.crawlers), self.effect())
     }
 }
 
-/// Returns the delays that change for these crawlers; all crawlers of a class obey the same groups.
-/// A line that only moved is not a change. Crawlers that may not fetch any path in the new file are
-/// left out, because their delay does not matter.
+/// Returns the delays that change for these classes of crawlers. All crawlers of a class obey the
+/// same groups. A line that only moved is not a change. Leaves out crawlers that may not fetch any
+/// path in the new file, because their delay does not matter.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {

@@ -1,4 +1,4 @@
-//! Compares the effects of two files on crawlers.
+//! Compares the effects of two robots.txt files on crawlers.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -22,12 +22,13 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// A guard: a crawler and paths whose verdicts must not change, written as `Googlebot:/products/`.
+/// A guard: a crawler, and a pattern of paths whose verdicts must not change for it. Written as
+/// `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Guard {
-    /// Crawler, as written.
+    /// Name of the crawler, as written.
     pub crawler: String,
     /// Path pattern, as written.
     pub pattern: String,
@@ -40,7 +41,8 @@ pub struct Guard {
 pub struct Breach {
     /// The guard that is violated.
     pub guard: Guard,
-    /// The change that affects the most paths.
+    /// The change that violates it. If there are several, the one that affects the largest part of
+    /// the site.
     pub change: Change,
 }
 
@@ -49,27 +51,26 @@ pub struct Breach {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Diff {
-    /// Differences of verdicts, grouped by crawlers; search engines first.
+    /// Changed verdicts, grouped by crawlers, search engines first.
     pub effects: Vec<Effect>,
-    /// Delays that differ; search engines first.
+    /// Changed delays, search engines first.
     pub delays: Vec<DelayChange>,
-    /// Usage preferences that differ.
+    /// Changed usage preferences.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub usage: Vec<UsageChange>,
-    /// The guards that the change of the file violates.
+    /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers that are unaffected only because a group names them: without this group, their
-    /// verdicts or delays would change. Empty if nothing changes for crawlers that no group names.
+    /// Crawlers that keep their verdicts and delays because a group names them, although verdicts
+    /// or delays change for crawlers that no group names. Empty if nothing changes for the latter.
     ///
-    /// Each inner list contains the crawlers that obey the same group, which may be the group of
-    /// another crawler. Search engines come first.
+    /// Each inner list contains the crawlers that obey the same groups, search engines first. A
+    /// crawler may obey the group of another crawler.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
-    /// The addresses of `Sitemap` lines that only the new file has. Verdicts do not depend on
-    /// sitemaps.
+    /// URLs of `Sitemap` lines that only the new file has.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_added: Vec<String>,
-    /// The addresses of `Sitemap` lines that only the old file has.
+    /// URLs of `Sitemap` lines that only the old file has.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_removed: Vec<String>,
     /// URLs of `License` lines that only the new file has.
@@ -78,29 +79,29 @@ pub struct Diff {
     /// URLs of `License` lines that only the old file has.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub licenses_removed: Vec<String>,
-    /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]). There may
-    /// then be more differences.
+    /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]). If so, there
+    /// may be more differences.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
 }
 
-/// The changes of verdicts that several crawlers share.
+/// Changes of verdicts, and the crawlers that they affect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Effect {
     /// The affected crawlers; search engines first.
     pub crawlers: Vec<Subject>,
-    /// The changes for these crawlers, newly disallowed paths first. If the same rule of the old
-    /// file and the same rule of the new file decide about several paths, only one of these paths
-    /// is a change here.
+    /// The changes for these crawlers, newly disallowed paths first. If the same two rules (of the
+    /// old and of the new file) decide on several paths, only one of these paths is listed.
     pub changes: Vec<Change>,
-    /// Number of changes that are not in `changes`, because there are too many.
+    /// Number of further changes beyond [`MAX_CHANGES`](Self::MAX_CHANGES), which are not in
+    /// `changes`.
     pub omitted: usize,
 }
 
-/// Compares the effects of two files on crawlers: all crawlers of the registry, all crawlers that
-/// one of the files names, and a crawler that no group names.
+/// Compares the effects of two files on all crawlers of the registry, on all crawlers that one of
+/// the files names, and on a crawler that no group names.
 ///
 /// ```
 /// use robots_core::check::{DiffOptions, diff};
@@ -128,7 +129,7 @@ impl DiffOptions {
         self
     }
 
-    /// Sets the [`Reading`] for which both files are compiled. Default: [`Reading::Standard`].
+    /// Sets the [`Reading`] of both files. Default: [`Reading::Standard`].
     pub const fn with_reading(mut self, reading: Reading) -> Self {
         self.reading = reading;
         self
@@ -148,11 +149,10 @@ impl Default for DiffOptions {
 }
 
 impl Diff {
-    /// Compares two files like [`diff()`], but with a time limit. Use this for files that others
-    /// wrote.
+    /// Compares two files like [`diff()`], but with a time limit. Use this for untrusted files.
     ///
     /// Once `goes_on` returns false, no more paths are tried and [`Diff::is_cut`] is set. `goes_on`
-    /// is called often, and may read a clock. This module reads no clock itself.
+    /// is called often. It may read a clock, which this module does not do.
     #[doc(hidden)]
     pub fn of_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Self {
         let over = Cell::new(false);
@@ -210,7 +210,7 @@ impl Diff {
         }
     }
 
-    /// Reports whether no difference was found for any crawler, apart from sitemaps, usage
+    /// Reports whether no verdict and no delay changes for any crawler. Ignores sitemaps, usage
     /// preferences and licences.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty() && self.delays.is_empty()
@@ -218,12 +218,12 @@ impl Diff {
 }
 
 impl Effect {
-    /// Maximum number of changes in one [`Effect`]. All other changes are only counted.
+    /// Maximum number of changes in one [`Effect`]. Further changes are only counted.
     pub const MAX_CHANGES: usize = 100;
 
-    /// Returns the sort key; the worst effect has the lowest key. Search engines come first, then
-    /// other crawlers that a file names, then all other crawlers. Newly disallowed paths come
-    /// before newly allowed paths. Shorter paths come first, because they affect more pages.
+    /// Returns the sort key. The worst effect has the lowest key: search engines come before other
+    /// crawlers that a file names, and these before all others; newly disallowed paths come before
+    /// newly allowed paths; and shorter paths come first, because they affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -239,14 +239,14 @@ impl Effect {
 impl Guard {
     /// Parses `crawler:pattern`. The crawler is a name as in
     /// [`Recognizer::resolve`](crate::agent::Recognizer::resolve), and the pattern is a path
-    /// pattern as in robots.txt. `None` if the colon or the crawler is missing, or if the pattern
-    /// begins with neither a slash nor `*`.
+    /// pattern as in robots.txt. Returns `None` if the colon or the crawler is missing, or if the
+    /// pattern begins with neither `/` nor `*`.
     pub fn parse(text: &str) -> Option<Self> {
         let (crawler, pattern) = text.split_once(':')?;
         Self::new(crawler, pattern)
     }
 
-    /// Creates a guard from its parts, as [`Guard::parse`] does.
+    /// Creates a guard with the same checks as [`Guard::parse`].
     #[doc(hidden)]
     pub fn new(crawler: &str, pattern: &str) -> Option<Self> {
         let (crawler, pattern) = (crawler.trim(), pattern.trim());
@@ -285,7 +285,7 @@ impl Pair {
         [&self.old, &self.new].map(|rules| subject.select(rules))
     }
 
-    /// Returns the crawlers in classes. All crawlers of a class obey the same groups in both files.
+    /// Groups crawlers into classes. All crawlers of a class obey the same groups in both files.
     pub(super) fn classes(&self, subjects: impl IntoIterator<Item = Subject>) -> Vec<Vec<Subject>> {
         let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
         for subject in subjects {
@@ -296,7 +296,7 @@ impl Pair {
     }
 
     /// Returns the changes for one class of crawlers. If no verdict changes, returns the crawlers
-    /// of the class as the `Err` value.
+    /// as the error.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
         let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
         let [before, after] = self.select(first);
@@ -314,7 +314,8 @@ impl Pair {
         Some(Breach { guard: guard.clone(), change })
     }
 
-    /// Returns the changed verdicts, one for each pair of deciding rules, with the shortest path.
+    /// Returns the changed verdicts on these paths. For each pair of deciding rules, returns only
+    /// the change with the shortest path.
     fn changes(
         &self,
         before: Selection<'_>,
@@ -346,12 +347,12 @@ impl Pair {
     }
 }
 
-/// Maximum number of effects that the summary describes. All other effects are only counted.
+/// Maximum number of effects in the summary. Further effects are only counted.
 const SHOWN: usize = 2;
 
-/// Formats the worst changes and the number of the other changes: `"/" is disallowed for
-/// "Googlebot", "bingbot" and 640 more; ...`. The alternate form (`{:#}`) contains every change,
-/// and every affected crawler that a file names.
+/// Writes the worst changes and the number of further changes: `"/" is disallowed for "Googlebot",
+/// "bingbot" and 640 more; ...`. The alternate form (`{:#}`) contains every change, and every
+/// affected crawler that a file names.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

@@ -1,8 +1,9 @@
-//! Changes that are rarely intended, because they close the whole site or open many closed paths.
+//! Changes that are rarely intended, because they block the whole site or allow many disallowed
+//! paths.
 //!
 //! If the robots.txt of a staging site is published by mistake, it blocks every crawler. A file
-//! that was truncated, has lost its line breaks, or belongs to another site opens paths that were
-//! closed. All of these files are valid, and in a diff of paths, these changes may be one of
+//! that was truncated, has lost its line breaks, or belongs to another site allows paths that were
+//! disallowed. All of these files are valid, and in a diff of paths, such a change may be one of
 //! hundreds of lines.
 
 use std::collections::HashSet;
@@ -19,25 +20,24 @@ use crate::rules::{
     Access, Directive, Group, LineKind, Name, ProductToken, Reading, RequestPath, RobotsTxt, Rule, Selection,
 };
 
-/// Minimum number of lost disallow rules for a drastic change, even if they are most of the rules.
+/// Minimum number of lost disallow rules for [`DrasticChange::RulesLost`].
 const FEW_RULES: usize = 10;
 
-/// Minimum number of newly allowed crawlers for a drastic change, even if they are most of the
-/// named crawlers.
+/// Minimum number of newly allowed crawlers for [`DrasticChange::CrawlersLetIn`].
 const FEW_CRAWLERS: usize = 5;
 
-/// A large effect of a change of the file that is rarely intended.
+/// An effect of a new version of a file that is so large that it is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum DrasticChange {
-    /// Neither search engines nor crawlers that the file does not name may fetch any path. Before
-    /// the change, some of them could, or there is no earlier version.
+    /// Neither search engines nor crawlers that the file does not name may fetch any path. In the
+    /// old file, some of them could, or there is no old file.
     EveryoneShutOut,
-    /// Crawlers that the file does not name could fetch most of the site, and no longer can.
+    /// Crawlers that the file does not name could fetch most of the site, but no longer can.
     UnnamedShutOut,
-    /// Search engines can fetch less than before: nothing, or only parts instead of most of the
-    /// site.
+    /// Some search engines can fetch less than before: nothing, or only parts instead of most of
+    /// the site.
     #[non_exhaustive]
     SearchEnginesShutOut {
         /// The search engines that can fetch less.
@@ -45,32 +45,34 @@ pub enum DrasticChange {
     },
     /// Crawlers that the file does not name could not fetch most of the site, and now can.
     SiteOpened,
-    /// The file had groups and now has none, as if other text had replaced it by accident.
+    /// The file had groups and now has none, for example because other text replaced it by
+    /// accident.
     #[non_exhaustive]
     GroupsLost {
         /// Number of groups in the old file.
         of: usize,
     },
-    /// No rule disallows paths any more, and the file does not open the site explicitly with an
+    /// No rule disallows paths any more, and the file does not explicitly allow everything with an
     /// `Allow` or an empty `Disallow:`.
     #[non_exhaustive]
     NoRuleInForce {
         /// Number of rules that disallowed paths in the old file.
         of: usize,
-        /// The first line that contains several directives; `None` if no lines were joined.
+        /// Number of the first line that contains several directives; `None` if no lines were
+        /// joined.
         joined: Option<usize>,
     },
-    /// The new file is only the beginning of the old file, and seems to be truncated: the new file
-    /// ends within a line, with a rule without a path, or with a user-agent line without rules. If
-    /// only the last rules of the old file are missing, this is treated as an edit.
+    /// The new file seems to be truncated: it is only the beginning of the old file, and ends
+    /// within a line, with a rule without a path, or with a user-agent line without rules. A file
+    /// that only lacks the last rules of the old file is treated as an intended edit.
     #[non_exhaustive]
     CutShort {
         /// Number of the last line of the new file.
         line: usize,
     },
     /// More than half of the rules that disallowed paths, and at least ten, no longer disallow any
-    /// path. This variant is not used if the file has at least half as many new disallow rules,
-    /// because a site that moves its pages also replaces its rules.
+    /// path. Not reported if the file has at least half as many new disallow rules, because a site
+    /// that moves its pages also replaces its rules.
     #[non_exhaustive]
     RulesLost {
         /// Number of rules that no longer disallow any path.
@@ -78,8 +80,8 @@ pub enum DrasticChange {
         /// Number of rules that disallowed paths in the old file.
         of: usize,
     },
-    /// More than half of the crawlers that the old file named and blocked, and at least five, are
-    /// now allowed.
+    /// More than half of the crawlers that the old file named and blocked, at least five, are now
+    /// allowed.
     #[non_exhaustive]
     CrawlersLetIn {
         /// The crawlers that are now allowed.
@@ -90,8 +92,8 @@ pub enum DrasticChange {
 }
 
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
-    // A search engine that ignores `*` and that no group names is left out, because no change of
-    // the rules for `*` can block it.
+    // A search engine that ignores `*` and that no group names does not count, because the rules
+    // for `*` cannot block it.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
         !after.applies() || SiteExtent::of(after) == SiteExtent::Shut
@@ -107,8 +109,8 @@ fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
     engines.filter(|crawler| crawler.obeys_robots != Obeys::No).map(|crawler| Subject::of(crawler, false))
 }
 
-/// Counts the rules that disallow paths: disallow rules on a line of their own, with a pattern that
-/// can match a path.
+/// Counts the rules that disallow paths: disallow rules whose pattern can match a path and whose
+/// line contains no other directive.
 fn rules_in_force(robots: &RobotsTxt) -> usize {
     let joined: HashSet<usize> = joined_lines(robots).map(|(line, _)| line.number).collect();
     let is_in_force =
@@ -116,9 +118,8 @@ fn rules_in_force(robots: &RobotsTxt) -> usize {
     rules_for_crawlers(robots).filter(is_in_force).count()
 }
 
-/// Returns the rules of all groups that name a crawler or `*`. Names that do not begin with a
-/// letter or digit are ignored: `{{ bot }}`, or a `*` after a no-break space, is not the name of a
-/// crawler.
+/// Returns the rules of all groups that name a crawler or `*`. Ignores names that do not begin with
+/// a letter or digit, such as `{{ bot }}` or a `*` after a no-break space.
 fn rules_for_crawlers(robots: &RobotsTxt) -> impl Iterator<Item = Rule<'_>> {
     let is_token = |token: ProductToken| token.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     let is_name = move |name: Name<'_>| name.is_star() || ProductToken::from_name(name.value()).is_some_and(is_token);
@@ -152,8 +153,8 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
-/// Counts the disallow rules that were lost and gained. A rule is counted once for each class of
-/// crawlers that obeys it.
+/// Counts the lost and the new disallow rules, once for each class of crawlers that obeys the rule.
+/// Returns the change if too many were lost.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
@@ -167,8 +168,8 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
     (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })
 }
 
-/// Counts the disallow rules of `shut` whose paths `open` allows. Returns this number, and the
-/// number of all disallow rules of `shut` that are in force.
+/// Returns the number of disallow rules of `shut` whose paths `open` allows, and the number of all
+/// disallow rules of `shut` that disallow their path.
 fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
     for path in witness::of_rules(shut, Access::Disallow).take(most) {
@@ -196,8 +197,7 @@ impl Pair {
         self.select(subject).map(SiteExtent::of)
     }
 
-    /// Reports whether a crawler may fetch less than before: only parts instead of most of the
-    /// site, or nothing instead of parts.
+    /// Reports whether a crawler may fetch less of the site than before ([`SiteExtent`]).
     fn shuts_out(&self, subject: &Subject) -> bool {
         let [was, is] = self.extents(subject);
         is < was
@@ -205,8 +205,8 @@ impl Pair {
 }
 
 impl DrasticChange {
-    /// Returns the drastic changes of a file, compared with the previous version. Without a
-    /// previous version, only [`EveryoneShutOut`](Self::EveryoneShutOut) can be found.
+    /// Returns the drastic changes from the old to the new version of a file. Without an old
+    /// version, only [`EveryoneShutOut`](Self::EveryoneShutOut) can be found.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -219,7 +219,7 @@ impl DrasticChange {
     /// ```
     pub fn between(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Self> {
         let Some(old) = old else {
-            // The file is compared with itself, because only its present state matters.
+            // The new file is compared with itself, because only its own effect matters.
             let pair = Pair::new(Reading::Standard, new, new, registry);
             return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Self::EveryoneShutOut));
         };
@@ -248,7 +248,8 @@ impl DrasticChange {
         found
     }
 
-    /// Returns only the drastic changes in which a file has lost its groups, its rules or its end.
+    /// Returns only the drastic changes that suggest a damaged file: it has lost its groups, its
+    /// rules or its end.
     #[doc(hidden)]
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
         let groups = old.groups().len();
@@ -260,7 +261,7 @@ impl DrasticChange {
         lost.into_iter().chain(cut_short(old, new)).collect()
     }
 
-    /// Returns the crawlers that the change affects. Empty if the variant does not list crawlers.
+    /// Returns the crawlers in this variant; empty if it contains no list of crawlers.
     #[doc(hidden)]
     pub fn crawlers(&self) -> &[Subject] {
         match self {
@@ -270,7 +271,7 @@ impl DrasticChange {
     }
 }
 
-/// Describes the effect in one clause.
+/// Writes the effect as one clause.
 impl fmt::Display for DrasticChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

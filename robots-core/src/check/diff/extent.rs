@@ -1,27 +1,27 @@
-//! The extent of a crawler's access to a site: everything, parts or nothing.
+//! How much of a site a crawler may fetch: most of it, parts or nothing.
 
 use super::witness;
 use crate::rules::{Access, RequestPath, Selection};
 
-/// Maximum number of rules whose paths are tried. This bounds the cost.
+/// Maximum number of rules whose paths are tried, to bound the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
-/// Paths that no real rule mentions, so their verdict is the verdict on most of the site.
+/// Paths that no real rule is about. Their verdict is therefore the verdict on most of the site.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
-/// How much of a site is open to a crawler.
+/// How much of a site a crawler may fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::check) enum SiteExtent {
-    /// No path is open.
+    /// No path is allowed.
     Shut,
-    /// Only some paths are open, because particular rules open them.
+    /// Only some paths are allowed, by rules for these paths.
     Partly,
-    /// All paths are open, except those that rules disallow.
+    /// All paths are allowed, except those that rules disallow.
     Open,
 }
 
 impl SiteExtent {
-    /// Reports whether pages that no rule mentions are open. Does not examine other pages.
+    /// Reports whether paths that no rule is about are allowed.
     pub(in crate::check) fn is_open_at_large(selection: Selection<'_>) -> bool {
         UNNAMED.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
     }

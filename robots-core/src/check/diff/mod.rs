@@ -1,12 +1,12 @@
-//! The effect of a change of the file on crawlers, as opposed to the difference between the lines.
+//! The differences between the effects of two files on crawlers, as opposed to differences between
+//! their lines.
 //!
-//! All crawlers that obey the same groups before and after the change share one [`Effect`]. The
-//! changed paths are found by trying. For each pattern that only one of the files has, the
-//! comparison generates paths that match it: alone, and together with each other pattern. These
-//! paths are called witnesses. If the two files have different verdicts on a witness, this is a
-//! change.
+//! All crawlers that obey the same groups in both files share one [`Effect`]. Changed paths are
+//! found by trial. For each pattern that only one of the files has, the comparison generates paths
+//! that match it, alone or together with another pattern. These paths are called witnesses. A
+//! witness with different verdicts in the two files is a change.
 //!
-//! So every reported change is real. A change may be missed if no witness is affected, for example
+//! So every reported change is real. A change may be missed if it affects no witness, for example
 //! if three wildcards overlap in a particular way.
 //!
 //! Verdicts do not depend on delays between requests, so delays are compared separately. The delay

@@ -1,5 +1,5 @@
-//! The pages that search engines lose by a change of the file: pages of a given list that the new
-//! file disallows and the old file allowed.
+//! The pages of a given list that search engines lose: the old file allows them, and the new file
+//! disallows them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,28 +11,28 @@ use crate::agent::{Obeys, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
-/// A page of a site, given by its path and query as in a request. Cloning is cheap.
+/// A page of a site: its path and query as in a request. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page(std::sync::Arc<[u8]>);
 
-/// The pages that the search engines of one group lose.
+/// The pages that search engines lose. All of these search engines obey the same groups.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PageLoss {
-    /// Search engines that lose the pages, at least one. The engines that send the most people come
-    /// first.
+    /// Search engines that lose the pages; at least one. The engines that send the most visitors
+    /// come first.
     pub crawlers: Vec<Subject>,
-    /// Lost pages, in the order of the list.
+    /// Lost pages, in the order of the given list.
     pub lost: Vec<LostPage>,
-    /// Number of pages of the list that the old file allowed.
+    /// Number of pages in the given list that the old file allowed.
     pub of: usize,
 }
 
-/// A page that the old file allowed and the new file disallows, with the rule that disallows it.
+/// A page that the old file allowed and the new file disallows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostPage {
-    /// The lost page, by its path and query.
+    /// Path and query of the page.
     pub page: Page,
     /// The rule that disallows the page.
     pub rule: Option<Decider>,
@@ -44,7 +44,7 @@ impl Pair {
         let Some([before, after]) = loss.crawlers.first().map(|subject| self.select(subject)) else { return loss };
         for page in pages {
             let request = RequestPath::new(page.target());
-            // The robots.txt itself is left out, because every crawler may always fetch it.
+            // `/robots.txt` is left out, because every crawler may always fetch it.
             if request.is_robots_txt() || before.verdict(&request).access() == Access::Disallow {
                 continue;
             }
@@ -78,12 +78,12 @@ impl Page {
 }
 
 impl PageLoss {
-    /// Returns the pages of a list that search engines with an index ([`Crawler::is_index_engine`])
-    /// lose by a change of the file. Search engines that obey the same groups share one loss. The
-    /// largest loss comes first. The result is empty if no page is lost.
+    /// Returns the pages of a list that the search engines that people use
+    /// ([`Crawler::is_index_engine`]) lose with the new file. Search engines that obey the same
+    /// groups share one loss. The largest loss comes first. Empty if no page is lost.
     ///
-    /// Pages that the old file already disallowed are not lost, and the robots.txt itself is not a
-    /// page. The modes and exemptions of a policy are ignored, because only the files are compared.
+    /// Pages that the old file already disallowed are not lost, and `/robots.txt` is not a page.
+    /// Only the files are compared: modes and exemptions of a policy are ignored.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -115,8 +115,8 @@ impl PageLoss {
         losses
     }
 
-    /// Returns up to `most` of the lost pages. Each rule contributes a page in turn, so that rules
-    /// with few pages are represented, too.
+    /// Returns up to `most` of the lost pages. The rules contribute one page each in turn, so that
+    /// rules with few pages are also represented.
     pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
         let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();
         for lost in &self.lost {
@@ -131,7 +131,7 @@ impl PageLoss {
     }
 }
 
-/// Formats the loss as in `"Googlebot", "bingbot" and 9 more lose 1204 of 9800 pages`.
+/// Writes the loss as in `"Googlebot", "bingbot" and 9 more lose 1204 of 9800 pages`.
 impl fmt::Display for PageLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.crawlers.len() == 1 { "loses" } else { "lose" };
@@ -140,7 +140,7 @@ impl fmt::Display for PageLoss {
     }
 }
 
-/// Formats the page as in `"/news/1" by line 3, "/news/"`.
+/// Writes the page as in `"/news/1" by line 3, "/news/"`.
 impl fmt::Display for LostPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Quoted(self.page.target()))?;

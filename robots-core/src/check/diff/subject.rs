@@ -1,5 +1,5 @@
-//! The crawlers for comparing two files: the crawlers of the registry, other names in the files,
-//! and a crawler that no group names.
+//! The crawlers in a comparison of two files: the crawlers of the registry, other names in the
+//! files, and a crawler that no group names.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::check::quote::Quoted;
 use crate::rules::keyword::first_few;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
-/// Maximum number of crawlers that the description of one change lists by name.
+/// Maximum number of crawlers that the text of a change names.
 const NAMES: usize = 2;
 
 /// A crawler whose verdicts in two files are compared.
@@ -17,7 +17,7 @@ const NAMES: usize = 2;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Subject {
-    /// Name; `None` for a crawler that no group names.
+    /// Name of the crawler; `None` for a crawler that no group names.
     pub name: Option<String>,
     /// Purpose of the crawler's requests; `None` if the crawler is not in the registry.
     pub category: Option<Category>,
@@ -37,12 +37,12 @@ impl Subject {
         rules.select(&self.tokens, self.fallback)
     }
 
-    /// Returns the crawler's own token; `None` for a crawler without a name.
+    /// Returns the crawler's own token; `None` if the crawler has no name.
     pub(in crate::check) fn own_token(&self) -> Option<&ProductToken> {
         self.tokens.first()
     }
 
-    /// Returns the sort key: search engines come first, then crawlers that a file names, then the
+    /// Returns the sort key. Search engines come first, then crawlers that a file names, then the
     /// crawler without a name, then all others.
     pub(super) fn rank(&self) -> (u8, String) {
         let first = match (self.is_index_engine, self.named, &self.name) {
@@ -51,7 +51,7 @@ impl Subject {
             (_, _, None) => 2,
             _ => 3,
         };
-        // The search engines that send the most people come first; the others are sorted by name.
+        // The search engines that send the most visitors come first. The others are sorted by name.
         let leading = ["Googlebot", "bingbot"].iter().position(|known| self.name.as_deref() == Some(*known));
         let name = self.name.as_deref().unwrap_or_default().to_ascii_lowercase();
         (first, leading.map_or(name, |at| char::from(at as u8).to_string()))
@@ -96,7 +96,7 @@ impl Subject {
     }
 }
 
-/// Formats the first few crawlers and the number of the other crawlers. The alternate form also
+/// Lists the first few crawlers and the number of the remaining crawlers. The alternate form also
 /// contains every crawler that a file names.
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
@@ -115,8 +115,8 @@ pub(super) fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
     crawlers
 }
 
-/// Returns all crawlers of the registry, all other names that the files contain under this
-/// [`Reading`], and an unnamed crawler.
+/// Returns all crawlers of the registry, all other names that the files contain in this
+/// [`Reading`], and a crawler without a name.
 pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
     let token_of = |name: &[u8]| match reading {
         Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),

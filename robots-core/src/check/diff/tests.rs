@@ -214,6 +214,6 @@ fn a_delay_that_changes_is_said_for_those_that_obey_it() {
     assert_eq!(said(&between(old, &shut)), want[..1]);
     assert_eq!(said(&between(old, &format!("{shut}Allow: /x\n"))), want);
     assert_eq!(said(&between(&shut, old))[1], "\"GPTBot\": one request every 5 s instead of every 2.5 s");
-    // A line that moved, or is only written in another way, is not a change.
+    // A line that only moved, or has only another spelling, is not a change.
     assert!(between("User-agent: a\nCrawl-delay: 1\n", "# a\nUser-agent: a\nCrawl-delay: 1.0\n").is_empty());
 }

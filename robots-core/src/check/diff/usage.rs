@@ -1,5 +1,5 @@
-//! Changes of usage preferences and licences. Verdicts do not depend on preferences and licences,
-//! so a diff without other changes counts as empty.
+//! Changes of usage preferences. Verdicts do not depend on preferences, so a diff without other
+//! changes is treated as empty.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,27 +7,27 @@ use super::subject::{Subject, sorted};
 use super::witness::shortest;
 use crate::rules::{Group, RequestPath, Rule, RuleSet, Selection};
 
-/// A change of the usage preferences for a path. The path represents all paths that the same lines
-/// of the file are about.
+/// A change of the usage preferences for a path. The path represents all paths with the same
+/// applicable lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct UsageChange {
-    /// The affected crawlers; search engines first.
+    /// The affected crawlers, search engines first.
     pub crawlers: Vec<Subject>,
     /// A path whose preferences change.
     pub path: String,
     /// The old preferences, as in a `Content-Usage` field; `None` if there were none.
     pub before: Option<String>,
-    /// The new preferences; `None` if there are none.
+    /// The new preferences, as in a `Content-Usage` field; `None` if there are none.
     pub after: Option<String>,
 }
 
 /// Maximum number of paths that are compared for one class of crawlers.
 const MAX_PATHS: usize = 1000;
 
-/// Returns the usage preferences that change for these crawlers; all crawlers of a class obey the
-/// same groups. Only the first path of each pair of preferences is reported.
+/// Returns the usage preferences that change for these classes of crawlers. All crawlers of a class
+/// obey the same groups. For each pair of old and new preferences, returns only the shortest path.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>], goes_on: &dyn Fn() -> bool) -> Vec<UsageChange> {
     if !rules.iter().any(|rules| rules.has_usage()) {
         return Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>], goes_on: &
     changes
 }
 
-/// Returns the changes of one class: pairs of preferences, each with the shortest path.
+/// Returns the changes for one class: the shortest path for each pair of old and new preferences.
 fn changes_for(selections: [Selection<'_>; 2]) -> BTreeMap<[Option<String>; 2], String> {
     let patterns = selections.into_iter().flat_map(|selection| {
         let rules = selection.groups().flat_map(Group::rules).map(Rule::pattern);

@@ -1,39 +1,38 @@
-//! Witnesses: paths that show a difference between two sets of rules.
+//! Witnesses: paths that may have different verdicts under two sets of rules.
 //!
 //! A verdict can only change on paths that match a rule of only one of the files. So paths are
-//! generated from the pattern of each such rule: its `*` is replaced once by nothing and once by a
-//! filler.
+//! generated from the pattern of each such rule. A `*` is replaced by nothing in one path, and by a
+//! filler in another.
 //!
 //! The pattern is also combined with the patterns of all other rules, because an exception only
 //! affects paths that both rules match. For each pair of patterns, the shortest path that both
-//! match is generated. For two plain patterns (without `*` and `%`), this is not
-//! necessary: if both match a path, one begins with the other, and the longer pattern is such a
-//! path.
+//! match is generated. Two plain patterns (without `*` and `%`) need not be combined: if both match
+//! a path, one begins with the other, and the longer pattern is such a path.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::check::pattern::spelled;
 use crate::rules::{Access, Group, PathPattern, Reading, Rule, Selection};
 
-/// Maximum number of paths that are tried for one class of crawlers. This bounds the cost.
+/// Maximum number of paths that are tried for one class of crawlers, to bound the cost.
 const MAX_PATHS: usize = 50_000;
 
-/// Text that replaces a `*` of a pattern.
+/// Text that replaces a `*` in a pattern.
 const FILLER: &[u8] = b"x";
 
-/// Maximum number of pairs of patterns that are examined, and maximum number of search states for
-/// all pairs. Both bound the cost.
+/// Maximum number of pairs of patterns that are examined. `MAX_STATES` is the maximum number of
+/// search states for all pairs. Both bound the cost.
 const MAX_PAIRS: usize = 1_000_000;
 const MAX_STATES: usize = 10_000_000;
 
-/// Returns a path in the form that crawlers based on the reference parser compare. That parser
-/// escapes bytes from 0x80 in patterns and upper-cases the digits of escapes, but leaves the path
-/// of a URL unchanged.
+/// Returns the URL of a path, spelled so that patterns match it in the reference parser. This
+/// parser escapes bytes ≥ 0x80 in patterns and upper-cases the digits of escapes, but leaves the
+/// path of a URL unchanged.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
     [b"http://x", spelled(path).as_slice()].concat()
 }
 
-/// Returns the shortest path that matches, for each rule with this access.
+/// Returns the shortest path that each rule with this access matches.
 pub(super) fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
     let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
     selection.groups().flat_map(Group::rules).filter(counts).map(|rule| shortest(rule.pattern()))
@@ -45,7 +44,7 @@ pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
 }
 
-/// Returns paths whose verdict may differ between the two selections. Also generates paths from the
+/// Returns paths whose verdicts may differ between the two selections, including paths from the
 /// patterns in `own`.
 pub(super) fn paths(
     before: Selection<'_>,
@@ -70,8 +69,8 @@ pub(super) fn paths(
             break;
         }
     }
-    // Some patterns require certain bytes after a leading `*`. These bytes are appended to the
-    // literal beginning of each other pattern.
+    // Patterns with a leading `*` may match at the end of a path. So their text is appended to the
+    // text of each other pattern.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));
@@ -108,15 +107,14 @@ pub(super) fn paths(
     paths.list
 }
 
-/// Returns a filler that no pattern contains. With such a filler, no rule matches a path by
-/// accident.
+/// Returns a filler that no pattern contains, so that no rule matches the filler by accident.
 fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
     let is_unused = |octet: &u8| !patterns.iter().any(|pattern| pattern.contains(octet));
     let octet = (b'a'..=b'z').rev().chain(b'0'..=b'9').chain(b'A'..=b'Z').find(is_unused);
     octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
-/// Returns the rules of the selected groups, each as its access and pattern.
+/// Returns the rules of the selected groups: whether each rule allows, and its pattern.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
     let counts = |rule: &Rule<'_>| match rule.pattern() {
@@ -127,22 +125,22 @@ fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     rules.map(|rule| (rule.access() == Access::Allow, rule.pattern())).collect()
 }
 
-/// Returns a pattern in the form that is compared with paths. A longer pattern in this form may
-/// have a lower priority, because the priority is the length of the pattern as written.
+/// Returns a pattern in the form that is compared with paths. Its length is not its priority, which
+/// is the length of the pattern as written.
 fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     if reading == Reading::Reference {
         return pattern.to_vec();
     }
     let mut text = PathPattern::new(pattern, reading).with_runs(b'*').next().unwrap_or_default();
-    // A `*` at the end is dropped, because patterns match any continuation.
+    // A `*` at the end is dropped, because patterns match any continuation anyway.
     if text.pop_if(|last| *last == b'*').is_none() {
         text.push(b'$');
     }
     text
 }
 
-/// Reports whether a pattern begins with a `*`, so that its text can be anywhere in a path:
-/// `*.pdf`, `/*?sort=`.
+/// Reports whether a pattern begins with a `*`, such as `*.pdf` and `/*?sort=`. Its text can then
+/// be anywhere in a path.
 fn is_loose(pattern: &[u8]) -> bool {
     matches!(pattern, [b'*', ..] | [b'/', b'*', ..])
 }
@@ -167,8 +165,8 @@ impl Paths {
         }
     }
 
-    /// Adds paths that a pattern matches: the shortest path, paths with a filler for each `*`, and
-    /// paths that continue after the match.
+    /// Adds paths that a pattern matches: the shortest path, paths with a filler instead of each
+    /// `*`, and paths that continue after the match.
     fn add_all(&mut self, pattern: &[u8]) {
         let (body, anchored) = body(pattern);
         // An allow rule for an index page also applies to its folder.
@@ -187,7 +185,7 @@ impl Paths {
     }
 
     /// Adds the shortest path that both patterns match. If neither pattern is anchored at the end,
-    /// also adds a longer path that begins with the shortest path.
+    /// also adds a continuation of this path.
     fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
         let Some(path) = shortest_of_both(pattern, other, budget) else { return };
         if !body(pattern).1 && !body(other).1 {
@@ -196,8 +194,8 @@ impl Paths {
         self.add(path);
     }
 
-    /// Adds two paths that begin with the text of `start` and end with the text of `loose`: one
-    /// without and one with other text between the two. Adds no path if `start` ends with `$`.
+    /// Adds two paths that begin with the text of `start` and end with the text of `loose`, with
+    /// and without other text between the two. Adds nothing if `start` is anchored at the end.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
@@ -212,8 +210,8 @@ impl Paths {
     }
 }
 
-/// Returns the shortest path that both patterns match; `None` if there is no such path, or if the
-/// budget of states is used up.
+/// Returns the shortest path that both patterns match; `None` if there is no such path or the
+/// budget of search states is used up.
 fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
     let literal = |pattern: &[u8]| pattern.iter().take_while(|octet| !matches!(octet, b'*' | b'$')).count();
     let common = literal(one).min(literal(other));
@@ -226,8 +224,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     let states = (one.len() + 1) * width;
     *budget = budget.checked_sub(states)?;
     let (start, end) = (0, states - 1);
-    // For each state, its predecessor and the byte that was added between the two, if any. States
-    // that need no further byte are visited first.
+    // The predecessor of each state, and the byte that was added after it, if any. Steps without a
+    // byte are taken first.
     let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
     let mut open = VecDeque::from([(start, None)]);
     while let Some((state, came)) = open.pop_front() {
@@ -265,8 +263,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
 }
 
-/// Returns a pattern that matches the same paths, but has to match the whole path: adds a `*`
-/// unless the pattern ends with `$`.
+/// Converts a pattern to the form that must match the whole path: removes the `$` at the end, or
+/// adds a `*`.
 fn whole(pattern: &[u8]) -> Vec<u8> {
     match pattern {
         [body @ .., b'$'] => body.to_vec(),

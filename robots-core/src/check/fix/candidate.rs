@@ -1,4 +1,4 @@
-//! Candidates: edits that may correct findings, before the prover has checked them.
+//! Candidates: edits that may correct findings. The prover has not checked them yet.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,14 @@ use crate::check::lint::LintFix;
 use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt, starts_with};
 
-/// Maximum number of lines of a file that can be fixed. The maximum limits the memory, which is
-/// about a hundred bytes per line. A file of the maximum size has more lines only if a line has
-/// less than four bytes on average.
+/// Maximum number of lines of a file that can be fixed. This limits the memory, which is about a
+/// hundred bytes per line. Only files with very short lines exceed it.
 const MAX_LINES: usize = 1 << 21;
 
 /// The edits for one finding, or for several findings that the same edits correct.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    /// Indexes of the findings in the report; there is at least one.
+    /// Indexes of the findings in the report. There is at least one.
     pub(super) findings: Vec<usize>,
     pub(super) code: &'static str,
     /// The edits in the order of the file.
@@ -37,13 +36,13 @@ impl Candidate {
         let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
         let file = CheckedFile::new(robots, &options.site, &codes);
         let mut candidates: Vec<Self> = Vec::new();
-        // Text that is not a robots.txt, such as a list of dependencies, is not fixed: the fixes
-        // would only turn each line into a comment.
+        // Text that is not a robots.txt, such as a list of dependencies, is not fixed, because the
+        // fixes would only turn each line into a comment.
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // `shared` maps the key of findings with a common correction to a candidate. `known` maps
-        // edits to a candidate.
+        // `shared` maps the key of findings with a common correction to the index of a candidate,
+        // and `known` maps edits to the index of a candidate.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {
@@ -81,8 +80,8 @@ impl Candidate {
     }
 }
 
-/// Returns the edits of a finding in the order of the file; `None` if the finding has no edits, or
-/// if they conflict with each other.
+/// Returns the edits for a finding in the order of the file; `None` if there are no edits, or if
+/// they conflict with each other.
 fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
     let mut edits = (fix.edits)(file, finding).filter(|edits| !edits.is_empty())?;
     edits.sort_unstable();

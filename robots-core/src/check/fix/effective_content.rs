@@ -1,18 +1,17 @@
 //! The content of a file in a normal form that is the same for all files with the same effect.
 //!
-//! A [`Reading`](crate::rules::Reading) selects the rules for a crawler by the names of groups, and
-//! a verdict depends only on these rules. The longest pattern decides; if patterns are equally
-//! long, an allow rule decides. So two files have the same effect if, for every name of a crawler
-//! that a reading distinguishes, they have the same rules in the same order of precedence. Rules
-//! are converted to a normal form that does not change any verdict under any reading:
+//! The names of groups determine the rules for a crawler, and a verdict depends only on these
+//! rules. The longest pattern decides; if patterns are equally long, an allow rule decides. So two
+//! files have the same effect if they have the same rules in the same order of precedence for every
+//! name that some [`Reading`](crate::rules::Reading) distinguishes. Rules are converted to a normal
+//! form that does not change any verdict in any reading:
 //!
-//! - Bytes from 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
+//! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
 //!   the meaning nor the priority of a pattern.
-//! - Several `*` in sequence become one `*`, and a `*` at the end is dropped, because it has no
-//!   effect.
+//! - Consecutive `*` become one `*`, and a `*` at the end is dropped, because it has no effect.
 //! - If several rules match the same paths, only the rule with the highest priority is kept.
 //! - The order of two rules matters only if one allows and the other disallows. An allow rule is
-//!   kept only if a disallow rule follows that has a lower priority.
+//!   kept only if a disallow rule with a lower priority follows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -21,10 +20,11 @@ use crate::agent::Registry;
 use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
-/// Maximum number of lines in all sets of groups that are compared. This bounds the cost.
+/// Maximum number of lines in all compared sets of groups, to bound the cost.
 const MAX_LINES: usize = 2_000_000;
 
-/// The content of a file in normal form. Its order does not depend on the order of the file.
+/// The content of a file in normal form, which does not depend on the order of groups and other
+/// lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EffectiveContent {
     rules: ByLines<Block>,
@@ -32,43 +32,41 @@ pub(super) struct EffectiveContent {
     others: ByLines<OtherLine>,
     /// Sitemaps and other lines that apply to the whole site.
     of_site: Vec<OtherLine>,
-    /// The first host line; further host lines have no effect.
+    /// Value of the first host line. Further host lines have no effect.
     host: Option<Vec<u8>>,
     /// Whether every [`Reading`] compiles the whole file.
     is_read_whole: bool,
 }
 
-/// Maps the lines that apply to names to the set of these names.
+/// Groups with equal lines: maps the lines to all names that they apply to.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
-/// Consecutive rules with the same access, in order of precedence: whether the rules allow, and
-/// their patterns in normal form. The rules of a block precede the rules of the next block.
+/// Successive rules with the same access, in the order of precedence: whether they allow, and their
+/// patterns in normal form. The rules of a block take precedence over the rules of the next block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
 /// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
-/// The value of a `User-agent` line, in the form that one [`Reading`](crate::rules::Reading)
-/// compares with the names of crawlers. Two readings may therefore find different groups for the
-/// same crawler.
+/// The value of a `User-agent` line, in the form that a [`Reading`](crate::rules::Reading) compares
+/// with crawlers' tokens. The form depends on the reading.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NameKey {
     Star,
     /// Token of a name that is cut at the first byte that is not a letter, `-` or `_`, as in
     /// [`Reading::Reference`].
     Cut(ProductToken),
-    /// Token of a whole name, or a token that the registry assigns to a name.
+    /// Token of a whole name, or an additional token that the registry assigns to the name.
     Whole(ProductToken),
 }
 
-/// The keys of the names in a file and its edited versions. The registry is asked only once for
-/// each name.
+/// A cache of the keys of names in a file and its edited versions.
 #[derive(Debug, Default)]
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
 impl EffectiveContent {
-    /// Returns the content of a file; `None` if its groups overlap so much that a comparison would
-    /// take too long.
+    /// Returns the normal form of a file; `None` if its groups overlap so much that a comparison
+    /// would take too long.
     pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
         let groups: Vec<Group<'_>> = robots.groups().collect();
         let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();
@@ -104,7 +102,7 @@ impl EffectiveContent {
         Some(Self { rules, others, of_site, host, is_read_whole })
     }
 
-    /// Reports whether both files have the same effect under every [`Reading`].
+    /// Reports whether both files have the same effect in every [`Reading`].
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.is_read_whole && self == other
     }
@@ -115,19 +113,19 @@ impl EffectiveContent {
     }
 }
 
-/// Returns the rules in order of precedence, without rules that never decide.
+/// Returns the rules in the order of precedence, without rules that never decide.
 fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut rules: Vec<_> = rules
         .filter(|rule| !rule.pattern().is_empty())
         .map(|rule| (spelled(rule.pattern()), rule.access() == Access::Allow))
         .collect();
-    // The rule with the highest priority comes first.
+    // The highest priority comes first.
     rules.sort_unstable_by_key(|(pattern, allows)| Reverse((pattern.len(), *allows)));
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
     for (pattern, allows) in rules {
-        // An allow rule for an index page also applies to its folder, depending on the spelling of
-        // the pattern. So the spelling of such a pattern is not changed.
+        // An allow rule for an index page also applies to its folder, depending on its spelling. So
+        // the spelling of these patterns is not changed.
         let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
         let pattern = if is_index { pattern } else { without_runs(pattern) };
         if !seen.insert(pattern.clone()) {
@@ -145,7 +143,7 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
 }
 
 impl NameKeys {
-    /// Returns all keys that a name has under any [`Reading`]; empty if the value is not a name.
+    /// Returns all keys that a name has in any [`Reading`]; empty if the value contains no name.
     fn of(&mut self, name: Name<'_>, registry: &Registry) -> &[NameKey] {
         self.0.entry(name.value().to_vec()).or_insert_with(|| {
             if name.is_star() {
@@ -166,7 +164,7 @@ fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Opti
     for (_, field, begun) in robots.fields() {
         let name = match field.directive {
             Directive::UserAgent | Directive::Allow | Directive::Disallow => continue,
-            // Two words without a colon are a field only if the first is a known directive.
+            // Two words without a colon are a field only if the first word is a known directive.
             Directive::Other if !field.has_colon => continue,
             directive => directive.spelling().map_or_else(|| field.name.to_vec(), |name| name.as_bytes().to_vec()),
         };

@@ -1,22 +1,22 @@
-//! Fixes for findings. Finds the edits for each finding, determines whether they are safe, and
-//! applies them to the file.
+//! Fixes findings: finds the edits for each finding, determines whether they are safe, and applies
+//! them to the file.
 //!
-//! A fix is [`Safe`](super::Safety::Safe) if it removes the finding and if the fixed file has the
-//! same effect under every [`Reading`](crate::rules::Reading). This is proved for each file,
-//! because the effect depends on the file: removing a `*` at the end of a pattern changes nothing
-//! in most files, but may change which of two rules decides in others. There are two kinds of
+//! A fix is [`Safe`](super::Safety::Safe) if it removes the finding and the fixed file has the same
+//! effect in every [`Reading`](crate::rules::Reading). This is proved for each file, because the
+//! effect depends on the file. For example, removing a `*` at the end of a pattern changes nothing
+//! in most files, but in others, it changes which of two rules decides. There are two kinds of
 //! proof:
 //!
 //! - Both files have the same content in normal form (`effective_content`): the same rules for
-//!   every name of a crawler that a [`Reading`](crate::rules::Reading) distinguishes, and the same
-//!   other lines. In this case, every verdict is the same under every reading.
-//! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no path and no
-//!   delay that changes.
+//!   every name that some [`Reading`](crate::rules::Reading) distinguishes, and the same other
+//!   lines. Every verdict is then the same in every reading.
+//! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no changed path
+//!   and no changed delay.
 //!
-//! Some findings have two possible corrections, and only the author knows which is right. For
-//! example, one path is both allowed and disallowed. The fix of this kind of finding is
+//! Some findings have two possible corrections, and only the author knows the right one, for
+//! example if a path is both allowed and disallowed. The fix of such a finding is
 //! [`Unsafe`](super::Safety::Unsafe) even if it does not change the effect, because a person must
-//! choose. If only a person can correct the findings of a lint, the lint has no fix.
+//! choose. A lint has no fix if only a person can correct its findings.
 
 mod candidate;
 mod effective_content;
@@ -33,8 +33,7 @@ use crate::rules::RobotsTxt;
 pub use self::passes::{FixedFile, fix};
 
 impl Fixes {
-    /// Finds the fix of every finding in a report. `options` must be the options that the report
-    /// was made with.
+    /// Finds the fix of every finding in a report. `options` must be the options of this report.
     ///
     /// ```
     /// use robots_core::check::{Fixes, Options, Safety, check};
@@ -54,7 +53,7 @@ impl Fixes {
         if report.omitted() == 0 {
             return fixes_of(report, options);
         }
-        // The safety of a fix depends on all other fixes, including the fixes of findings that this
+        // The safety of a fix depends on all other fixes, including those of findings that this
         // report only counts. So all findings are needed.
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
         let whole = check(robots, &every);
@@ -85,8 +84,8 @@ impl Fixes {
 }
 
 impl Report {
-    /// Returns the report with the fix of each finding ([`Report::fixes`]). `options` must be the
-    /// options that the report was made with.
+    /// Adds the fix of each finding to the report ([`Report::fixes`]). `options` must be the
+    /// options of this report.
     pub fn with_fixes(self, robots: &RobotsTxt, options: &Options) -> Self {
         Self { fixes: Fixes::of(robots, &self, options), ..self }
     }

@@ -1,11 +1,11 @@
-//! Applies fixes to a file in several passes. Each pass applies as many fixes as possible that do
-//! not touch each other.
+//! Applies fixes to a file in several passes. Each pass applies as many fixes as possible. Fixes
+//! that touch each other are not applied in the same pass.
 //!
 //! Fixes may depend on each other. For example, a byte order mark that hides a user-agent line
-//! merges two groups into one, whose rules may then repeat or contradict each other. After the mark
-//! is removed, these findings are gone. So fixes that change the effect are applied one lint at a
+//! merges two groups into one, whose rules may then repeat or contradict each other. These findings
+//! are gone once the mark is removed. So fixes that change the effect are applied one lint at a
 //! time, in the order of the table of lints, and the file is checked again after each lint. A fix
-//! is safe only if it also keeps the effect when it is applied after the other fixes.
+//! is safe only if it also keeps the effect after the other fixes.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,10 +20,11 @@ use crate::check::options::Options;
 use crate::check::report::{Report, check, check_lints};
 use crate::rules::{Reading, RobotsTxt};
 
-/// Maximum number of findings of one lint that are corrected per pass.
+/// Maximum number of findings per lint that are corrected in one pass.
 pub(super) const MAX_FINDINGS: usize = 100_000;
 
-/// Maximum growth of a file by fixes, in bytes, which allows a new line for each of many findings.
+/// Maximum growth of a file by fixes, in bytes. This is enough for one new line for each of many
+/// findings.
 const MAX_GROWTH_BYTES: usize = 1 << 20;
 
 /// A file after fixes were applied, and the remaining findings.
@@ -32,8 +33,8 @@ const MAX_GROWTH_BYTES: usize = 1 << 20;
 pub struct FixedFile {
     /// The fixed file.
     pub robots: RobotsTxt,
-    /// The corrected findings, each with the safety of its fix. The findings of one pass are in the
-    /// order of the file, and their places refer to the file before that pass.
+    /// The corrected findings, each with the safety of its fix. The positions of a finding refer to
+    /// the file before the pass that corrected it.
     pub applied: Vec<(Finding, Safety)>,
     /// The remaining findings, with their fixes unless [`is_cut`](Self::is_cut) is true.
     pub report: Report,
@@ -42,14 +43,14 @@ pub struct FixedFile {
 }
 
 impl FixedFile {
-    /// Maximum number of passes over a file. Each pass applies fixes that the previous passes left
-    /// or made possible.
+    /// Maximum number of passes over a file. A pass applies fixes that the previous passes could
+    /// not apply or made possible.
     pub const MAX_PASSES: usize = 40;
 
-    /// Fixes a file like [`fix`], but with a time limit. Use this for files that others wrote.
+    /// Fixes a file like [`fix`], but with a time limit. Use this for untrusted files.
     ///
     /// Once `goes_on` returns false, no more findings are fixed and [`FixedFile::is_cut`] is set.
-    /// `goes_on` may read a clock. This module reads no clock itself.
+    /// `goes_on` may read a clock, which this module does not do.
     #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> Self {
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
@@ -105,8 +106,9 @@ impl FixedFile {
 /// Fixes the findings of a file. With [`Safety::Safe`], only safe fixes are applied. With
 /// [`Safety::Unsafe`], safe fixes are applied first, and then unsafe fixes.
 ///
-/// A finding remains in three cases: it has no fix; its fix is unsafe, but only safe fixes were
-/// requested; or [`FixedFile::MAX_PASSES`] passes were not enough.
+/// Findings remain if they have no fix, if their fix is unsafe but only safe fixes were requested,
+/// if the file would grow by more than 1 MiB, or if [`FixedFile::MAX_PASSES`] passes were not
+/// enough.
 ///
 /// ```
 /// use robots_core::check::{Options, Safety, fix};
@@ -126,37 +128,37 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
 /// Bounds on the cost of proving the fixes of one file. A fix that cannot be proved safe within
 /// these bounds is treated as unsafe.
 ///
-/// - `MAX_BYTES`: total size of the files that are examined for single fixes; the same limit
-///   applies again when fixes are applied together.
-/// - `MAX_COMPARED`: total size of the files whose effect is compared path by path; a file is
-///   counted once per reading.
+/// - `MAX_BYTES`: total size of the files that are examined for single fixes. The same limit
+///   applies again to fixes that are applied together.
+/// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. A file counts
+///   once per reading.
 /// - `MAX_FINDINGS_OF_LINT`: number of fixes of one lint that are examined separately.
-/// - `MAX_CHANGES`, `MAX_CHANGES_TOGETHER`: number of comparisons that find a change, for one lint
-///   and for all fixes that are applied together.
+/// - `MAX_CHANGES`, `MAX_CHANGES_TOGETHER`: number of comparisons that may find a change, for one
+///   lint and for all fixes that are applied together.
 const MAX_BYTES: usize = 8 << 20;
 const MAX_COMPARED: usize = 4 << 20;
 const MAX_FINDINGS_OF_LINT: usize = 256;
 const MAX_CHANGES: usize = 12;
 const MAX_CHANGES_TOGETHER: usize = 24;
 
-/// Maximum number of rounds for fixes that touch each other. Fixes that no round has confirmed are
-/// treated as unsafe.
+/// Maximum number of rounds to confirm that fixes are safe. Fixes that are not confirmed in these
+/// rounds are treated as unsafe.
 const MAX_ROUNDS: usize = 4;
 
-/// Maximum size, in bytes, of a file whose effect is compared path by path. Some crawlers read only
-/// half as many bytes.
+/// Maximum size of a file whose fixes can be proved safe, in bytes. In larger files, all fixes are
+/// unsafe. Some crawlers read only the first 500 KiB of a file anyway.
 const MAX_PROOF_WORK: usize = 1 << 20;
 
-/// Determines which candidates correct their findings, and which candidates are safe.
+/// Determines which candidates correct their findings and which of them are safe.
 pub(super) struct Prover {
-    /// The original file, which the positions of edits refer to.
+    /// The original file. The positions of all edits refer to it.
     file: RobotsTxt,
-    /// The edits that are applied in addition to the edits of the candidates.
+    /// Edits that are always applied, in addition to the edits of the tried candidates.
     base: Vec<Edit>,
-    /// The file with the base edits applied.
+    /// The file with the edits in `base` applied.
     before: RobotsTxt,
-    /// The options of the report with a limit of zero findings per lint, so that findings are only
-    /// counted.
+    /// The options of the report, but with a limit of zero findings per lint, so that findings are
+    /// only counted.
     options: Options,
     found: BTreeMap<&'static str, usize>,
     content: OnceCell<Option<EffectiveContent>>,
@@ -167,21 +169,21 @@ pub(super) struct Prover {
     names: RefCell<NameKeys>,
 }
 
-/// The outcome of applying edits to a file; the best outcome comes first.
+/// The outcome of applying edits to a file. Better outcomes come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EditOutcome {
     /// The findings are gone, and the [`EffectiveContent`] is the same as before.
     SameContent,
-    /// The findings are gone, and the comparison found no changed path or delay.
+    /// The findings are gone, and `diff` finds no changed path or delay.
     SameEffect,
     /// The findings are gone, but the effect changes or could not be compared.
     OtherEffect,
-    /// Some findings remain, or it would cost too much to check whether they remain.
+    /// Some findings remain, or the check would cost too much.
     NotCorrected,
 }
 
 impl Prover {
-    /// Creates a prover for this file. `report` must have been made with these options.
+    /// Creates a prover for a file. `options` must be the options of `report`.
     pub(super) fn new(file: &RobotsTxt, report: &Report, options: &Options) -> Self {
         Self::with(file, Vec::new(), file.clone(), report, options)
     }
@@ -210,7 +212,7 @@ impl Prover {
         let mut corrected = vec![false; candidates.len()];
         for of_code in by_code.into_values() {
             self.changes.set(MAX_CHANGES);
-            // Most files repeat one mistake on many lines, so all edits of a lint are first tried
+            // Many files repeat one mistake on many lines, so all edits of a lint are first tried
             // together.
             let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
             let of_all = match apart.len() {
@@ -237,10 +239,9 @@ impl Prover {
         candidates
     }
 
-    /// Marks safe candidates as unsafe if they are not safe in the file to which the unsafe
-    /// candidates were applied. A newly marked candidate changes this file, so the check is
-    /// repeated until no candidate is marked. Candidates that are a choice are not applied, because
-    /// a person decides on them.
+    /// Marks safe candidates as unsafe if they are not safe after the unsafe candidates are
+    /// applied. Each newly marked candidate must also be applied, so this is repeated until none is
+    /// marked. Candidates that are a choice are not applied, because a person decides on them.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
@@ -267,7 +268,7 @@ impl Prover {
         let report = check(&before, &self.options);
         let prover = Self::with(&self.file, base, before, &report, &self.options);
         let mut rejected = Vec::new();
-        // Candidates that touch each other cannot be tried in the same round.
+        // Candidates that touch each other are tried in different rounds.
         for _ in 0..MAX_ROUNDS {
             let tried = apart_from(&others, candidates, &safe);
             let confirmed = prover.apply_together(candidates, &tried, EditOutcome::SameEffect);
@@ -280,15 +281,15 @@ impl Prover {
         rejected
     }
 
-    /// Returns the indexes of as many candidates in `of` as possible that can be applied together
-    /// with an outcome not worse than `worst`.
+    /// Returns the indexes of candidates in `of` that can be applied together with the outcome
+    /// `worst` or a better one. Finds as many as possible.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);
         self.changes.set(MAX_CHANGES_TOGETHER);
         let mut accepted = Vec::new();
-        // The parts that must still be tried. A part that fails is split into halves, and the first
-        // half is tried next.
+        // The lists of candidates that must still be tried. A list that fails is split into halves,
+        // and the first half is tried next.
         let mut open = vec![apart(candidates, of)];
         while let Some(part) = open.pop() {
             if part.is_empty() {
@@ -348,8 +349,8 @@ impl Prover {
         EditOutcome::OtherEffect
     }
 
-    /// Reports whether the findings are gone. For each lint, the number of findings must have
-    /// decreased by at least the number of findings to correct.
+    /// Reports whether the findings are gone: for each lint, the number of findings must have
+    /// decreased by at least the number of corrected findings.
     fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
         let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
         let count = |counts: &BTreeMap<&str, usize>, code: &str| counts.get(code).copied().unwrap_or(0);
@@ -357,7 +358,7 @@ impl Prover {
     }
 }
 
-/// Counts the findings of each lint that has findings.
+/// Counts the findings of each lint.
 fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     for finding in report {
@@ -369,13 +370,12 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// Returns candidates that do not touch one another. If two of them touch, the later one is left
-/// out.
+/// Returns candidates that do not touch each other. If two of them touch, leaves out the later one.
 pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     apart_from(&[], candidates, of)
 }
 
-/// Returns candidates that touch neither one another nor the candidates in `chosen`.
+/// Returns candidates that touch neither each other nor the candidates in `chosen`.
 fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
     let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();

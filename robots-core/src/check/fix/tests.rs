@@ -10,7 +10,7 @@ fn fixed(file: &str, most: Safety) -> String {
     String::from_utf8(fixed.robots.bytes().to_vec()).expect("text")
 }
 
-/// Returns the lints of the findings in a file, each with the safety of the fix.
+/// Returns the code of each finding in a file, with the safety of its fix.
 fn safeties(file: &[u8], options: &Options) -> Vec<(&'static str, Option<Safety>)> {
     let robots = RobotsTxt::parse(file);
     let report = check(&robots, options);
@@ -57,7 +57,7 @@ fn the_usual_safety_of_each_lint() {
 
 #[test]
 fn what_is_usually_safe_is_not_where_it_decides() {
-    // With the `*`, the two patterns are equally long. Removing it would change which rule decides.
+    // The two patterns are equally long. Without the final `*`, another rule would decide.
     let file = "User-agent: *\nDisallow: /private/*\nAllow: /*/opened\n";
     assert_eq!(safeties(file.as_bytes(), &Options::new()), [("redundant-star", Some(Safety::Unsafe))]);
     assert_eq!(fixed(file, Safety::Safe), file);
@@ -235,7 +235,7 @@ fn no_fix_opens_a_site_that_may_have_lost_its_rules() {
     }
 }
 
-/// A byte order mark inside a file hides a user-agent line: its rules join the group above.
+/// A byte order mark inside a file hides a user-agent line, so that its rules join the group above.
 #[test]
 fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
     for mark in ["\u{feff}", "\u{feff}\u{feff}", "\u{200b}", "\u{a0}"] {

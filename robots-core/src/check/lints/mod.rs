@@ -1,7 +1,7 @@
-//! The lints, one per file in the folder of their topic, and the table of all lints.
+//! The table of all lints. Each lint has its own file in the folder of its topic.
 //!
 //! To add a lint, add its file, its `mod` line and its row in the table. A test checks the examples
-//! of every row.
+//! of each lint.
 
 /// Lints about crawl rates and times of day.
 mod delays {
@@ -14,7 +14,7 @@ mod delays {
     pub(super) mod visit_time;
 }
 
-/// Lints about the effects of rules on a site.
+/// Lints about the effects of rules on the site.
 mod effects {
     pub(super) mod ad_file_disallowed;
     pub(super) mod assets_disallowed;
@@ -36,7 +36,7 @@ mod fields {
     pub(super) mod unknown_lint;
 }
 
-/// Lints about the file as a whole, and about the encoding of lines.
+/// Lints about the file as a whole, its encoding and its lines.
 mod file {
     pub(super) mod binary_file;
     pub(super) mod byte_order_mark;
@@ -194,7 +194,7 @@ impl Lint {
         LINTS
     }
 
-    /// Returns the lint with this code.
+    /// Returns the lint with this code; `None` if the code is unknown.
     #[doc(hidden)]
     pub fn of_code(code: &str) -> Option<&'static Self> {
         LINTS.iter().find(|lint| lint.code == code)

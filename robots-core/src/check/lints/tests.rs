@@ -1,4 +1,4 @@
-//! Tests of properties that every lint must have.
+//! Tests properties that every lint must have.
 
 use std::collections::HashSet;
 
@@ -16,17 +16,18 @@ mod rules;
 mod sitemaps;
 mod usage;
 
-/// The code of a lint, and a description of the test cases that follow.
+/// The code of a lint, and a description of its test cases.
 struct Case(&'static str, &'static str);
 
 impl Case {
-    /// Checks the places of the lint's findings in a file.
+    /// Checks the positions of the lint's findings in a file.
     #[track_caller]
     fn found(self, file: impl AsRef<[u8]>, places: &[&str]) -> Self {
         self.same(found, file.as_ref(), places)
     }
 
-    /// Checks the places of the lint's findings in a file, after inserting each of these values.
+    /// Checks the positions of the lint's findings in a file, once for each of these values instead
+    /// of `{}`.
     #[track_caller]
     fn found_each(self, file: &str, values: &[&str], places: &[&str]) -> Self {
         values.iter().fold(self, |case, value| case.found(file.replace("{}", value), places))
@@ -43,7 +44,8 @@ impl Case {
         self.same(helps, file.as_ref(), helped)
     }
 
-    /// Checks the path that the help names for each `VALUE → PATH`, with `~` between them.
+    /// Checks the path in the help line for each value. `cases` is a list of `VALUE → PATH`,
+    /// separated by `~`.
     #[track_caller]
     fn writes(self, cases: &str) -> Self {
         cases.split('~').fold(self, |case, words| {
@@ -63,7 +65,7 @@ pub(super) fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
 }
 
-/// Returns the places of one lint's findings in a file, as `line:column`.
+/// Returns the positions of one lint's findings in a file, as `line:column`.
 pub(super) fn found(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| format!("{}:{}", finding.line, finding.column)).collect()
 }

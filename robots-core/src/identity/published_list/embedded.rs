@@ -1,7 +1,7 @@
 //! Embedded copies of published lists, 59 KB in total, for a first start without a network.
 //!
-//! The copies are already old when they are compiled. So a copy can verify a claim, but never
-//! refute a claim. Their licences are in `ranges_notice.txt`.
+//! The copies are already old when this crate is compiled, so they can verify claims but never
+//! refute them. Their licences are in `ranges_notice.txt`.
 
 use std::sync::LazyLock;
 
@@ -20,24 +20,24 @@ pub struct EmbeddedList {
     pub url: &'static str,
     /// Date of the copy, for example `2026-09-02`.
     pub fetched: &'static str,
-    /// The collection that the copy was taken from.
+    /// Source of the copy: name and version of a collection of lists.
     pub via: &'static str,
-    /// The licence of that collection.
+    /// Licence of the collection.
     pub licence: &'static str,
     /// The list. Its creation time is set to the date of the copy.
     pub list: RangeList,
 }
 
 impl EmbeddedList {
-    /// Returns the copies, one per URL. The first call parses them, which takes about a
-    /// millisecond.
+    /// Returns the embedded copies, one per list URL. The first call parses them, which takes about
+    /// a millisecond.
     pub fn all() -> &'static [Self] {
         &LISTS
     }
 }
 
-/// Parses the embedded file of all copies. Invalid lines are skipped; a test checks that there are
-/// none.
+/// Parses the embedded file that contains all copies. Skips invalid lines; a test checks that there
+/// are none.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;

@@ -11,17 +11,17 @@ use std::fmt;
 pub use self::embedded::EmbeddedList;
 pub use self::range_list::RangeList;
 
-/// Why a document is rejected: it is not a valid list of addresses or set of keys, or it must not
+/// Error for a document that is rejected: it is not a valid address list or key set, or it must not
 /// replace the previous list.
 ///
-/// `Display` writes the position, if it is known, before the message, as in `12:3: message`. The
-/// caller adds a path or URL.
+/// `Display` writes the position before the message, as in `12:3: message`, if the position is
+/// known. The caller adds a path or URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentError {
     /// The kind of error.
     pub kind: DocumentErrorKind,
-    /// Line and column of the error, counted from 1; `None` if the error is not at one position.
+    /// Line and column of the error, from 1; `None` if the error does not belong to one position.
     pub position: Option<(usize, usize)>,
     /// The problem and its correction, without the position.
     pub message: String,
@@ -31,7 +31,7 @@ pub struct DocumentError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DocumentErrorKind {
-    /// The document is larger than 1 MiB, or 64 KiB for keys.
+    /// An address list is larger than 1 MiB, or a key set is larger than 64 KiB.
     TooLarge,
     /// The list is neither JSON nor text with one prefix per line.
     UnknownFormat,
@@ -41,13 +41,13 @@ pub enum DocumentErrorKind {
     NoPrefixes,
     /// The JSON is neither a JWK Set nor a JWK.
     NoKeySet,
-    /// The list has a newer version of the format.
+    /// The list has a newer, unsupported version of the format.
     NewerFormat,
     /// A line is not a valid prefix.
     InvalidLine,
     /// The list has no valid prefix.
     Empty,
-    /// The document has more than 50,000 prefixes, or more than 32 keys.
+    /// A list has more than 50,000 prefixes, or a key set has more than 32 keys.
     TooMany,
     /// A prefix covers a large part of the Internet.
     TooWide,
@@ -76,6 +76,6 @@ impl fmt::Display for DocumentError {
 
 impl Error for DocumentError {}
 
-/// Maximum number of prefixes. The longest published list of single addresses has a fifth of this
-/// number, and the longest published list of prefixes a fiftieth.
+/// Maximum number of prefixes in a list. The longest published lists have about 10,000 single
+/// addresses, or about 1,000 other prefixes.
 pub(super) const MAX_PREFIXES: usize = 50_000;

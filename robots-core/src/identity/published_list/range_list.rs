@@ -7,19 +7,20 @@ use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 use crate::identity::range_set::RangeSet;
 
-/// Maximum size of a list, in bytes. The size of the largest published list is 100 KiB.
+/// Maximum size of a list, in bytes. The largest published list has 100 KiB.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Minimum length of an IPv4 prefix. A shorter prefix cannot be the network of one operator.
+/// Minimum length of an IPv4 prefix, in bits. The network of a shorter prefix is too large for one
+/// operator.
 const MIN_PREFIX_V4: u32 = 8;
 const MIN_PREFIX_V6: u32 = 19;
 
-/// The addresses that an operator publishes for a crawler.
+/// A list of the addresses that an operator publishes for a crawler.
 ///
 /// Three formats are supported: the JSON object that search engines and AI crawlers publish, also
 /// as JAFAR (draft-illyes-webbotauth-jafar); text with one prefix per line; and the CSV of a
-/// geofeed (RFC 8805). Other content is an error. Such content must not be parsed as an empty list,
-/// because genuine crawlers would then be treated as impostors.
+/// geofeed (RFC 8805). Other content is an error. It must not be parsed as an empty list, because
+/// genuine crawlers would then be treated as impostors.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};
@@ -41,19 +42,20 @@ pub struct RangeList {
     pub prefixes: usize,
     /// Number of entries that were skipped because they are not valid prefixes.
     pub skipped: usize,
-    /// Creation time as written by the operator. The time is rarely in the form of RFC 3339.
+    /// Creation time as written by the operator, rarely in the format of RFC 3339. `None` if the
+    /// list has no creation time.
     pub created: Option<Box<str>>,
 }
 
 impl RangeList {
-    /// Checks the `Content-Type` of a list. Only JAFAR types with a newer version, such as
-    /// `application/jafar+json; version=2.0`, are rejected: operators send lists with all kinds of
-    /// types.
+    /// Checks the `Content-Type` of a list. Rejects only JAFAR types with a newer version, such as
+    /// `application/jafar+json; version=2.0`. Other types are accepted, because operators send
+    /// lists with many different types.
     ///
     /// # Errors
     ///
     /// Returns an error if the major version is greater than 1, or not a number. The caller must
-    /// then not parse the list, and keep the previous list.
+    /// then keep the previous list instead of parsing this one.
     #[doc(hidden)]
     pub fn check_media_type(content_type: &str) -> Result<(), DocumentError> {
         let mut parts = content_type.split(';');
@@ -79,7 +81,8 @@ impl RangeList {
         }
         let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
         let (prefixes, skipped, created) = match octets.trim_ascii_start().first() {
-            // A JSON array is rejected in `read_json`, whose error describes the problem better.
+            // A JSON array is also passed to `read_json`, which rejects it with a better error than
+            // `text::read`.
             Some(b'{' | b'[') => read_json(octets)?,
             _ => (text::read(octets)?, 0, None),
         };
@@ -97,10 +100,10 @@ impl RangeList {
         Ok(Self { prefixes: prefixes.len(), set: prefixes.into_iter().collect(), skipped, created })
     }
 
-    /// Checks that this list may replace a list that was fetched before.
+    /// Checks whether this list may replace a list that was fetched before.
     ///
-    /// Do not call this with an embedded list as the previous list. An embedded list is older than
-    /// every fetched list, and the operator may have removed most of its addresses in the meantime.
+    /// Do not pass an embedded list as `before`. An embedded list is older than every fetched list,
+    /// and the operator may have removed most of its addresses in the meantime.
     ///
     /// # Errors
     ///
@@ -127,7 +130,7 @@ fn is_too_wide(prefix: &Network) -> bool {
 /// Maximum length of a stored creation time, in characters.
 const MAX_TIME_LENGTH: usize = 64;
 
-/// The prefixes, the number of skipped entries, and the creation time of the list.
+/// The prefixes of a list, the number of skipped entries, and the creation time of the list.
 type ListEntries = (Vec<Network>, usize, Option<Box<str>>);
 
 fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
@@ -157,8 +160,8 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     Ok((prefixes, skipped, created))
 }
 
-/// Returns the prefix of an entry. `None` if the entry has both kinds of prefix, neither kind, or
-/// an invalid prefix. JAFAR requires consumers to ignore such entries.
+/// Returns the prefix of an entry. `None` if the entry has both an IPv4 and an IPv6 prefix, neither
+/// of them, or an invalid prefix. JAFAR requires consumers to ignore such entries.
 fn prefix(entry: &Map<String, Value>) -> Option<Network> {
     let (text, is_v4) = match (entry.get("ipv4Prefix"), entry.get("ipv6Prefix")) {
         (Some(text), None) => (text, true),
@@ -166,8 +169,8 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
         _ => return None,
     };
     let text = text.as_str()?;
-    // The key must match the written form of the address. For example, `::ffff:192.0.2.0/120` is an
-    // IPv6 prefix.
+    // Whether a prefix is IPv4 or IPv6 depends on how it is written. For example,
+    // `::ffff:192.0.2.0/120` is an IPv6 prefix.
     let prefix: Network = text.parse().ok()?;
     (text.contains(':') != is_v4).then_some(prefix)
 }
@@ -177,8 +180,8 @@ fn no_prefixes(wanted: &str, found: &str) -> DocumentError {
     DocumentError::new(DocumentErrorKind::NoPrefixes, message)
 }
 
-/// Returns the message of an error without ` at line 1 column 2`, because the position is stored
-/// separately.
+/// Returns the message of an error without the suffix ` at line 1 column 2`, because
+/// `DocumentError` stores the position separately.
 fn without_place(error: &serde_json::Error) -> String {
     let message = error.to_string();
     message.rsplit_once(" at line ").map_or(message.clone(), |(message, _)| message.to_owned())
@@ -187,8 +190,8 @@ fn without_place(error: &serde_json::Error) -> String {
 /// Maximum supported major version of the list format.
 const MAJOR: u64 = 1;
 
-/// Checks a version of the form `major.minor`. JAFAR lists have the version in their media type,
-/// older lists in the document.
+/// Checks that a version of the form `major.minor` is supported. JAFAR lists have the version in
+/// their media type, older lists in the document.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {
@@ -311,7 +314,7 @@ mod tests {
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
         let want = "the list is JSON, but without an array `prefixes` (its keys are [\"Action needed\"]): ";
         assert!(moved.starts_with(want), "{moved}");
-        // A list that is as deeply nested as the size limit allows.
+        // A list with almost as deep nesting as the size limit allows.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));
         assert_eq!(error(&deep).kind, InvalidJson);
     }

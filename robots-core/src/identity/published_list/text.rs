@@ -4,7 +4,7 @@
 use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 
-/// Instruction for operators, in the errors about documents that are not lists.
+/// Instruction at the end of the error messages about documents that are not lists.
 pub(super) const CONVERT: &str = "write one address or prefix per line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
@@ -23,8 +23,8 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
         let column = line.find(field).map_or(1, |at| line[..at].chars().count() + 1);
         let prefix: Network = field.parse().map_err(|error| {
             if read.is_empty() {
-                // The file does not begin with a prefix, so it is probably another kind of
-                // document. An error about this line alone would not help.
+                // The document does not begin with a prefix, so it is probably not a list. The
+                // error is therefore about the whole document instead of this line.
                 return unknown(&format!("{error}"), number + 1, column);
             }
             DocumentError::new(DocumentErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)
@@ -42,7 +42,7 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
 /// comma, this is the whole line.
 fn first_column(line: &str) -> &str {
     match line.strip_prefix('"') {
-        // For an unterminated quote, returns the whole line, which is not a valid prefix.
+        // Without a closing quote, returns the whole line, which is not a valid prefix.
         Some(quoted) => quoted.split_once('"').map_or(line, |(field, _)| field.trim()),
         None => line.split(',').next().unwrap_or_default().trim(),
     }

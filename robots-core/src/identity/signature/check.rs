@@ -17,28 +17,28 @@ use crate::identity::MethodOutcome;
 /// Maximum number of signatures that are checked per request, because a check can take 60 µs.
 const MAX_SIGNATURES: usize = 2;
 
-/// The keys of a directory, or the reason why there are no keys.
+/// The keys of a directory, or the reason why they are not available.
 pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
-/// A signature of Web Bot Auth that passed all checks of the request alone. Its key has not been
-/// looked up yet.
+/// A Web Bot Auth signature that passed all checks that need no key. Its key has not been looked up
+/// yet.
 ///
-/// Equal candidates have equal results. So a result can be cached under the base, the signature and
-/// the directory, until the time that [`until`](Self::until) returns.
+/// Equal candidates have equal results. So a result can be cached with the candidate as its key
+/// until the time that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
     /// The signature base: the bytes that are signed (RFC 9421, section 2.5).
     pub base: String,
-    /// Bytes of the signature.
+    /// The decoded signature.
     pub signature: Vec<u8>,
     /// URL of the directory that contains the key.
     pub directory: DirectoryUrl,
-    /// ID of the key in the directory.
+    /// Thumbprint of the key in the directory.
     pub keyid: String,
     pub(super) window: ValidityWindow,
-    /// The covered values, which are compared with the values of another request; `None` if some
-    /// values cannot be compared.
+    /// The values of the request that the signature covers, for comparison with other requests;
+    /// `None` if some values cannot be compared.
     pub(super) covered: Option<CoveredValues>,
 }
 
@@ -46,17 +46,18 @@ pub struct SignatureCandidate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignatureCheck {
-    /// Outcome of the signature, regardless of the directory of its key.
+    /// Outcome of the check, regardless of the crawler that the request claims to be from.
     pub outcome: MethodOutcome,
-    /// The directory that the signature refers to; `None` if the request alone refutes the
-    /// signature or leaves it undecided. For a verified signature, the directory identifies the
+    /// The directory that the signature refers to; `None` if no key was needed to refute the
+    /// signature or leave it undecided. If the signature is verified, the directory identifies the
     /// crawler.
     pub directory: Option<DirectoryUrl>,
-    /// Time until which the signature is valid; `None` if the directory is `None`.
+    /// Time until which the signature is valid; `None` if `directory` is `None`.
     pub until: Option<SystemTime>,
 }
 
-/// Returns the members that are signatures of Web Bot Auth, at most [`MAX_SIGNATURES`].
+/// Returns the members of `Signature-Input` that are Web Bot Auth signatures, at most
+/// [`MAX_SIGNATURES`].
 fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
     let is_own = |(_, member): &(&str, &ListEntry)| {
         let parameters = match member {
@@ -69,9 +70,8 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the signatures of Web Bot Auth in a request, at most two. If the request alone
-    /// refutes a signature or leaves it undecided, no key is needed, and the outcome of the
-    /// signature is returned.
+    /// Returns the Web Bot Auth signatures of a request, at most two. If a signature is refuted or
+    /// undecided without its key, its element is the outcome instead of a candidate.
     ///
     /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
     /// signatures with another `tag`.
@@ -83,8 +83,8 @@ impl SignatureCandidate {
             FieldValue::OtherOctets => None,
         };
         let Some((input, dictionary)) = dictionary else {
-            // Without a `Signature-Agent`, an invalid `Signature-Input` is ignored, because it may
-            // be a signature for another purpose.
+            // Without a `Signature-Agent`, an invalid `Signature-Input` is ignored, because the
+            // signature may have another purpose.
             let is_meant = message.field("signature-agent").is_some();
             return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
         };
@@ -143,8 +143,8 @@ impl SignatureCandidate {
         component.is_covered_by(&self.base)
     }
 
-    /// Checks the signature with the keys of its directory. The outcome is undecided if `is_busy`
-    /// returns true, which means that the sender caused too many checks.
+    /// Checks the signature with the keys of its directory. `is_busy` returns true if the sender
+    /// caused too many checks; the outcome is then undecided.
     pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
         let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
         let outcome = match key {
@@ -156,7 +156,7 @@ impl SignatureCandidate {
         SignatureCheck { outcome, directory: Some(self.directory.clone()), until: Some(self.until()) }
     }
 
-    /// Returns the time until which the signature is valid, including the clock error.
+    /// Returns the time until which the signature is valid, including the allowed clock error.
     pub fn until(&self) -> SystemTime {
         self.window.until()
     }
@@ -164,8 +164,8 @@ impl SignatureCandidate {
 
 impl SignatureCheck {
     /// Checks the signatures of a request, at most two; returns `None` if the request is not
-    /// signed. `keys` returns the keys of a directory for the `keyid` of a signature, or the reason
-    /// why there are no keys.
+    /// signed. `keys` gets a directory and the `keyid` of a signature. It returns the keys of the
+    /// directory, or the reason why they are not available.
     pub fn all(
         message: &MessageHead<'_>,
         now: SystemTime,
@@ -179,15 +179,15 @@ impl SignatureCheck {
         (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
-    /// Creates the result for a signature that the request alone refutes or leaves undecided.
+    /// Creates the result for a signature that is refuted or undecided without its key.
     pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
         Self { outcome, directory: None, until: None }
     }
 
-    /// Returns the outcome of the signature for a claim. `directories` are the key directories of
-    /// the claimed crawler's operator, or `None` if the operator is unknown. A valid signature of
-    /// another operator neither confirms nor refutes the claim, so the result is `None`. If the
-    /// keys of another operator are unavailable, the result is the same as for a directory that is
+    /// Returns the outcome of the signature for a claim. `directories` contains the key directories
+    /// of the claimed crawler's operator; `None` if the operator is unknown. For a valid signature
+    /// of another operator, returns `None`, because it neither confirms nor refutes the claim. If
+    /// the keys of another operator are unavailable, returns the outcome for a directory that is
     /// not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {

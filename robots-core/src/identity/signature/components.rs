@@ -1,5 +1,5 @@
-//! The signed data: the components of a request, and the signature base that is built from them
-//! (RFC 9421, section 2).
+//! The signed components of a request, and the signature base that is built from them (RFC 9421,
+//! section 2).
 
 use std::str::FromStr;
 
@@ -10,18 +10,19 @@ use super::structured_field::{read, text};
 use crate::agent::Refutation;
 use crate::rules::ValueError;
 
-/// Maximum number of components. Real signers use fewer. The limit is needed because each component
-/// requires a pass over all fields of the request.
+/// Maximum number of components per signature. Real signers use fewer. The limit is needed because
+/// the code scans all fields of the request once per component.
 const MAX_COMPONENTS: usize = 32;
 
-/// Maximum number of bytes of fields that are processed for one base. The limit is needed because
-/// each covered member of a dictionary requires parsing the whole field.
+/// Maximum number of field bytes that are processed for one signature base. The limit is needed
+/// because the code parses a whole dictionary field for each covered member.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The components that a signature covers, without duplicates.
 pub(super) struct Components<'l> {
     list: &'l InnerList,
-    /// The list of components with its parameters, as received.
+    /// The value of the `Signature-Input` member, with the list and the parameters exactly as
+    /// received.
     raw: &'l str,
 }
 
@@ -38,16 +39,16 @@ impl<'l> Components<'l> {
         Ok(Self { list, raw })
     }
 
-    /// Reports whether the signature covers the authority, alone or as part of the URI, so that it
-    /// is valid for one site only.
+    /// Reports whether the signature covers the authority, alone or in the target URI. Without the
+    /// authority, a signature could be used for any site.
     pub(super) fn cover_target(&self) -> bool {
         let is_target =
             |item: &Item| item.params.is_empty() && matches!(text(&item.bare_item), Some("@authority" | "@target-uri"));
         self.list.items.iter().any(is_target)
     }
 
-    /// Returns the keys of the covered members of a dictionary field. A component that covers the
-    /// whole field is `None`.
+    /// Returns the `key` parameters of the components that cover a dictionary field; `None` for a
+    /// component that covers the whole field.
     pub(super) fn members_of(&self, field: &str) -> Vec<Option<&str>> {
         let items = self.list.items.iter().filter(|item| text(&item.bare_item) == Some(field));
         items.map(|item| item.params.get("key").and_then(text)).collect()
@@ -58,7 +59,7 @@ impl<'l> Components<'l> {
         self.list.items.iter().filter_map(|item| text(&item.bare_item))
     }
 
-    /// Builds the signature base: one line for each component, and then the parameters exactly as
+    /// Builds the signature base: one line per component, and then the parameters exactly as
     /// received.
     pub(super) fn base(&self, message: &MessageHead<'_>) -> Result<String, Refutation> {
         let mut base = String::new();
@@ -73,7 +74,8 @@ impl<'l> Components<'l> {
     }
 }
 
-/// A component that signatures must cover, such as `@path` or the name of a field in lower case.
+/// A component that signatures must cover: a derived component such as `@path`, or a field name in
+/// lower case.
 ///
 /// `@target-uri` also covers `@scheme`, `@authority`, `@path` and `@query`. `@request-target` also
 /// covers `@path` and `@query`.
@@ -97,7 +99,7 @@ impl RequiredComponent {
             (component, required) => component == required,
         };
         let component = |line| Some(str::split_once(str::strip_prefix(line, '"')?, "\": ")?.0);
-        // Signatures that do not cover their own member of `Signature-Agent` are rejected earlier,
+        // A signature that does not cover its own member of `Signature-Agent` was rejected before,
         // so this field is always covered.
         &*self.0 == "signature-agent" || base.lines().filter_map(component).any(includes)
     }
@@ -111,8 +113,8 @@ impl FromStr for RequiredComponent {
             ["@method", "@scheme", "@authority", "@target-uri", "@request-target", "@path", "@query"];
         let is_field =
             !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
-        // Names such as `path` without the `@` are certainly mistakes: requests have no fields with
-        // such names.
+        // A derived component without the `@`, such as `path`, is a mistake: requests have no
+        // fields with these names.
         let lacks_at = DERIVED.iter().any(|component| component[1..] == *text);
         if is_field && !lacks_at || DERIVED.contains(&text) {
             return Ok(Self(text.into()));
@@ -136,7 +138,7 @@ fn value(item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<S
     } else {
         field(name, item, message, budget)?
     };
-    // The bytes must be checked, because the caller may pass any string as the target.
+    // The check is needed because the caller may pass any string as the target.
     let is_line = value.bytes().all(|octet| matches!(octet, b'\t' | b' '..=b'~'));
     if is_line { Ok(value) } else { Err(Refutation::ComponentUnsupported) }
 }
@@ -177,11 +179,11 @@ fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize)
     Ok(member.finish().unwrap_or_default())
 }
 
-/// The fields that contain signatures. Their lines are part of the key of cached results, so they
-/// need not be compared as covered values.
+/// The fields that contain signatures. Their lines are compared separately in cached results, so
+/// [`CoveredValues`] leaves them out.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
-/// The values of a request that a signature covers, as received. Requests with equal values have
+/// The values that a signature covers in a request, as received. Requests with equal values have
 /// the same signature base.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CoveredValues(Box<[CoveredValue]>);
@@ -198,7 +200,7 @@ enum CoveredValue {
 }
 
 impl CoveredValues {
-    /// Returns the values of these components; `None` if one of the values cannot be compared.
+    /// Returns the values of the components in a request; `None` if a value cannot be compared.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
         let method = || CoveredValue::Method(message.method.into());
         let scheme = || CoveredValue::Scheme(message.scheme.into());
@@ -223,7 +225,7 @@ impl CoveredValues {
         Some(Self(values.into()))
     }
 
-    /// Reports whether another request has the same values.
+    /// Reports whether a request has the same values.
     pub(super) fn are_those_of(&self, message: &MessageHead<'_>) -> bool {
         self.0.iter().all(|value| match value {
             CoveredValue::Method(method) => **method == *message.method,

@@ -1,8 +1,8 @@
 //! The URL of an operator's key directory.
 //!
-//! **A directory's URL has one canonical form** (`DirectoryUrl`), and keys are looked up by this
-//! URL together with the `keyid`. If they were looked up by `keyid` alone, an operator could sign
-//! as another operator.
+//! **A directory's URL has one canonical form** (`DirectoryUrl`). A key is looked up by this URL
+//! and the `keyid`. If it were looked up by `keyid` alone, one operator could sign as another
+//! operator.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::net::Ipv6Addr;
 use crate::identity::name_pattern::{is_label_octet, is_name};
 use crate::rules::{Authority, Port};
 
-/// Path of the key directory of an origin.
+/// Well-known path of the key directory on a host.
 const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 
 /// Maximum length of a URL, in bytes.
@@ -20,9 +20,9 @@ const MAX_BYTES: usize = 2048;
 /// The canonical URL of a key directory, which is a JWK Set. The URL identifies the directory in
 /// lookups, in the registry and in configurations.
 ///
-/// A URL without a path stands for the directory at the well-known path of this origin. Any other
-/// `https` URL is the URL of the JWK Set itself. In the canonical form, scheme and host are in
-/// lower case, and the default port is left out.
+/// A URL without a path stands for the directory at the well-known path of its origin. Any other
+/// `https` URL is the URL of the JWK Set itself. In the canonical form, the scheme and the host are
+/// in lower case, and the default port is left out.
 ///
 /// ```
 /// use robots_core::identity::DirectoryUrl;
@@ -42,18 +42,18 @@ pub struct DirectoryUrl(Box<str>);
 pub enum DirectoryUrlError {
     /// The scheme is not `https`.
     NotHttps,
-    /// The string is not a URL, or has user information, a fragment or bytes that a URL cannot
-    /// contain.
+    /// The string is not a URL, or contains user information, a fragment or bytes that are not
+    /// allowed in a URL.
     Malformed,
 }
 
 impl DirectoryUrl {
-    /// Parses the URL of an origin or a JWK Set.
+    /// Parses the URL of an origin or of a JWK Set.
     ///
     /// # Errors
     ///
-    /// Returns an error if the string is not an `https` URL, or if two parsers could interpret it
-    /// differently.
+    /// Returns an error if the string is not an `https` URL, or if different URL parsers could
+    /// interpret it differently.
     pub fn parse(text: &str) -> Result<Self, DirectoryUrlError> {
         let is_url_octet = |octet: u8| {
             octet.is_ascii_graphic()
@@ -98,7 +98,7 @@ impl DirectoryUrl {
     }
 }
 
-/// Reports whether the string is a host name or IP address. Names with non-ASCII letters must be in
+/// Reports whether a string is a host name or an IP address. Internationalized names must be in
 /// their `xn--` form.
 fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[') {

@@ -1,5 +1,5 @@
-//! Cached results of checking the signatures of one request. The results can be used for later
-//! requests with the same signatures.
+//! Cached results of checking the signatures of a request, for later requests with the same
+//! signatures.
 
 use std::hash::BuildHasher;
 use std::ptr;
@@ -15,11 +15,11 @@ use super::parameters::ValidityWindow;
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// Maximum size of cached signature fields, in bytes. The results of requests with longer signature
-/// fields are not cached. Signers send about 500 bytes.
+/// Maximum size of a request's signature fields in the cache, in bytes. If the fields are longer,
+/// the results are not cached. Real signers send about 500 bytes.
 const MAX_BYTES: usize = 4 * 1024;
 
-/// The results for the signatures of a request, and all values that they depend on.
+/// The results of checking a request's signatures, and all values that the results depend on.
 #[derive(Debug)]
 pub struct KeptChecks {
     lines: Vec<u8>,
@@ -33,21 +33,21 @@ struct KeptSignature {
     window: ValidityWindow,
     directory: DirectoryUrl,
     keyid: String,
-    /// The keys that the signature was checked with. When the directory is fetched again, other
-    /// keys replace them, and the result is no longer used.
+    /// The key set that was used to check the signature. Once the directory is fetched again, a new
+    /// key set replaces it, and the cached result is no longer used.
     keys: Weak<KeySet>,
 }
 
 impl KeptChecks {
     /// Returns the lines of the signature fields of a request, as received; `None` if the request
-    /// is not signed, because it has no `Signature-Input`.
+    /// has no `Signature-Input` and is therefore not signed.
     pub fn lines(message: &MessageHead<'_>) -> Option<Vec<u8>> {
         const END: [u8; 2] = u16::MAX.to_le_bytes();
         let mut octets = Vec::new();
         for name in SIGNATURE_FIELDS {
             message.for_each_line(name, &mut |line| {
-                // Fields beyond the limit are not cached, so the rest of a long line need not be
-                // copied.
+                // Results with fields beyond the limit are not cached, so the rest of a long line
+                // need not be copied.
                 let line = &line[..line.len().min(MAX_BYTES)];
                 if octets.len() <= MAX_BYTES {
                     if octets.is_empty() {
@@ -72,9 +72,9 @@ impl KeptChecks {
         hasher.hash_one((lines, target))
     }
 
-    /// Checks the signatures of a request; signatures that do not cover the required components are
-    /// undecided. Also returns the results in a form for the cache, if they depend only on the
-    /// request and on loaded keys.
+    /// Checks the signatures of a request. Signatures that do not cover the `required` components
+    /// are undecided. The second value contains the results for the cache; `None` if the results do
+    /// not depend only on the request and on loaded keys.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,
@@ -110,8 +110,8 @@ impl KeptChecks {
         (Some(checks), kept)
     }
 
-    /// Returns the cached results if they apply to another request at the time `now`: the request
-    /// has the same signatures and covered values, and the same keys are still loaded.
+    /// Returns the cached results if they apply to `message` at the time `now`: the request has the
+    /// same signatures and covered values, and the same keys are still loaded.
     pub fn of_request(
         &self,
         lines: &[u8],

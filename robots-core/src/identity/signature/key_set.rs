@@ -1,8 +1,7 @@
 //! The keys of a directory: a JWK Set (RFC 7517). Only Ed25519 keys (RFC 8037) are used.
 //!
-//! **Unusable keys are skipped when a key set is parsed.** For a key that is a point of small
-//! order, anybody can forge valid signatures. `ring` checks the form of signatures, but not the
-//! order of keys.
+//! **The parser skips unusable keys.** If a key is a point of small order, anybody can forge valid
+//! signatures for it. `ring` does not check the order of keys.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -27,28 +26,28 @@ const TEST_KEY: [u8; 32] = [
 #[non_exhaustive]
 pub struct KeySet {
     keys: Vec<(String, VerifyingKey)>,
-    /// Number of keys that were skipped, because they are of another kind or unusable.
+    /// Number of keys that were skipped because they are of another kind or unusable.
     pub skipped: usize,
-    /// Whether signatures with the test key of RFC 9421 are accepted. The private key is public, so
+    /// Whether signatures with the test key of RFC 9421 are accepted. Its private key is public, so
     /// set this only in tests.
     pub accepts_test_key: bool,
 }
 
-/// The bytes of a usable public key: a point in canonical encoding that is not of small order.
+/// A usable Ed25519 public key: a point in canonical encoding that is not of small order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VerifyingKey([u8; 32]);
 
 impl KeySet {
     /// Parses a JWK Set or a single JWK.
     ///
-    /// The parser accepts what real directories contain: `kid` may be missing or have any value,
-    /// `alg` may be missing, `EdDSA` or `Ed25519`, and the set may be empty. It skips keys of other
+    /// The parser accepts what real directories contain: `kid` may be missing or have any value;
+    /// `alg` may be missing, `EdDSA` or `Ed25519`; and the set may be empty. It skips keys of other
     /// kinds, and Ed25519 keys whose signatures can be forged.
     ///
     /// # Errors
     ///
-    /// Returns an error if the bytes are not a key set, are more than 64 KiB, or contain more than
-    /// 32 keys. The caller should then keep the previous keys.
+    /// Returns an error if the bytes are not a key set, or if the set is larger than 64 KiB or has
+    /// more than 32 keys. The caller should then keep the previous keys.
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = |kind, message: String| DocumentError::new(kind, message);
         if octets.len() > MAX_BYTES {
@@ -93,7 +92,8 @@ impl KeySet {
         self.keys.is_empty()
     }
 
-    /// Returns the thumbprints of the keys. Signatures contain the thumbprint as their `keyid`.
+    /// Returns the thumbprints of the keys. A signature refers to its key by the thumbprint, in the
+    /// parameter `keyid`.
     pub fn thumbprints(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|(thumbprint, _)| thumbprint.as_str())
     }
@@ -132,10 +132,9 @@ impl VerifyingKey {
     }
 }
 
-/// Reports whether the bytes are a point in canonical encoding that is not of small order. For a
-/// point of small order, anybody can forge valid signatures.
+/// Reports whether the bytes are a point in canonical encoding that is not of small order.
 fn is_usable(key: &[u8; 32]) -> bool {
-    /// The y coordinates of the eight points of small order, in little-endian order. There are only
+    /// The y coordinates of the eight points of small order, as little-endian bytes. There are only
     /// five, because some points differ only in the sign of x.
     const SMALL_ORDER: [[u8; 32]; 5] = [
         [0; 32],
@@ -150,7 +149,7 @@ fn is_usable(key: &[u8; 32]) -> bool {
         ],
         MINUS_ONE,
     ];
-    /// The greatest possible coordinate: the prime of the field minus one.
+    /// The largest possible coordinate: the prime of the field minus one.
     const MINUS_ONE: [u8; 32] = [
         0xEC, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
         0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F,
@@ -209,7 +208,8 @@ mod tests {
             jwk("").replace(X, ""),
             jwk("").replace(X, &format!("{X}AAAA")),
             jwk("").replace(X, &X.replace('_', "/")),
-            // Only the unused bits differ, so this is another encoding of the same key.
+            // Only the unused bits of the last character differ, so this is another encoding of the
+            // same key.
             jwk("").replace(X, &format!("{}t", &X[..42])),
             r#"{"kty":"OKP","crv":"Ed25519"}"#.to_owned(),
             r#"{"kty":"RSA","n":"x","e":"AQAB"}"#.to_owned(),

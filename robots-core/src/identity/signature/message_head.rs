@@ -1,17 +1,18 @@
-//! The head of a request, which signatures cover; independent of any HTTP library.
+//! The head of a request, which contains the data that signatures cover. Independent of any HTTP
+//! library.
 
 use std::borrow::Cow;
 
 use crate::rules::{Authority, Port};
 
-/// Access to the header fields of a request, whatever the HTTP library.
+/// Access to the header fields of a request, independent of the HTTP library.
 pub trait FieldLines {
     /// Calls `each` with the value of every line of a field, in order. `name` must be in lower
     /// case.
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8]));
 }
 
-/// Each pair of name and value is one line.
+/// Each pair is the name and the value of one field line.
 impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
         let lines = self.iter().filter(|(found, _)| found.as_ref().eq_ignore_ascii_case(name));
@@ -19,10 +20,10 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     }
 }
 
-/// The head of a request as the client sent it, which contains the data that a signature can cover.
+/// The head of a request as the client sent it. A signature can cover any part of it.
 ///
 /// `target` is the target in the request line, or the `:path` of HTTP/2. `authority` is from
-/// `:authority`, an absolute target, or `Host`. `scheme` is the scheme that the client used: if a
+/// `:authority`, an absolute target, or `Host`. `scheme` is the scheme that the client used. If a
 /// proxy terminates TLS, it is `https`.
 #[derive(Clone, Copy)]
 pub struct MessageHead<'a> {
@@ -47,9 +48,9 @@ impl<'a> MessageHead<'a> {
         Self { method, scheme, authority, target, fields }
     }
 
-    /// Returns the value of a field: its lines, trimmed and joined with `, `. `None` if the request
-    /// does not have the field. [`FieldValue::OtherOctets`] if a signature base cannot contain one
-    /// of the bytes.
+    /// Returns the value of a field: its lines, trimmed and joined with `, `. Returns `None` if the
+    /// request does not have the field, and [`FieldValue::OtherOctets`] if the value has bytes that
+    /// a signature base cannot contain.
     pub(super) fn field(&self, name: &str) -> Option<FieldValue> {
         let mut value: Option<String> = None;
         let mut is_text = true;
@@ -82,7 +83,8 @@ impl<'a> MessageHead<'a> {
         }
     }
 
-    /// Reports whether a field has this value, without joining its lines.
+    /// Reports whether a field has this value. Compares line by line, so the lines need not be
+    /// joined in memory.
     pub(super) fn has_text(&self, name: &str, value: &str) -> bool {
         let mut rest = Some(value.as_bytes());
         let mut is_first = true;
@@ -124,8 +126,8 @@ impl<'a> MessageHead<'a> {
         Some(shown.to_ascii_lowercase())
     }
 
-    /// Returns the path and the query of the target. If the path is empty, returns `/`; if there is
-    /// no query, returns `None`.
+    /// Returns the path and the query of the target. An empty path is returned as `/`. The query is
+    /// `None` if the target has no `?`.
     pub(super) fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
         let target = self.target.split('#').next().unwrap_or_default();
         // An absolute target begins with its scheme (RFC 9112, section 3.2.2).
@@ -151,7 +153,7 @@ impl<'a> MessageHead<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue {
     Text(String),
-    /// The value has bytes that a signature base cannot contain: a base is ASCII, and a line feed
+    /// The value has bytes that a signature base cannot contain. A base is ASCII, and a line feed
     /// ends a component (RFC 9421, section 2.5).
     OtherOctets,
 }

@@ -2,13 +2,13 @@
 //! publishes.
 //!
 //! `Signature-Agent` has four forms: the oldest form is a String, and the others are Dictionaries.
-//! In all forms, [`DirectoryUrl::parse`] interprets the URL: an origin stands for the directory at
-//! its well-known path, and any other URL is that of a JWK Set.
+//! [`DirectoryUrl::parse`] interprets the URL in all forms: an origin stands for the directory at
+//! its well-known path, and any other URL is the URL of a JWK Set.
 //!
 //! 1. Only the first two members of `Signature-Input` with the `tag` `web-bot-auth` are used. A
-//!    request without a member of this kind is treated as not signed.
-//! 2. Checks that need only the request are made first: parameters, algorithm, time, and covered
-//!    components.
+//!    request without such a member is treated as not signed.
+//! 2. The parameters, the algorithm, the time and the covered components are checked first, because
+//!    these checks need no key.
 //! 3. The signature base is built (RFC 9421, section 2.5).
 //! 4. The key is looked up by directory and `keyid`, never by `keyid` alone, and the signature is
 //!    checked.

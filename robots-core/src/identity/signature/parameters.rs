@@ -12,23 +12,25 @@ use super::structured_field::{read, text};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// The tag of Web Bot Auth. A signature with another tag, or without a tag, has another purpose.
+/// The `tag` of Web Bot Auth signatures. A signature with another tag, or without a tag, has
+/// another purpose.
 pub(super) const TAG: &str = "web-bot-auth";
 
 /// Maximum error of the signer's clock, in seconds.
 const SKEW: i64 = 60;
 
-/// Maximum validity of a signature, in seconds.
+/// Maximum time from `created` to `expires`, in seconds.
 const MAX_SECONDS: i64 = 24 * 60 * 60;
 
-/// Validity window of a signature according to its parameters, as Unix times in seconds.
+/// Validity window of a signature, from its parameters, as Unix times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ValidityWindow {
     created: i64,
     expires: i64,
 }
 
-/// Returns the `keyid` and the validity window, if the parameters are valid at the time `now`.
+/// Returns the `keyid` and the validity window. Returns an error if the parameters are not valid at
+/// the time `now`.
 pub(super) fn required(parameters: &Parameters, now: SystemTime) -> Result<(&str, ValidityWindow), Refutation> {
     let required = |key: &str| parameters.get(key).ok_or(Refutation::MissingParameter);
     let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
@@ -66,7 +68,7 @@ impl ValidityWindow {
         }
     }
 
-    /// Returns the end of the validity window, including the clock error.
+    /// Returns the end of the validity window plus the allowed clock error.
     pub(super) fn until(self) -> SystemTime {
         let until = Duration::from_secs(u64::try_from(self.expires + SKEW).unwrap_or(0));
         SystemTime::UNIX_EPOCH.checked_add(until).unwrap_or(SystemTime::UNIX_EPOCH)
@@ -75,11 +77,11 @@ impl ValidityWindow {
 
 const FIELD: &str = "signature-agent";
 
-/// Returns the directory in the member of `Signature-Agent` that belongs to the signature with this
-/// label. The signature must cover this member.
+/// Returns the directory from the member of `Signature-Agent` that belongs to the signature with
+/// this label. The signature must cover the member.
 ///
-/// If several members are covered, the member with the signature's own label belongs to the signer.
-/// A single covered member belongs to the signer with any key.
+/// If the signature covers several members, the member whose key is the signature's label is used.
+/// If it covers a single member, this member is used whatever its key is.
 pub(super) fn directory(
     message: &MessageHead<'_>,
     label: &str,
@@ -94,7 +96,7 @@ pub(super) fn directory(
 }
 
 fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<DirectoryUrl, Refutation> {
-    // The oldest form is one String for all signatures.
+    // In the oldest form, the field is one String for all signatures.
     if value.starts_with('"') {
         let item: Item = read(value).ok_or(Refutation::Unparsable)?;
         return match covered {

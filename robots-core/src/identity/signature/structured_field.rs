@@ -1,16 +1,16 @@
-//! Parses structured fields (RFC 9651) with the crate `sfv`. Also finds the bytes of a
-//! member of a dictionary as they were received.
+//! Parses structured fields (RFC 9651) with the crate `sfv`. Also finds the bytes of a dictionary
+//! member as they were received.
 //!
-//! A signature covers its parameters exactly as received, but `sfv` does not return the bytes that
-//! a value was parsed from.
+//! A signature covers its parameters exactly as received, but `sfv` does not return the original
+//! bytes of a value.
 
 use sfv::{BareItem, FieldType, Parser, StringRef};
 
-/// Maximum number of commas, of semicolons and of spaces in a field. Signers send far fewer, but a
-/// field of 64 KiB could have tens of thousands of members.
+/// Maximum number of commas in a field; the same limit holds for semicolons and for spaces. Real
+/// signers send far fewer, but a field of 64 KiB could have tens of thousands of members.
 const MAX_MEMBERS: usize = 256;
 
-/// Parses the value of a field whose lines are joined; `None` if it is invalid.
+/// Parses the joined value of a field; `None` if the value is invalid.
 pub(crate) fn read<T: FieldType>(field: &str) -> Option<T> {
     // Separators within strings are counted as well.
     let is_few = |separator| memchr::memchr_iter(separator, field.as_bytes()).count() <= MAX_MEMBERS;
@@ -18,9 +18,9 @@ pub(crate) fn read<T: FieldType>(field: &str) -> Option<T> {
     is_short.then(|| Parser::new(field).parse().ok()).flatten()
 }
 
-/// Returns the value of a dictionary member as received. The field must have been parsed
-/// successfully before. If several members have the same key, returns the value of the last one.
-/// `None` if the member has no value.
+/// Returns the value of a dictionary member as received; `None` if the member has no value. If
+/// several members have the same key, returns the value of the last one. The caller must have
+/// parsed the field successfully before.
 pub(super) fn as_received<'f>(field: &'f str, key: &str) -> Option<&'f str> {
     let (mut is_quoted, mut has_escapes, mut before) = (false, false, '\0');
     let members = field.split(|char: char| {

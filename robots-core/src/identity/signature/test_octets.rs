@@ -9,8 +9,8 @@ use super::directory_url::DirectoryUrl;
 use super::message_head::MessageHead;
 use super::structured_field::{as_received, read};
 
-/// Checks that a parsed field has one serialized form, which parses to the same value. Checks the
-/// same for each member of a dictionary as received.
+/// Checks that the serialized form of a parsed field parses to the same value. Checks the same for
+/// each dictionary member as received.
 pub fn structured_field(octets: &[u8]) {
     let Ok(text) = std::str::from_utf8(octets) else { return };
     if let Some(dictionary) = read::<Dictionary>(text) {
@@ -23,7 +23,7 @@ pub fn structured_field(octets: &[u8]) {
                     let alone = alone.as_ref().map(|alone| (alone.len(), alone.get("x")));
                     assert_eq!(alone, Some((1, Some(member))), "{text:?}");
                 }
-                // The member is `key;parameters`, which means true.
+                // The member has the form `key;parameters`, so its value is the Boolean true.
                 None => assert!(
                     matches!(member, ListEntry::Item(item) if item.bare_item.as_boolean() == Some(true)),
                     "{text:?}"
@@ -36,10 +36,11 @@ pub fn structured_field(octets: &[u8]) {
     }
 }
 
-/// Checks that a signature base has exactly one line per component, whatever a client sends.
+/// Checks that a signature base has exactly one line per component for any bytes that a client
+/// sends.
 ///
-/// The lines of the input are `Signature-Input`, `Signature`, `Signature-Agent`, authority and
-/// target. All other lines are lines of the field `x`.
+/// The first five lines of the input are `Signature-Input`, `Signature`, `Signature-Agent`, the
+/// authority and the target. All other lines are lines of the field `x`.
 pub fn signature_base(octets: &[u8]) {
     let mut lines = octets.split(|octet| *octet == b'\n');
     let mut line = || lines.next().unwrap_or_default();

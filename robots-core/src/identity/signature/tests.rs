@@ -81,7 +81,8 @@ impl Signed {
         Self { now, ..self }
     }
 
-    /// Adds a signature with this label over `base`. `None` stands for the standard components.
+    /// Adds a signature with this label over `base`; `None` stands for the base of the standard
+    /// components.
     fn sign(self, label: &str, list: &str, base: Option<&str>) -> Self {
         let standard = format!(
             "\"@authority\": example.com\n\"signature-agent\";key=\"sig1\": \"https://signature-agent.test\"\n\
@@ -92,7 +93,8 @@ impl Signed {
         self.field("Signature-Input", format!("{label}={list}")).field("Signature", format!("{label}=:{signature}:"))
     }
 
-    /// Returns the result of a verified signature, else of an undecided one, else of a failed one.
+    /// Returns the result of the best signature: verified before undecided, undecided before
+    /// failed.
     fn check(&self) -> Option<SignatureCheck> {
         let fields = self.fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(&self.authority), "/path?x=1", &fields);
@@ -159,7 +161,8 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     }
 }
 
-/// Checks the base and the signature of each published test vector. The time is in their windows.
+/// Checks the base and the signature of each published test vector, at a time within its validity
+/// window.
 #[test]
 fn published_vectors_verify() {
     let cases: serde_json::Value =

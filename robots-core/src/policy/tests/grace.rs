@@ -80,7 +80,8 @@ fn grace_ends_at_its_very_end() {
     let alone = Grace::new(length, start);
     assert_eq!(at(&alone, start + length - tick), Reason::Grace);
     assert_eq!(at(&alone, start + length), Reason::Disallowed);
-    // If an earlier version disallows the path, the grace ends when that of the version ends.
+    // If an earlier version disallows the path, the grace period ends with the grace period of that
+    // version.
     let mut with_earlier = Grace::new(length, start + length / 2);
     with_earlier.add(start, old.into());
     assert_eq!(at(&with_earlier, start + length - tick), Reason::Grace);
@@ -115,7 +116,7 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
     }
 }
 
-/// Whatever the mode, a grace period must not hide which requests [`Mode::Refuse`] would refuse.
+/// In no mode may a grace period hide which requests [`Mode::Refuse`] would refuse.
 #[test]
 fn a_record_says_what_comes_when_the_grace_ends_and_until_when_it_holds() {
     let (start, length) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000), Duration::from_secs(100));

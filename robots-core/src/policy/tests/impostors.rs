@@ -69,7 +69,8 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
         for target in ["/robots.txt", "/.well-known/x"] {
             assert_eq!(decide(&policy, REFUTED_CLAIM, GOOGLEBOT, target), EXEMPT);
         }
-        // [`Mode::Refuse`] is stricter for impostors than [`Impostors::Tag`], so the mode decides.
+        // [`Mode::Refuse`] is stricter than [`Impostors::Tag`], so it decides on disallowed
+        // requests.
         let refusing = refusing().impostors(impostors).build();
         assert_eq!(decide(&refusing, REFUTED_CLAIM, GOOGLEBOT, "/private/x").0, Action::Refuse);
     }

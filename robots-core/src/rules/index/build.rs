@@ -1,5 +1,5 @@
-//! Builds the tries, lists and grams of a file from its candidates. Apart from sorting, the cost is
-//! linear in the size of the file.
+//! Builds the tries, lists and grams of a file from its candidates, in linear time apart from
+//! sorting.
 
 use super::candidates::{Candidates, Rank, merged};
 use super::grams::Grams;
@@ -10,11 +10,11 @@ use crate::rules::Reading;
 use crate::rules::document::RobotsTxt;
 use crate::rules::text::{self, Tail};
 
-/// Maximum number of wildcards with the same prefix that are stored in a list, where each is tried
-/// in turn. If there are more, they are stored by gram.
+/// Maximum length of a list of wildcards with the same prefix. A search tries each wildcard of a
+/// list. If there are more wildcards with this prefix, they are stored by gram.
 const SHORT_LIST: usize = 16;
 
-/// Value of `SearchRoot::grams` for a root without grams.
+/// Value of `SearchRoot::grams` if the root has no grams.
 const NO_GRAMS: u32 = u32::MAX;
 
 /// Placeholder for an index that is not yet assigned.
@@ -23,7 +23,7 @@ const UNKNOWN: u32 = u32::MAX;
 struct IndexBuilder<'c> {
     candidates: &'c Candidates,
     interner: Interner<'c>,
-    /// For each rank, the index of its pattern.
+    /// Index of the pattern of each rank.
     patterns: Vec<u32>,
     /// Index of the last root that uses each pattern.
     used: Vec<u32>,
@@ -35,7 +35,8 @@ struct IndexBuilder<'c> {
 }
 
 impl RuleIndex {
-    /// Compiles the rules that end within the first `limit` bytes, for each set of groups.
+    /// Compiles the rules that end within the first `limit` bytes. Each set of groups gets its own
+    /// search roots.
     pub(in crate::rules) fn new(document: &RobotsTxt, reading: Reading, limit: usize, sets: &[Vec<usize>]) -> Self {
         let candidates = Candidates::read(document, reading, limit.min(MAX_READ));
         let merged = merged(sets, &candidates);
@@ -78,8 +79,8 @@ impl<'c> IndexBuilder<'c> {
         Self { candidates, interner, patterns, used, tries, lists, wildcards, grams, roots }
     }
 
-    /// Adds a root for all candidates in `ranks`, which is sorted, best first. Returns the index of
-    /// the root.
+    /// Adds a root for the candidates in `ranks`, which must be sorted, best first. Returns the
+    /// index of the root.
     fn root(&mut self, ranks: &[Rank]) -> u32 {
         let (mut keys, mut wildcards) = (Vec::with_capacity(ranks.len()), Vec::new());
         for rank in ranks {
@@ -100,7 +101,7 @@ impl<'c> IndexBuilder<'c> {
         self.roots.len() as u32 - 1
     }
 
-    /// Returns the wildcard with this rank. `None` if a better rank of the same root has the same
+    /// Returns the wildcard for this rank. `None` if a better rank of the same root has the same
     /// pattern.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
         let pattern = &mut self.patterns[rank.index()];
@@ -115,8 +116,8 @@ impl<'c> IndexBuilder<'c> {
         })
     }
 
-    /// Stores the wildcards that share their prefix with few others in lists. Returns the wildcards
-    /// that share their prefix with many others.
+    /// Stores wildcards with the same prefix in a list, unless there are more than [`SHORT_LIST`].
+    /// Returns the wildcards that are not in a list.
     fn short_lists(&mut self, mut wildcards: Vec<Wildcard>, keys: &mut Vec<Key<'c>>) -> Vec<Wildcard> {
         let prefix = |wildcard: &Wildcard| text::split_prefix(self.candidates.text(wildcard.rank)).0;
         wildcards.sort_by_key(prefix);

@@ -1,5 +1,5 @@
-//! Sorts all rules of a file by precedence, so that two rules can be compared by two numbers, their
-//! ranks. This module also decides which groups share a trie.
+//! Sorts all rules of a file by precedence. The position of a rule is its rank, and rules are
+//! compared by rank. This module also decides which groups share a trie.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -10,17 +10,17 @@ use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::{Access, text};
 
 /// The position of a candidate in the order of precedence, and whether it allows or disallows.
-/// Lower ranks take precedence. Both values are in one number, so the code that has found the best
-/// rank knows the verdict without a lookup.
+/// Lower ranks take precedence. One number contains both values, so that the best rank is also the
+/// verdict.
 ///
 /// The longest pattern comes first, then allow before disallow, then the first line (RFC 9309,
-/// section 2.2.2, and the reference parser). Empty patterns match every path and come last. Empty
-/// patterns allow, even if their rule is a disallow line.
+/// section 2.2.2, and the reference parser). Empty patterns match every path and come last. They
+/// allow, even if their rule is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) struct Rank(u32);
 
 impl Rank {
-    /// A rank that is worse than that of every candidate.
+    /// A rank that is worse than the rank of every candidate.
     pub(super) const NONE: Self = Self(u32::MAX);
 
     const fn new(place: u32, access: Access) -> Self {
@@ -36,21 +36,22 @@ impl Rank {
     }
 }
 
-/// The candidates of a file while it is compiled: its rules, and the additional patterns of some
-/// rules.
+/// All candidates of a file, in the order of precedence. A candidate is a pattern of a rule; some
+/// rules have several patterns.
 pub(super) struct Candidates {
     /// All encoded patterns, concatenated.
     texts: Vec<u8>,
-    /// The candidates, by rank.
+    /// The candidates in the order of their ranks.
     rules: Vec<CandidateRule>,
-    /// The ranks of each group's candidates, best first. The groups are concatenated.
+    /// The ranks of the candidates of all groups, group by group. Within a group, the best rank
+    /// comes first.
     ranks: Vec<Rank>,
-    /// The start of each group in `ranks`, and the end of the last group.
+    /// Start of each group in `ranks`. The last element is the end of the last group.
     starts: Vec<usize>,
 }
 
 struct CandidateRule {
-    /// The rule's index in the document.
+    /// Index of the rule in the document.
     rule: u32,
     access: Access,
     priority: u32,
@@ -100,14 +101,14 @@ impl Candidates {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
 
-    /// Returns, for each set of groups, the rank of the disallowing rule that comes first in the
-    /// file; [`Rank::NONE`] if the set has no disallowing rule.
+    /// Returns the rank of the first disallowing rule of each set of groups, in the order of the
+    /// file; [`Rank::NONE`] if a set has no disallowing rule.
     pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
         let first = |ranks: &mut dyn Iterator<Item = Rank>| {
             let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);
             disallows.min_by_key(|rank| self.rules[rank.index()].rule).unwrap_or(Rank::NONE)
         };
-        // Each group is searched only once, because many sets can share a large group.
+        // Each group is searched only once, because a large group may be in many sets.
         let groups = 0..self.starts.len() - 1;
         let of_group: Vec<Rank> = groups.map(|group| first(&mut self.of_group(group).iter().copied())).collect();
         sets.iter().map(|set| first(&mut set.iter().map(|group| of_group[*group]))).collect()
@@ -118,7 +119,7 @@ impl Candidates {
         &self.texts[start as usize..end as usize]
     }
 
-    /// Returns the index of each candidate's rule in the document, by rank.
+    /// Returns the indexes of the rules in the document, in the order of the candidates' ranks.
     pub(super) fn into_rules(self) -> Box<[u32]> {
         self.rules.into_iter().map(|candidate| candidate.rule).collect()
     }
@@ -141,21 +142,20 @@ fn by_group(rules: &[CandidateRule], groups: usize) -> (Vec<Rank>, Vec<usize>) {
     (ranks, starts)
 }
 
-/// Maximum number of candidates that are copied for merging, as a multiple of the number of
-/// candidates.
+/// Limit for copies of candidates in merged groups, as a multiple of the number of candidates.
 const COPIES: usize = 2;
 
-/// Decides for each set of groups whether its groups are merged into one trie.
+/// Decides which sets of groups are merged into one trie.
 ///
-/// A token can occur in many groups, and a group can name many tokens. If every token got its own
-/// copy of the candidates of all its groups, the cost could be quadratic in the size of the file.
-/// Example: one group has a thousand rules for a thousand tokens, and each token also has a small
-/// group of its own.
+/// A token can occur in many groups, and a group can name many tokens. If every token had its own
+/// copy of the candidates of its groups, the memory could be quadratic in the size of the file.
+/// Example: one group has a thousand rules and a thousand tokens, and each token also has a small
+/// group.
 ///
-/// The number of copied candidates is therefore limited to a multiple of the number of candidates.
-/// If a set of groups exceeds the limit, each of its groups is searched and the results are
-/// compared, which needs no further memory. Sets of many groups gain the most from merging, so they
-/// are merged first. In real files, almost every token has only one group.
+/// The number of copies is therefore limited. If a set of groups would exceed the limit, its groups
+/// are searched one after the other, which needs no further memory. Sets of many groups gain the
+/// most from merging, so they are merged first. In real files, almost every token has only one
+/// group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
     let mut left = COPIES * candidates.len();
@@ -175,8 +175,8 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// Returns the candidates of a file with one group per element of `sizes`. Each element is the
-    /// number of rules of its group.
+    /// Returns the candidates of a file with one group per element of `sizes`, which is the group's
+    /// number of rules.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn copies_stay_within_twice_the_file_and_the_sets_of_most_groups_come_first() {
         // The file has 13 rules, so at most 26 copies of rules are allowed. The set of three groups
-        // needs 13 copies, and the rest is enough for only one of the other sets.
+        // needs 13 copies, and the remaining 13 copies are enough for only one of the other sets.
         let sets = [vec![0, 1], vec![0, 1, 2], vec![0, 2], vec![1, 2]];
         assert_eq!(merged(&sets, &candidates(&[10, 2, 1])), [true, true, false, false]);
         // A set that needs exactly the remaining number of copies is merged.

@@ -1,17 +1,17 @@
-//! A search among many wildcards at once. A wildcard is only tried if three consecutive bytes of
-//! its pattern occur in the path.
+//! Searches among many wildcards at once. A wildcard is tried only if the path contains three
+//! particular consecutive bytes of its pattern.
 //!
-//! Three consecutive bytes of a literal are called a gram. Each pattern is stored under one of its
-//! grams: the gram that the fewest patterns contain. If several grams are equal in this respect,
-//! the gram that is rarest in paths is used. One pass over the path looks up each gram of the path.
-//! A pattern without grams is stored under its rarest byte.
+//! Three consecutive bytes of a literal are called a gram. Each pattern is stored under its rarest
+//! gram, which is the gram that the fewest patterns contain. If several of its grams are equally
+//! rare, the gram that is rarest in paths is used. A pattern without grams is stored under its
+//! rarest byte. A search looks up each gram of the path.
 //!
-//! A verdict on a path looks up each gram only once, because it remembers the grams that it has
-//! looked up. If a path contains too many different grams to remember, all wildcards are tried in
-//! order. So a verdict tries a pattern at most twice.
+//! A search remembers the grams whose patterns it has tried, and tries them only once. If there are
+//! too many different grams to remember, it tries all wildcards in order. So it tries a pattern at
+//! most twice.
 //!
-//! Automata from crates were rejected. A lazy automaton takes 2.4 ms per verdict for paths chosen
-//! to empty its cache, and a dense automaton takes seconds to build.
+//! Automata from crates were rejected. With a lazy automaton, a crafted path that empties its cache
+//! takes 2.4 ms per verdict. A dense automaton takes seconds to build.
 
 use std::ops::Range;
 
@@ -19,22 +19,22 @@ use super::candidates::Rank;
 use super::patterns::{Patterns, Run, Tried, Wildcard};
 use crate::rules::text::{literals, rarity};
 
-/// Maximum number of different grams that are remembered per path. If a path contains more, all
-/// wildcards are tried in order.
+/// Maximum number of different grams that a search remembers. If there are more, it tries all
+/// wildcards in order.
 const REMEMBERED: usize = 32;
 
 /// Wildcards stored by gram.
 #[derive(Debug)]
 pub(super) struct Grams {
-    /// A filter with one bit for each hash of a gram. The bit is 0 for most grams of a path, so
-    /// these grams need no lookup.
+    /// A filter with one bit per hash of a gram. The bit is 0 for most grams of a path, so they
+    /// need no lookup in `filed`.
     filter: Box<[u64]>,
     filter_shift: u32,
-    /// The start of each hash in `filed`, and the end of the last one.
+    /// Start of each hash's wildcards in `filed`. The last element is the end of the last hash.
     starts: Box<[u32]>,
     shift: u32,
     filed: Box<[Filed]>,
-    /// The wildcards stored under a byte, as runs in `single`.
+    /// Index of the patterns without grams: a byte, and the run of its patterns in `single`.
     singles: Box<[(u8, Run)]>,
     single: Box<[Wildcard]>,
     /// Every wildcard, best first.
@@ -48,7 +48,7 @@ struct Filed {
 }
 
 impl Grams {
-    /// Stores the wildcards. The wildcards must be in the order of their ranks.
+    /// Stores wildcards, which must be in the order of their ranks.
     pub(super) fn new(wildcards: Vec<Wildcard>, patterns: &Patterns) -> Self {
         let usage = Usage::count(&wildcards, patterns);
         let (mut filed, mut single) = (Vec::new(), Vec::new());
@@ -91,7 +91,7 @@ impl Grams {
         }
     }
 
-    /// Returns the best rank among `best` and the ranks of the wildcards that match the path.
+    /// Returns the best of `best` and the ranks of the wildcards that match the path.
     pub(super) fn best<'p>(&self, patterns: &'p Patterns, path: &mut Tried<'p, '_>, mut best: Rank) -> Rank {
         if !path.take_scan() {
             return best;
@@ -104,8 +104,8 @@ impl Grams {
         }
         let mut tried = [0; REMEMBERED];
         let mut count = 0;
-        // The filter is a separate iterator step, so that the compiler creates a tight loop for it.
-        // About one gram in twenty passes the filter.
+        // The filter is a separate iterator step so that the compiler creates a tight loop for it.
+        // It rejects about 19 of 20 grams.
         for gram in grams(path.path).filter(|gram| self.may_hold(*gram)) {
             let filed = &self.filed[self.bucket(gram)];
             let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
@@ -132,7 +132,7 @@ impl Grams {
         self.starts[at] as usize..self.starts[at + 1] as usize
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the size of this structure in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of::<Self>()
             + size_of_val(&*self.filter)
@@ -144,14 +144,14 @@ impl Grams {
     }
 }
 
-/// The key that a pattern is stored under.
+/// The key of a stored pattern.
 enum FiledUnder {
     Gram(u32),
     Octet(u8),
 }
 
-/// Number of occurrences of each gram in all literals, by the hash of the gram. If two grams have
-/// the same hash, a more common gram may be chosen. This costs time but never changes a verdict.
+/// Number of occurrences of each gram in all literals, by hash. If two grams have the same hash, a
+/// more common gram may be chosen as a key. This costs time but never changes a verdict.
 struct Usage {
     counts: Vec<u16>,
     shift: u32,
@@ -179,21 +179,20 @@ impl Usage {
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
-        // Only patterns with a literal after their `*` are stored in this index, so the pattern has
-        // such a byte.
+        // Every pattern in this index has a literal after its first `*`, and therefore such a byte.
         gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }
 
-/// Returns all sequences of three bytes. One 32-bit load reads a sequence and the next byte, except
-/// for the last sequence.
+/// Returns all sequences of three bytes. Each sequence except the last is read with one 32-bit
+/// load, which also contains the next byte.
 fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
     let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
     let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
     fours.chain(last)
 }
 
-/// Hashes a gram by Fibonacci hashing, which mixes the upper bits well.
+/// Hashes a gram (Fibonacci hashing). The upper bits of the result are well mixed.
 const fn hash(gram: u32) -> u32 {
     gram.wrapping_mul(0x9E37_79B1)
 }

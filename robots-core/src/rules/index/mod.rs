@@ -1,17 +1,18 @@
-//! An index of the rules of a file, which finds the candidate that decides on a path. The index is
-//! built once per file and is used for every request.
+//! An index of the rules of a file. It finds the candidate that decides on a path. The index is
+//! built once per file and used for every request.
 //!
-//! Every rule of the file has a rank in one order of precedence ([`candidates`]). Every part of the
-//! index returns a rank, and the lowest rank decides. A set of groups that apply together has one
-//! trie ([`trie`]), or one trie per group if merging the groups would cost too much
-//! ([`candidates`]). One walk along a trie finds the best literal pattern, however many patterns
-//! there are.
+//! Every rule of the file has a rank in the order of precedence ([`candidates`]). Each structure of
+//! the index returns a rank, and the lowest rank decides. A set of groups that apply together has
+//! one trie ([`trie`]), or one trie per group if merging the groups would cost too much memory
+//! ([`candidates`]). One walk along a trie finds the best literal pattern. Its cost does not depend
+//! on the number of patterns.
 //!
-//! Patterns with wildcards are grouped by their literal prefix. A small group is a list at a node
-//! of the trie. A large group is stored in [`grams`]. The index only skips patterns that cannot
-//! match. An exact comparison ([`text`](super::text)) decides whether a pattern matches.
+//! Patterns with wildcards are grouped by their literal prefix. If only a few patterns have the
+//! same prefix, they are a list at a node of the trie; otherwise, they are stored in [`grams`]. The
+//! index only excludes patterns that cannot match. The remaining patterns are compared exactly
+//! ([`text`](super::text)).
 //!
-//! Automata were tried and rejected. A client can choose paths that make a lazy DFA fill and empty
+//! Automata were tried and rejected. With a lazy DFA, a client can choose paths that fill and empty
 //! its cache again and again. A dense DFA takes seconds and tens of megabytes to build.
 
 mod build;
@@ -29,14 +30,14 @@ pub(crate) use self::patterns::MatchBudget;
 use self::patterns::{Patterns, Run, Tried, Wildcard};
 use self::trie::{Trie, Tries};
 
-/// Maximum size, in bytes, of the part of a file that is compiled. With this limit, 32 bits are
-/// enough for every index and offset: an encoded pattern is at most three times as long as the
-/// pattern, and at most four copies of its bytes are stored.
+/// Maximum number of bytes of a file that are compiled. With this limit, 32 bits are enough for
+/// every index and offset: an encoded pattern is at most three times as long as the pattern, and at
+/// most four copies of it are stored.
 pub(super) const MAX_READ: usize = 256 << 20;
 
 /// The compiled rules of a file.
 pub(super) struct RuleIndex {
-    /// Index of each candidate's rule in the document, by rank.
+    /// Indexes of the rules in the document, in the order of the candidates' ranks.
     rules: Box<[u32]>,
     patterns: Patterns,
     tries: Tries,
@@ -46,8 +47,8 @@ pub(super) struct RuleIndex {
     roots: Box<[SearchRoot]>,
     /// The roots of each set of groups.
     sections: Box<[Run]>,
-    /// For each set of groups, the disallow rule that comes first in the file. This rule decides if
-    /// the work budget is used up.
+    /// The first disallow rule of each set of groups, in the order of the file. It decides if the
+    /// work budget is used up.
     first_disallows: Box<[Rank]>,
 }
 
@@ -55,23 +56,23 @@ pub(super) struct RuleIndex {
 #[derive(Clone, Copy)]
 struct SearchRoot {
     trie: Trie,
-    /// Index in `RuleIndex::grams`, or a number past the end of it for a root without grams.
+    /// Index in `RuleIndex::grams`; past its end if the root has no grams.
     grams: u32,
 }
 
 /// Wildcards with the same literal prefix.
 struct WildcardList {
     wildcards: Run,
-    /// Length of the prefix.
+    /// Length of the prefix, in bytes.
     prefix: u32,
-    /// Index of the list with the next shorter prefix, or a number past the end of
-    /// `RuleIndex::lists`.
+    /// Index of the list with the next shorter prefix in `RuleIndex::lists`; past its end if there
+    /// is none.
     above: u32,
 }
 
 impl RuleIndex {
-    /// Returns the rank that decides on a path for a set of groups, within the remaining budget;
-    /// `None` if no rule matches.
+    /// Returns the rank that decides on a path for a set of groups, within the remaining work
+    /// budget; `None` if no rule matches.
     pub(super) fn decide(&self, set: usize, path: &[u8], work: &mut MatchBudget) -> Option<Rank> {
         let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
         for root in &self.roots[self.sections[set].range()] {
@@ -97,12 +98,12 @@ impl RuleIndex {
         (best != Rank::NONE).then_some(best)
     }
 
-    /// Returns the rule of a rank, by its index in the document.
+    /// Returns the index in the document of the rule with this rank.
     pub(super) fn rule(&self, rank: Rank) -> usize {
         self.rules[rank.index()] as usize
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the size of the index in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of_val(&*self.rules)
             + self.patterns.memory()

@@ -1,19 +1,17 @@
-//! Patterns with wildcards, each stored once, however many rules and groups use it.
+//! Patterns with wildcards. A pattern is stored only once, even if several rules and groups use it.
 //!
-//! **Wildcards are not compiled to an automaton.** A client can choose paths that make a lazy
-//! automaton fill and empty its cache (2.4 ms per verdict), and a dense automaton takes seconds to
-//! build.
+//! **Wildcards are not compiled to an automaton.** With a lazy automaton, a client can choose paths
+//! that fill and empty its cache (2.4 ms per verdict). A dense automaton takes seconds to build.
 //!
 //! Up to 16 wildcards with the same literal prefix are stored in a list on a node of the trie. If
-//! there are more wildcards, each is stored under three of its bytes that few other patterns
-//! contain, and one pass over the path finds the wildcards that can match. The set of bytes in the
-//! path then excludes most of these wildcards. The remaining wildcards are compared exactly, with
-//! each literal matched at the first possible place.
+//! there are more, each is stored under three of its bytes that few other patterns contain, and one
+//! pass over the path finds the wildcards that can match. Most of these contain a byte that the
+//! path does not, and are excluded. The remaining wildcards are compared exactly, with each literal
+//! matched at the first possible position.
 //!
-//! **The work of a verdict is bounded** ([`MatchBudget`]). The bound is per request: all
-//! `User-Agent` lines of the request share it, and so do the earlier versions of the file that a
-//! grace period considers. The unit of work is one compared byte, so that the bound is the same on
-//! every machine.
+//! **The work of a verdict is bounded** ([`MatchBudget`]). All `User-Agent` lines of a request
+//! share one budget, and so do the earlier versions of the file that a grace period considers. The
+//! unit of work is one compared byte, so that the bound is the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +20,7 @@ use super::candidates::Rank;
 use crate::rules::text::{self, Missing};
 
 /// Fixed cost of a walk along a trie, in compared bytes. In addition, eight bytes of the path cost
-/// as much as one byte that is compared with a wildcard.
+/// as much as one compared byte.
 const WALK: usize = 64;
 
 /// Cost of excluding a pattern that cannot match, in compared bytes.
@@ -41,18 +39,18 @@ struct StoredPattern {
     /// Offset of the end of the literal prefix.
     behind: u32,
     end: u32,
-    /// The set of the literal bytes after the prefix.
+    /// The classes of the literal bytes after the prefix.
     octets: OctetSet,
 }
 
-/// A pattern, and the rank of the rule that has this pattern.
+/// A pattern, and the rank of the candidate with this pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wildcard {
     pub(super) rank: Rank,
     pub(super) pattern: u32,
 }
 
-/// A path that is compared with patterns. The set of its bytes is computed on first use.
+/// A path that is compared with patterns. The classes of its bytes are computed on first use.
 pub(super) struct Tried<'p, 'w> {
     pub(super) path: &'p [u8],
     octets: Option<OctetSet>,
@@ -96,9 +94,9 @@ impl Patterns {
         &self.texts[*behind as usize..*end as usize]
     }
 
-    /// Returns the best rank among `best` and the ranks of the wildcards that match the path. The
-    /// wildcards must be sorted, best first. The first `known` bytes of each pattern must be known
-    /// to match.
+    /// Returns the best of `best` and the ranks of the wildcards that match the path. The wildcards
+    /// must be sorted, best first. The caller has already compared the first `known` bytes of each
+    /// pattern.
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
@@ -125,7 +123,7 @@ impl Patterns {
         })
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the size of the patterns in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.texts.capacity() + self.patterns.capacity() * size_of::<StoredPattern>()
     }
@@ -176,13 +174,13 @@ impl Run {
     }
 }
 
-/// A set of classes of bytes, one bit for each of the 64 classes. Each digit and each punctuation
-/// character that paths use has a class of its own. The two cases of a letter share a class. All
-/// other bytes share one class. A pattern cannot match a path that lacks a class of the pattern.
+/// A set of byte classes, with one bit for each of the 64 classes. Each digit and each punctuation
+/// character of paths has its own class. The two cases of a letter share a class. All other bytes
+/// share one class. A pattern cannot match a path that lacks one of the pattern's classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 
-/// The bytes that are alone in their class. Their classes come after the classes of the letters.
+/// The bytes with their own class. Their classes come after the classes of the letters.
 const ALONE: &[u8; 37] = b"0123456789/?&=-_.%+~:;,!@$*#'()|[]{} ";
 
 impl OctetSet {
@@ -216,24 +214,25 @@ const fn classes() -> [u64; 256] {
     classes
 }
 
-/// The remaining work of a request, in bytes of paths and patterns that may still be compared.
+/// The remaining work budget of a request: how many bytes of paths and patterns may still be
+/// compared.
 ///
 /// The budget limits the work that a client can cause with one request, for any file. Without a
 /// budget, a verdict with 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s
 /// for a path with 121 forms.
 ///
 /// When the budget is used up, the first disallow rule of the groups decides. Only crafted files
-/// and paths use up the budget. For example, the budget allows a path of 200 bytes in five forms to
-/// be compared with 12,000 wildcards.
+/// and paths use up the budget. For example, the budget is enough to compare a path of 200 bytes in
+/// five forms with 12,000 wildcards.
 #[derive(Debug)]
 pub(crate) struct MatchBudget {
     left: usize,
 }
 
 impl MatchBudget {
-    /// Initial budget. At 0.35 ns per byte, it takes about 5 ms if literals nearly match
-    /// everywhere, and otherwise 1 ms. A thousand patterns of 250 wildcards use three quarters of
-    /// the budget on a path of 8 KiB.
+    /// Initial budget, in compared bytes. It is used up after about 5 ms (0.35 ns per byte) if
+    /// literals nearly match everywhere, and otherwise after 1 ms. A thousand patterns with 250
+    /// wildcards each use three quarters of it for a path of 8 KiB.
     const MAX_WORK: usize = 12 << 20;
 
     /// Creates the budget of one request.
@@ -241,8 +240,8 @@ impl MatchBudget {
         Self { left: Self::MAX_WORK }
     }
 
-    /// Takes the cost of comparing this many bytes from the budget. Returns `false` if the budget
-    /// was not enough.
+    /// Subtracts the cost of comparing this many bytes. Returns `false` if the budget was not
+    /// enough.
     pub(in crate::rules) const fn take(&mut self, octets: usize) -> bool {
         let enough = self.left >= octets;
         self.left = self.left.saturating_sub(octets);

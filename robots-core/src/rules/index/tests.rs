@@ -1,4 +1,4 @@
-//! Compares the index with a search that compares every pattern with the path.
+//! Compares the index with a simple search that compares every pattern with the path.
 
 use crate::rules::{Access, Fallback, PathForms, PathPattern, ProductToken, Reading, RequestPath, RobotsTxt};
 
@@ -36,7 +36,7 @@ impl Numbers {
     }
 }
 
-/// Returns the access of the longest pattern that matches; if equally long, allow wins.
+/// Returns the access of the longest pattern that matches. If two are equally long, allow wins.
 fn compared(rules: &[(Access, PathPattern)], path: &[u8]) -> Access {
     let matching = rules.iter().filter(|(_, pattern)| pattern.matches(path));
     let best = matching.max_by_key(|(access, pattern)| (pattern.priority(), *access == Access::Allow));

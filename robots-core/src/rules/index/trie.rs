@@ -1,31 +1,31 @@
 //! A radix trie of the literal patterns and of the literal prefixes of all other patterns. A
-//! verdict takes one walk along the path, however many patterns there are.
+//! verdict takes one walk along the path, for any number of patterns.
 //!
-//! Each node stores the best candidate of this node and of all nodes above. So a walk needs no
-//! further state. A shorter pattern may take precedence over a longer pattern, because the priority
-//! is the length as written, not as compared. The nodes of all tries of a file are stored in one
-//! vector. The nodes of one trie are in breadth-first order, so that the children of a node are
-//! neighbours. A step finds the child by its first byte: in one comparison of words if there are up
-//! to eight children, otherwise in a table. The walk then compares eight bytes of the child's label
-//! at once.
+//! Each node stores the best candidate of itself and of all nodes above, so a walk needs to
+//! remember nothing. A shorter pattern may take precedence over a longer one, because the priority
+//! is the length of the pattern as written, not as encoded. The nodes of all tries of a file are
+//! stored in one vector. The nodes of one trie are in breadth-first order, so that the children of
+//! a node are adjacent. A step finds the child by its first byte: with one comparison of machine
+//! words if there are up to eight children, otherwise in a table. The walk then compares eight
+//! bytes of the child's label at once.
 //!
-//! Radix trees from crates store one value per key. Such trees can store neither the best rank
-//! above a node nor all tries of a file in one vector.
+//! Radix trees from crates store one value per key. They cannot store the best rank above a node,
+//! or all tries of a file in one vector.
 
 use super::candidates::Rank;
 
-/// List index that means that there is no list.
+/// Value of `NodeEnd::list` if there is no list.
 pub(super) const NO_LIST: u32 = u32::MAX;
 
-/// Value of `Trie::jumps` for a trie without jumps, whose walks begin at the root.
+/// Value of `Trie::jumps` if the trie has no jumps. Walks then begin at the root.
 const NO_JUMPS: u32 = u32::MAX;
 
 /// Maximum number of children whose first bytes are stored in one machine word. A node with more
 /// children has a table.
 const FEW: usize = 8;
 
-/// Maximum number of label bytes that fit in a node. If a label is longer, the node contains only
-/// the first `INLINE_OF_LONG` bytes.
+/// Maximum length of a label that fits in its node, in bytes. If a label is longer, its node
+/// contains only the first `INLINE_OF_LONG` bytes.
 const INLINE: usize = 8;
 const INLINE_OF_LONG: usize = 4;
 
@@ -42,43 +42,45 @@ pub(super) struct Tries {
     jumps: Vec<Jumps>,
 }
 
-/// A trie, by the indexes of its root and its jumps.
+/// A trie, as the indexes of its root and its jumps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trie {
     root: u32,
-    /// Index in `Tries::jumps`, or a number past the end of it.
+    /// Index in `Tries::jumps`; past its end if the trie has no jumps.
     jumps: u32,
 }
 
-/// A node of a trie. A node is small enough that two nodes fit in a cache line, because cache
-/// misses dominate the cost of a walk in a large file.
+/// A node of a trie. Two nodes fit in a cache line, because cache misses dominate the cost of a
+/// walk in a large file.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Node {
-    /// Label: the bytes between the node above and this node, in little-endian order, padded with
-    /// zeroes. If the label is long, this number contains the first four bytes of the label, and
-    /// the offset of the other bytes in `Tries::labels`.
+    /// Label: the bytes between the parent and this node, in little-endian order, padded with
+    /// zeros. For a long label, the number contains the first four bytes, and the offset of the
+    /// other bytes in `Tries::labels`.
     label: u64,
     /// First bytes of up to eight children. If the node has a table, the lowest byte is the first
     /// byte of the first child.
     firsts: u64,
     /// Index of the first child, or offset of the table in `Tries::tables`.
     children: u32,
-    /// Rank of the best candidate whose pattern is a prefix of the path to this node.
+    /// Best rank of the literal patterns at this node and at all nodes above.
     best: Rank,
-    /// Index of the node's other values in `Tries::ends`.
+    /// Index of the node's further values in `Tries::ends`.
     end: u32,
     label_length: u16,
     /// Length of the table of children, or 0 if the node has no table.
     table: u8,
 }
 
-/// The values of a node that are usually absent, or equal to the values of the node above.
+/// Values of a node that are usually empty or equal to the values of its parent, and are therefore
+/// shared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeEnd {
-    /// Rank of the best candidate for a path that ends at this node.
+    /// Best rank for a path that ends at this node.
     pub(super) rank: Rank,
-    /// Index of the list of wildcards at this node, or else at the nearest node above with a list.
+    /// Index of the list of wildcards at this node or, if it has no list, at the nearest node above
+    /// with a list.
     pub(super) list: u32,
 }
 
@@ -89,16 +91,16 @@ pub(super) struct Key<'t> {
 }
 
 pub(super) enum KeyKind {
-    /// A candidate that matches every path with these bytes at the beginning.
+    /// A candidate that matches every path that begins with these bytes.
     Open(Rank),
-    /// A candidate that matches only the path that consists of these bytes.
+    /// A candidate that matches only a path that consists of exactly these bytes.
     End(Rank),
-    /// Index of a list of wildcards, which are compared with the rest of the path.
+    /// Index of a list of wildcards with this literal prefix.
     List(u32),
 }
 
-/// A node that has an index but no content yet. Consists of the range of its keys, the number of
-/// bytes that precede the node in these keys, and the node above.
+/// A node that has an index but no content yet: the range of its keys, the number of bytes before
+/// the node in these keys, and the index of its parent.
 struct PendingNode {
     start: usize,
     end: usize,
@@ -107,7 +109,8 @@ struct PendingNode {
 }
 
 impl Tries {
-    /// Adds a trie. Calls `found` with the index of each list, and of the nearest list above it.
+    /// Adds a trie. Calls `found` with the index of each list and the index of the nearest list
+    /// above it.
     pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> Trie {
         keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
         let (root, mut jumps) = (self.nodes.len(), Vec::new());
@@ -155,8 +158,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Stores the end values of a node and returns their index. If the values are empty, or equal
-    /// to the values of the node above, returns the existing index.
+    /// Stores the end values of a node and returns their index. Reuses existing values if they are
+    /// empty or equal to those of the parent.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -171,13 +174,13 @@ impl Tries {
             word = u64::from(word as u32) | (self.labels.len() as u64) << 32;
             self.labels.extend_from_slice(&label[INLINE_OF_LONG..]);
         }
-        // The cast cannot truncate: a label is part of a line, and even a line whose bytes are all
-        // escaped is shorter than 2^16 bytes.
+        // The cast cannot truncate, because a label is part of a line, and a line is shorter than
+        // 2^16 bytes even if all of its bytes are escaped.
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Stores all nodes from index `first_child` on as the children of a node. The children must be
-    /// sorted by their first bytes.
+    /// Sets all nodes from index `first_child` as the children of a node. They must be sorted by
+    /// their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];
@@ -197,8 +200,8 @@ impl Tries {
         }
     }
 
-    /// Follows a path as far as possible. Returns the best candidate at the last node, and the
-    /// nearest list at or above this node.
+    /// Follows a path as far as possible. Returns the best rank at the last node, and the nearest
+    /// list at or above this node.
     pub(super) fn walk(&self, trie: Trie, path: &[u8]) -> NodeEnd {
         let jump = self.jumps.get(trie.jumps as usize).and_then(|jumps| jumps.find(word_at(path, 0)));
         let (mut node, mut at) = match jump {
@@ -228,8 +231,9 @@ impl Tries {
         }
         const ONES: u64 = u64::MAX / 255;
         let differing = node.firsts ^ (ONES * u64::from(octet));
-        // The lowest set bit of `equal` is exact: it belongs to the first byte that is zero. Byte 0
-        // would match unused bytes of `firsts`, but no label begins with it.
+        // The lowest set bit of `equal` belongs to the first zero byte of `differing`. An `octet`
+        // of 0 is excluded, because it would match unused bytes of `firsts` and no label begins
+        // with 0.
         let equal = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
         if equal == 0 || octet == 0 {
             return None;
@@ -237,9 +241,8 @@ impl Tries {
         Some(&self.nodes[(node.children + equal.trailing_zeros() / 8) as usize])
     }
 
-    /// Reports whether the label of a node occurs at this offset of a path. After the end of the
-    /// path, the path is padded with zero bytes. Labels do not contain zero bytes, so they cannot
-    /// match the padding.
+    /// Reports whether the label of a node occurs at this offset of a path. The end of the path is
+    /// padded with zero bytes, which no label contains.
     fn label_follows(&self, node: &Node, path: &[u8], at: usize) -> bool {
         let (differing, length) = (word_at(path, at) ^ node.label, usize::from(node.label_length));
         if length <= INLINE {
@@ -251,7 +254,7 @@ impl Tries {
             && path.get(at + INLINE_OF_LONG..).is_some_and(|path| path.starts_with(&self.labels[start..start + length]))
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the size of the tries in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         let jumps: usize = self.jumps.iter().map(Jumps::memory).sum();
         jumps + size_of_val(&*self.nodes) + self.labels.len() + size_of_val(&*self.tables) + size_of_val(&*self.ends)
@@ -281,7 +284,7 @@ fn word(octets: &[u8]) -> u64 {
     octets.iter().rev().fold(0, |word, octet| word << 8 | u64::from(*octet))
 }
 
-/// Returns the eight bytes of a path at an offset within it, padded with zeroes.
+/// Returns the eight bytes at an offset of a path, padded with zeros.
 fn word_at(path: &[u8], at: usize) -> u64 {
     if let Some(octets) = path[at..].first_chunk() {
         return u64::from_le_bytes(*octets);
@@ -295,10 +298,10 @@ fn word_at(path: &[u8], at: usize) -> u64 {
 /// Maximum number of bytes at the start of a path that a jump skips.
 const JUMP: usize = 8;
 
-/// Minimum number of jumps of a trie. With fewer jumps, a walk from the root is as fast.
+/// Minimum number of jumps in a table. With fewer jumps, a walk from the root is equally fast.
 const FEW_LINKS: usize = 64;
 
-/// The target of a jump: a node, and the number of bytes before it, at most [`JUMP`].
+/// A jump to the node `node`. `depth` is the number of bytes before the node, at most [`JUMP`].
 #[derive(Clone, Copy, Debug)]
 struct Jump {
     octets: u64,
@@ -309,8 +312,8 @@ struct Jump {
 /// The jumps of a trie: a hash table from the first eight bytes of a path to a node. A jump skips
 /// the upper part of a large trie in one step.
 ///
-/// A jump only saves steps, so it may be missing: if two jumps need the same slot, only one is
-/// stored. Without a jump, the walk begins at the root.
+/// Jumps only save time. If two jumps need the same slot, only one is stored. Without a jump, the
+/// walk begins at the root.
 #[derive(Debug, Default)]
 struct Jumps {
     slots: Box<[Jump]>,
@@ -318,7 +321,7 @@ struct Jumps {
 }
 
 impl Jumps {
-    /// Stores the jumps; `None` if they are too few to be useful. No two jumps may have the same
+    /// Stores the jumps; `None` if there are too few to be useful. No two jumps may have the same
     /// bytes, and no byte may be zero.
     fn new(jumps: &[Jump]) -> Option<Self> {
         if jumps.len() < FEW_LINKS {
@@ -342,7 +345,7 @@ impl Jumps {
         (jump.octets == octets && jump.depth > 0).then_some(jump)
     }
 
-    /// Returns the slot of these bytes by Fibonacci hashing, which mixes the upper bits well.
+    /// Returns the slot of these bytes (Fibonacci hashing, whose upper bits are well mixed).
     const fn slot(&self, octets: u64) -> usize {
         (octets.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }

@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // Whether all names of the group so far belong to crawlers that ignore Crawl-delay; `None`
+    // Whether all crawlers that the current group has named so far ignore Crawl-delay; `None`
     // before the first name.
     let mut ignored: Option<bool> = None;
     let mut in_names = false;
@@ -43,7 +43,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Reports whether the crawler with this name is documented to ignore Crawl-delay.
+/// Reports whether the crawler with this name ignores Crawl-delay according to the registry.
 fn ignores(file: &CheckedFile<'_>, name: &[u8]) -> bool {
     let Some(token) = ProductToken::from_name(name) else { return false };
     file.crawlers.of_token(&token).is_some_and(|crawler| crawler.obeys_crawl_delay == Obeys::No)

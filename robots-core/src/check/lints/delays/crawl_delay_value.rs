@@ -24,7 +24,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the edit that removes the unit from a number of seconds: `10s`, `10 seconds`.
+/// Removes the unit after a number of seconds: `10s`, `10 seconds`.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let value = field.value;

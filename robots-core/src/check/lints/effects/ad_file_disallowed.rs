@@ -1,4 +1,5 @@
-//! `ad-file-disallowed`: a rule that blocks the files with the authorised sellers of ad space.
+//! `ad-file-disallowed`: a rule that blocks a file about the sellers of the site's ad space, such
+//! as `/ads.txt`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -23,7 +24,7 @@ pub(crate) const LINT: Lint = Lint {
 const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // Each rule has one finding, however many crawlers it is for.
+    // Each rule has at most one finding, for all of its crawlers.
     let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
     // Each crawler is examined once, even if the file names it several times.
     let mut seen = HashSet::new();
@@ -37,8 +38,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         for path in FILES {
             let verdict = selection.verdict(&RequestPath::new(path.as_bytes()));
             let Some(rule) = verdict.rule().filter(|_| verdict.access() == Access::Disallow) else { continue };
-            // A rule for the whole site is not reported: a site that is closed to a crawler has no
-            // ad space for it.
+            // Rules for the whole site are not reported, because a crawler without access to a site
+            // needs no information about its ad space.
             if matches!(rule.pattern(), b"/" | b"*" | b"/*") {
                 continue;
             }
@@ -66,9 +67,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the crawler that a name means, if the crawler fetches these files. Crawlers for ads
-/// fetch them, and so do crawlers of search engines, because search engines sell ads. For `*`,
-/// which means every crawler, the inner `Option` is `None`.
+/// Returns the crawler with this name if it fetches these files. Crawlers for ads fetch them, and
+/// crawlers of search engines do, because search engines sell ads. For `*`, the inner `Option` is
+/// `None`.
 fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawler>> {
     if name.is_star() {
         return Some(None);

@@ -1,4 +1,4 @@
-//! `assets-disallowed`: a rule that disallows scripts or style sheets to search engines, which then
+//! `assets-disallowed`: a rule that disallows scripts or style sheets for search engines. They then
 //! cannot render pages as people see them.
 
 use crate::check::lint::*;

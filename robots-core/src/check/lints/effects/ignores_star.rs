@@ -1,4 +1,5 @@
-//! `ignores-star`: crawlers that obey only groups that name them.
+//! `ignores-star`: a group for `*` that some crawlers ignore, because they obey only groups that
+//! name them.
 
 use std::collections::HashSet;
 
@@ -23,7 +24,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let closes =
         global().find(|rule| rule.access() == Access::Disallow && matches!(rule.pattern(), b"/" | b"/*" | b"*"));
     let opens = global().any(|rule| rule.access() == Access::Allow && matches!(rule.pattern(), [b'/' | b'*', _, ..]));
-    // If the whole site is closed, `whole-site-disallowed` reports it.
+    // If the whole site is disallowed, `whole-site-disallowed` reports it.
     let (Some(rule), true) = (closes, opens) else { return };
     let is_deaf = |crawler: &&Crawler| {
         let is_documented = crawler.checked_on.is_some() && !crawler.is_control;

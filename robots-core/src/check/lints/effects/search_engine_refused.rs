@@ -23,7 +23,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let registry = file.crawlers.registry;
-    // Every search engine is reported at the first rule that leads to refused requests. Search
+    // Each search engine is reported at its first rule that leads to refused requests. Search
     // engines with the same first rule share one finding.
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
@@ -79,11 +79,12 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// A rule, and the search engines for which it is the first rule that leads to a refusal.
+/// A rule that leads to refused requests, and the search engines that have no earlier rule of this
+/// kind.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Number of other rules that lead to refused requests, for the engine with the most such
-    /// rules.
+    /// Number of further rules that lead to refused requests. If it differs between the engines,
+    /// this is the largest number.
     others: usize,
     engines: Vec<&'a str>,
 }

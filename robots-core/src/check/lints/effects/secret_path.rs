@@ -1,4 +1,4 @@
-//! `secret-path`: a rule that reveals the path that it was meant to hide.
+//! `secret-path`: a rule that reveals a path that was meant to be secret.
 
 use crate::check::lint::*;
 
@@ -14,7 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Words that suggest a secret if they are whole words of a path, surrounded by characters that are
+/// Words that suggest a secret if they are whole words of a path, between characters that are
 /// neither letters nor digits.
 const WORDS: &str = "passwords passwd htpasswd secret secrets credential credentials backup backups dump dumps confidential \
                      phpmyadmin phpinfo cpanel";
@@ -42,8 +42,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-/// Reports whether the pattern contains the name, not followed by a letter: `INSTALL.sqlite.txt`
-/// does not contain `.sql`.
+/// Reports whether the pattern contains the name without a following letter or digit. For example,
+/// `.sql` is not found in `INSTALL.sqlite.txt`.
 fn holds(pattern: &[u8], name: &[u8]) -> bool {
     let ends = |at: usize| name.ends_with(b"/") || !pattern.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric);
     memchr::memmem::find_iter(pattern, name).any(ends)

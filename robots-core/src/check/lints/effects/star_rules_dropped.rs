@@ -1,4 +1,5 @@
-//! `star-rules-dropped`: a group that was written as if it added rules to the group for `*`.
+//! `star-rules-dropped`: a group whose author seems to believe that its crawlers also obey the
+//! group for `*`.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -31,40 +32,41 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Maximum number of rules of `*` that are examined. This bounds the cost.
+/// Maximum number of rules for `*` that are examined, to bound the cost.
 const MAX_RULES: usize = 64;
 
-/// Maximum number of own rules in an incomplete copy of the group for `*`. A group with more own
-/// rules, and more own rules than rules copied from `*`, was written for its crawler.
+/// Maximum number of own rules in a group that may be an incomplete copy of the group for `*`. A
+/// group with more own rules, and with more own than copied rules, was written for its crawler.
 const OWN_LIST: usize = 24;
 
-/// Words in a path that suggest that the path is closed on purpose. The message lists paths with
+/// Words in a path that suggest that it is disallowed on purpose. The message lists paths with
 /// these words first.
 const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";
 
-/// The names of folders, and file extensions, of files that are needed to display pages.
+/// Folder names and file extensions of files that are needed to display pages.
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
-/// A rule of `*` that closes a part of the site, with paths that match it.
+/// A rule for `*` that disallows a part of the site, with paths that it matches.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
 }
 
-/// The rules of `*` that a group lacks.
+/// The rules for `*` that a group lacks.
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
-    /// Whether the group repeats some of the other rules of `*`.
+    /// Whether the group repeats other rules for `*`.
     is_rest: bool,
 }
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let star = file.rules().select(&[], Fallback::Star);
-    // If most of the site is closed to `*`, groups for single crawlers are intended exceptions.
+    // If most of the site is disallowed for `*`, groups for single crawlers are intended
+    // exceptions.
     if !SiteExtent::is_open_at_large(star) {
         return;
     }
@@ -82,7 +84,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
     let mut seen = HashSet::new();
     for group in file.robots.groups().filter(|group| !group.is_global()) {
-        // Each known crawler is examined only once, which limits the number of verdicts.
+        // Each known crawler is examined only once, to limit the number of verdicts.
         let names = group.names().filter(|name| reads_sites(file, *name) && seen.insert(compared(*name)));
         let mut dropped = Dropped::default();
         let dropping: Vec<Name<'_>> = names.filter(|name| dropped.by(file, *name, &closed)).collect();
@@ -93,8 +95,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // A single missing rule often comes from a template, and the disallowed pages require a
-        // login anyway.
+        // A single missing rule is often from a template, and its pages require a login anyway.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
@@ -113,8 +114,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 impl Dropped {
-    /// Adds the rules of `*` that the crawler's group lacks. Reports whether the crawler may
-    /// therefore fetch paths that are closed to others, without a sign that this is intended.
+    /// Adds the rules for `*` that the crawler's groups lack. Reports whether the crawler may
+    /// therefore fetch paths that are disallowed for others, without a sign that this is intended.
     fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
@@ -143,12 +144,12 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups are intended: copies of the group for `*` that lack only rules about
-        // files for displaying pages, and long lists of rules for one crawler that repeat some
-        // rules of that group.
+        // Two kinds of groups are intended: copies of the group for `*` that lack only rules for
+        // files that display pages need, and long lists of rules for one crawler that repeat some
+        // rules for `*`.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // If a group opens most of the paths by its own rules, this is intended.
+        // A group is also intended if its own rules allow most of the paths.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }
@@ -158,7 +159,7 @@ impl Dropped {
     }
 }
 
-/// Reports whether a word of the pattern suggests that the path is closed on purpose.
+/// Reports whether a word of the pattern suggests that the path is disallowed on purpose.
 fn is_meant(pattern: &[u8]) -> bool {
     let mut words = pattern.split(|octet| !octet.is_ascii_alphanumeric() && *octet != b'-');
     words.any(|word| is_of(MEANT, word))
@@ -176,7 +177,7 @@ fn is_of(words: &str, word: &[u8]) -> bool {
     words.split(' ').any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Formats line numbers, as in `line 2` or `lines 2, 5 to 9`.
+/// Lists line numbers, as in `line 2` or `lines 2, 5 to 9`.
 fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for line in lines {
@@ -194,8 +195,8 @@ fn of_lines(lines: impl Iterator<Item = usize>) -> String {
 }
 
 /// Reports whether a crawler obeys `*` and fetches whole sites for an index or a collection.
-/// Archives are excluded, because sites often allow them more on purpose. Crawlers for link
-/// previews or ads are excluded, because they fetch only single pages.
+/// Archives are excluded, because sites often give them more access on purpose. Crawlers for link
+/// previews and ads are excluded, because they fetch only single pages.
 fn reads_sites(file: &CheckedFile<'_>, name: Name<'_>) -> bool {
     let Some(crawler) = file.crawlers.named(name) else { return false };
     let reads = match crawler.category {

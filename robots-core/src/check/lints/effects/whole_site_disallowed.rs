@@ -40,7 +40,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let message = format_args!("{extent} is disallowed for every crawler without a group of its own");
         sink.report(rule.range(), message).help(HELP);
     }
-    // Named crawlers share one finding, because lists of unwanted crawlers are common and often
+    // All named crawlers share one finding, because lists of unwanted crawlers are common and often
     // long.
     let mut shut: Vec<(Name<'_>, Rule<'_>, Extent)> = named
         .into_values()
@@ -57,7 +57,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let Some((first, rule, extent)) = shut.first() else { continue };
         let names = quoted_list(shut.iter().map(|(name, ..)| name.value()));
         let effect = if severity == Severity::Warning { ": the site will be dropped from the index" } else { "" };
-        // The message names only the part of the site that is closed to all these crawlers.
+        // The message names the part of the site that is disallowed for all of these crawlers.
         let all = shut.iter().fold(*extent, |all, (.., extent)| all.max(*extent));
         let draft = sink.report_at(severity, rule.range(), format_args!("{all} is disallowed for {names}{effect}"));
         let draft = draft.of_agent(first.value());

@@ -17,8 +17,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix).shared_by(columns)),
 };
 
-/// Maximum number of lines of a file in columns that can be fixed. The number is limited because
-/// every finding in such a file gets the edits for all lines.
+/// Maximum number of lines in a file with columns that can be fixed. The limit is needed because
+/// each finding in such a file has the edits for all lines.
 const MAX_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
@@ -75,14 +75,14 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let start = finding.span.start;
     let word = first_word(text);
     let is_cut = || file.lines().get(file.line_of(finding)).is_some_and(|line| line.cut_name().is_some());
-    // If only a directive is left of a line, the rest may be lost. A colon after the directive
-    // could then change the meaning of the line, and could even open the site.
+    // If a line contains only a directive, its value may be lost. Adding a colon could then change
+    // its meaning, and even allow the whole site.
     if is_spelled(text) || is_cut() {
         return None;
     }
     if of_columns(text).is_some() {
         // A spreadsheet exports the whole file in columns, so all lines are converted together.
-        // Otherwise, the names of a group could be converted without its rules.
+        // Otherwise, the names of a group might be converted without its rules.
         if file.lines().len() > MAX_EXPORTED {
             return None;
         }
@@ -92,17 +92,17 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if is_spelled(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);
     }
-    // A line becomes a comment only if it cannot be meant as a rule.
+    // A line is made a comment only if it cannot be meant as a rule.
     let is_rule = matches!(text, [] | [b':' | b'/' | b'*', ..]) || nearest(word).is_some();
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }
 
-/// Returns the same key for all lines in columns, because they are converted together.
+/// Returns the same key for all lines with columns, because they are converted together.
 fn columns(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     of_columns(file.text_of(finding)).map(|_| 0)
 }
 
-/// Returns the field of a line that a spreadsheet exported in columns: `Disallow;/x/`.
+/// Returns the field in a line that a spreadsheet exported in columns: `Disallow;/x/`.
 fn of_columns(text: &[u8]) -> Option<Vec<u8>> {
     let at = text.iter().position(|octet| matches!(octet, b':' | b';' | b',' | b'|' | b'='))?;
     let (name, value) = (text[..at].trim_ascii_end(), text[at + 1..].trim_ascii());

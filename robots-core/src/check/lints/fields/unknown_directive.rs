@@ -57,7 +57,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         return Some(vec![Edit::insert(range.start, "Sitemap: ")]);
     }
     let mut edits = vec![Edit::new(range, nearest(name)?)];
-    // A spreadsheet writes the whole line in quotes, with a separator before the next column.
+    // Spreadsheets export a whole line in quotes, with a separator after it.
     if let [quote @ (b'"' | b'\''), ..] = name {
         let value = field.value;
         let quoted = value.trim_ascii_end().iter().rposition(|octet| !matches!(octet, b',' | b';'))?;

@@ -1,4 +1,4 @@
-//! `unknown-lint`: a comment that turns off a lint that does not exist.
+//! `unknown-lint`: a comment that turns off an unknown lint.
 
 use strsim::generic_damerau_levenshtein;
 

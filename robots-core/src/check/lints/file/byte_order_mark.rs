@@ -1,4 +1,4 @@
-//! `byte-order-mark`: invisible bytes before the first line, or on a line of their own.
+//! `byte-order-mark`: a byte order mark before the first line, or on a line of its own.
 
 use crate::check::lint::*;
 
@@ -53,7 +53,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         return Some(vec![Edit::remove(finding.span.clone())]);
     }
     let mut end = file.lines().first().map_or(0, |line| line.range.start);
-    // Several byte order marks may follow one another, because some editors add a second one.
+    // There may be several byte order marks, because some editors add another one.
     while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {
         end += MARK;
     }

@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let file = file.bytes();
-    // There is one finding per file, because usually all lines end in the same way.
+    // One finding per file is enough, because usually all lines end in the same way.
     let lone = memchr::memchr_iter(b'\r', file).find(|at| file.get(at + 1) != Some(&b'\n'));
     if let Some(at) = lone {
         let ends_file = file[at + 1..].iter().all(|octet| *octet == b'\r');

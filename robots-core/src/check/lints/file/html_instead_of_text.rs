@@ -1,4 +1,4 @@
-//! `html-instead-of-text`: a web page served as robots.txt.
+//! `html-instead-of-text`: an HTML page instead of a robots.txt.
 
 use crate::check::file_kind::{FileKind, first_tag};
 use crate::check::lint::*;

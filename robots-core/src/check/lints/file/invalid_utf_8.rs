@@ -50,27 +50,28 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     });
 }
 
-/// Returns the most likely encoding of a path, and the decoded path. `None` if its letters fit
-/// several encodings.
+/// Returns the most likely encoding of a path, and the decoded path. `None` if the encoding is
+/// unclear.
 fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
     let high = || path.iter().filter(|octet| **octet >= 0x80);
     let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);
     if path.windows(2).any(touches) {
         // A word with both ASCII letters and other letters is probably in Latin script. The
-        // encoding is ISO-8859-1 if all other bytes are letters of it.
+        // encoding is ISO-8859-1 if all bytes ≥ 0x80 are letters in it.
         let is_latin = high().all(|octet| matches!(octet, 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..));
         return is_latin.then(|| ("ISO-8859-1", path.iter().copied().map(char::from).collect()));
     }
     let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
-    // In windows-1251, a lower-case word of another Cyrillic encoding decodes to upper-case
-    // letters. So all letters of a word, except the first, must be in lower case.
+    // A lower-case word in another Cyrillic encoding is upper-case in windows-1251. So all letters
+    // of a word except the first must be in lower case.
     let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
     let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);
     let words = text.split(|char: char| !char.is_alphabetic());
     (path.windows(2).any(is_word) && words.clone().all(is_small)).then_some(("windows-1251", text))
 }
 
-/// Decodes ASCII or a letter of Russian, Ukrainian, Belarusian or Bulgarian.
+/// Decodes an ASCII character or a Russian, Ukrainian, Belarusian or Bulgarian letter; `None` for
+/// other bytes.
 fn of_windows_1251(octet: u8) -> Option<char> {
     Some(match octet {
         0..0x80 => char::from(octet),

@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     let length = line.bytes().len();
-    // If a comment or a NUL begins before the limit, the cut part of the line has no effect.
+    // If a comment or a NUL begins before the limit, the part after the limit has no effect anyway.
     if length > MAX_LINE && memchr::memchr2(0, b'#', &line.bytes()[..MAX_LINE]).is_none() {
         sink.report(
             line.range.start + MAX_LINE..line.range.end,

@@ -1,4 +1,4 @@
-//! `utf-16`: text with two bytes per character.
+//! `utf-16`: a file in UTF-16 instead of UTF-8.
 
 use crate::check::file_kind::{FileKind, Utf16Form, utf_16_form};
 use crate::check::lint::*;

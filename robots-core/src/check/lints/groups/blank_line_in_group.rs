@@ -1,4 +1,4 @@
-//! `blank-line-in-group`: a blank line between a name and a rule for it.
+//! `blank-line-in-group`: a blank line between a user-agent line and a rule of its group.
 
 use crate::check::lint::*;
 
@@ -27,7 +27,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                         "a blank line separates this rule from its group: old parsers end the group there",
                     )
                     .help("remove the blank line above it");
-                    // Further rules of this group are also after the blank line, but are not
+                    // The other rules of this group are also after the blank line. They are not
                     // reported again.
                     in_group = false;
                 }
@@ -39,8 +39,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 /// Removes the blank lines between the names and the last rule of the group. A blank line between
-/// two rules, without a comment next to it, becomes an empty comment, so that people still see two
-/// parts.
+/// two rules without a comment next to it becomes an empty comment, so that people still see the
+/// two parts.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
@@ -48,7 +48,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let name = (0..rule).rev().find(is_name)?;
     let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
-    // The last line so far that is not blank, and whether a rule was found up to that line.
+    // The last line so far that is not blank, and whether a rule was found up to this line.
     let (mut before, mut is_parted) = (name, false);
     let mut line = name;
     while line <= last {

@@ -1,4 +1,4 @@
-//! `duplicate-group`: a name that occurs more than once.
+//! `duplicate-group`: several groups for the same crawlers, or a name that occurs twice in a group.
 
 use std::collections::HashMap;
 
@@ -46,8 +46,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Merges all groups for the same crawlers into the first of these groups. If a name is repeated
-/// within one group, removes the repeated name.
+/// Merges all groups for the same crawlers into the first of them. If a name is repeated within a
+/// group, removes the repetition.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let groups = file.groups();
     if groups.repeated.contains(&finding.line) {
@@ -62,15 +62,15 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         start..last + 1
     };
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    // If the groups are adjacent, only the names between them are removed, without the comments
-    // after the names.
+    // If the groups are adjacent, only the names and blank lines between them are removed. Comments
+    // after the names are kept.
     let is_next = |(number, at): &(usize, &usize)| first + number == **at;
     let joined = members.iter().enumerate().take_while(is_next).count();
     let end = lines_of(members[joined - 1]).end - 1;
     let between = (lines_of(first).end..=end).filter(|line| is_name(line) || file.is_blank(*line));
     let mut edits: Vec<Edit> = between.map(|line| file.without_field(line)).collect::<Option<_>>()?;
-    // Groups that are not adjacent are moved to the end of the first group, each with the comment
-    // right above it.
+    // Groups that are not adjacent are moved to the end of the first group, with the comment right
+    // above them.
     let mut moved = Vec::new();
     for at in &members[joined..] {
         let lines = lines_of(*at);
@@ -94,8 +94,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// Returns the index of the first group, as the key of all findings that one merge corrects. `None`
-/// for a name that is repeated within the first group itself.
+/// Returns the index of the first group with the same names. It is the key of all findings that one
+/// merge corrects. `None` if a name is repeated within a group.
 fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;

@@ -35,7 +35,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 named = true;
             }
             Directive::Allow | Directive::Disallow => (named, between) = (false, None),
-            // Sitemap lines are not reported, because no parser treats them as part of a group.
+            // Sitemap lines are not reported, because they do not belong to groups in any parser.
             Directive::Sitemap => {}
             _ if named && between.is_none() && field.has_colon => between = Some(field),
             _ => {}
@@ -43,7 +43,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Moves all lines between the names of the group below its last name.
+/// Moves all other fields between the names of the group below its last name.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let group = *file.groups().groups.get(group_of(file, finding)?)?;
     let (first, last) = (group.line() - 1, group.names().last()?.line() - 1);

@@ -33,7 +33,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
-    // One new line before the first rule fixes all findings.
+    // One new line before the first rule corrects all findings.
     let first = (0..file.lines().len()).find(is_rule)?;
     Some(vec![file.line_before(first, b"User-agent: *")?])
 }

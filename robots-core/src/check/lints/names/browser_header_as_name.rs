@@ -33,7 +33,7 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     });
 }
 
-/// Reports whether a value begins like a browser's header, as many crawlers' headers do.
+/// Reports whether a value begins like the header of a browser. Many headers of crawlers also do.
 pub(super) fn is_header(value: &[u8]) -> bool {
     [&b"mozilla/"[..], b"opera/"].iter().any(|start| starts_with(value, start))
 }

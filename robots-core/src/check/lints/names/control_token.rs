@@ -1,4 +1,4 @@
-//! `control-token`: a name that requests never contain.
+//! `control-token`: a name that occurs only in robots.txt, never in requests.
 
 use crate::check::lint::*;
 

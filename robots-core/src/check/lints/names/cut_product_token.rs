@@ -1,4 +1,4 @@
-//! `cut-product-token`: a name that crawlers cut, so that they compare only its beginning.
+//! `cut-product-token`: a name that many crawlers cut, so that they compare only its beginning.
 
 use crate::check::crawlers::CrawlersByToken;
 use crate::check::invisible::without_invisible;
@@ -23,10 +23,11 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix)),
 };
 
-/// Characters, in addition to commas, that people write between the names of several crawlers.
+/// Characters that people write between the names of several crawlers, in addition to commas and
+/// semicolons.
 const JOINS: &[u8] = b"|&+/";
 
-/// Maximum number of names on one line that are suggested as separate lines.
+/// Maximum number of names on a line to suggest separate lines for them.
 const MAX_NAMES: usize = 16;
 
 fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
@@ -63,8 +64,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the names on a line that was meant for several crawlers: there are commas between the
-/// names, or all names are known.
+/// Returns the names on a line for several crawlers; `None` for other lines. On a line for several
+/// crawlers, there are commas between the names, or all names are known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
     let is_separator =
         |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();
@@ -79,15 +80,15 @@ fn line_of(name: &[u8]) -> Vec<u8> {
     [b"User-agent: ", name].concat()
 }
 
-/// Reports whether a registered crawler has exactly this name. Such a crawler compares the whole
-/// name.
+/// Reports whether this is exactly the token of a registered crawler. Such a crawler compares the
+/// whole name.
 fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     let token = ProductToken::new(value);
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
 }
 
-/// Reports whether crawlers cut only a version or a `*`, which was not meant to be compared:
-/// `Googlebot/2.1`, `Googlebot*`.
+/// Reports whether crawlers cut only a version or a `*`, as the author expects: `Googlebot/2.1`,
+/// `Googlebot*`.
 fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     let rest = &value[kept.len()..];
     let meant = match rest {
@@ -126,7 +127,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let lines = file.lines_after(file.line_of(finding), others.iter().map(Vec::as_slice));
         return Some(vec![Edit::new(finding.span.clone(), *first), lines]);
     }
-    // If the line may contain several names, it has no fix, because a name could be lost.
+    // If the line may contain several names, it has no fix, because a name would be lost.
     let meant = file.crawlers.declared_by(value).filter(|_| !value.iter().any(|octet| JOINS.contains(octet)))?;
     (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span.clone(), meant)])
 }

@@ -1,4 +1,4 @@
-//! `dollar-inside`: a `$` that is not at the end.
+//! `dollar-inside`: a `$` that is not at the end of a pattern.
 
 use crate::check::lint::*;
 use crate::check::path_text::has_one_path;
@@ -42,16 +42,17 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }
     let start = field.value_range.start;
     let inside = memchr::memchr_iter(b'$', &pattern[..pattern.len() - 1]);
-    // A `$` at the end of a segment is not changed, because both meanings are possible.
+    // A `$` at the end of a segment is not changed, because it may be meant literally or as the end
+    // of the path.
     let is_octet = |at: usize| pattern[at + 1].is_ascii_alphanumeric() && !is_end(pattern, at);
     inside.clone().all(is_octet).then(|| Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
 }
 
-/// Reports whether a `$` is meant as the end of the path. This is the case after a file extension
-/// (`/*.pdf$?page`), and if only `*` and `$` follow. After the name of a folder, a slash may
-/// follow, too (`/shop$/`).
+/// Reports whether a `$` is meant as the end of the path. This is assumed after a file extension
+/// (`/*.pdf$?page`), and if only `*` and `$` follow. After the name of a folder, slashes may also
+/// follow (`/shop$/`).
 fn is_end(pattern: &[u8], at: usize) -> bool {
-    /// Maximum length of a file extension, which is the length of `webmanifest`.
+    /// Maximum length of a file extension, in bytes: the length of `webmanifest`.
     const MAX_EXTENSION_LENGTH: usize = 11;
     let (before, rest) = (&pattern[..at], &pattern[at + 1..]);
     let name = before.rsplit(|octet| !octet.is_ascii_alphanumeric()).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `host-in-path`: a host in front of the path.
+//! `host-in-path`: a pattern with a host before the path.
 
 use crate::check::lint::*;
 use crate::check::path_text::{HostEvidence, has_one_path, split_host};
@@ -42,7 +42,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     (evidence == HostEvidence::Own).then(|| vec![Edit::new(finding.span.clone(), path)])
 }
 
-/// Returns the host that a pattern begins with, and the path after it.
+/// Returns the host at the start of a pattern, and the path after it; `None` if the pattern does
+/// not begin with a host.
 fn host_and_path<'p>(file: &CheckedFile<'_>, pattern: &'p [u8]) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
     let text = pattern.strip_prefix(b"//").or(pattern.strip_prefix(b"/"))?;
     let own = file.own_host();

@@ -19,8 +19,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some(seen) = visible_path(field.value).filter(|_| has_one_path(field)) else { return };
-    // An invisible character before the slash is an error: the pattern does not begin with a slash,
-    // so it matches nothing.
+    // An invisible character before the slash is an error, because the pattern then matches
+    // nothing.
     let severity = if matches!(field.value, [b'/' | b'*', ..]) { LINT.severity } else { Severity::Error };
     let draft = sink.report_at(
         severity,

@@ -49,7 +49,8 @@ fn decode(mut pattern: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the byte of an escape at the start of the text if the byte is unreserved.
+/// Returns the byte of an escape at the start of `text`; `None` if the byte is not unreserved (RFC
+/// 3986, section 2.3).
 fn needless(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |octet: &u8| char::from(*octet).to_digit(16);

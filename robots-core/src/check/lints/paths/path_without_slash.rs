@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
-    // If characters before the slash hide it, another lint reports the value.
+    // Other lints report values with several paths and with invisible characters.
     if joined_paths(path).is_some() || visible_path(path).is_some() {
         return;
     }
@@ -49,19 +49,19 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }])
 }
 
-/// Probable meaning of a value without a leading slash.
+/// The probable meaning of a value without a leading slash.
 enum Meaning {
     Pattern(Vec<u8>),
-    /// Two possible patterns, each with a description of the paths that match it.
+    /// Two possible patterns, each with a description of the paths that it matches.
     Either([(Vec<u8>, &'static str); 2]),
-    /// No pattern can be suggested. The string is advice for the author.
+    /// No pattern can be suggested. The string is advice for the author instead.
     Unknown(&'static str),
 }
 
 const OF_A_DISK: &str = "write the path that a browser shows, without the folders of the server's disk";
 
 impl Meaning {
-    /// Returns the probable meaning of a value; `own` is the host of the site.
+    /// Returns the probable meaning of a value. `own` is the host of the site, if known.
     fn of(value: &[u8], own: Option<&[u8]>) -> Self {
         let seen = without_invisible(value);
         let text = seen.as_deref().map_or(value, str::as_bytes);
@@ -123,8 +123,8 @@ impl Meaning {
         }
     }
 
-    /// Returns the two meanings of a value such as `-print.html`: the end of file names, or the
-    /// beginning of the path.
+    /// Returns the two meanings of a value such as `-print.html`: it is meant anywhere in paths, or
+    /// at their beginning.
     fn anywhere_or_first(text: &[u8]) -> Self {
         Self::Either([
             ([b"/*".as_slice(), text].concat(), "paths that contain it anywhere"),
@@ -185,14 +185,14 @@ impl fmt::Display for Meaning {
     }
 }
 
-/// Returns a path without the punctuation around it that typing errors, lists or brackets leave
-/// there: `: /a`, `- /a`, `(/a)`.
+/// Returns a path without surrounding punctuation, which typing errors, lists or brackets may
+/// leave: `: /a`, `- /a`, `(/a)`.
 fn without_marks(text: &[u8]) -> &[u8] {
-    /// Opening characters. Their closing counterparts after the path are removed, too.
+    /// Opening brackets and quotes. Their counterparts after the path are also removed.
     const OPENING: [char; 11] = ['(', '[', '{', '<', '"', '\'', '`', '\u{ab}', '\u{201c}', '\u{201e}', '\u{2018}'];
     let is_mark = |piece: &Result<char, u8>| match piece {
         Ok(char) => !char.is_alphanumeric() && !"/*.?&$;%#\\_^".contains(*char),
-        // The no-break space in files that are not UTF-8.
+        // A no-break space in a file that is not UTF-8.
         Err(octet) => *octet == 0xA0,
     };
     let marks: Vec<_> = pieces(text).take_while(is_mark).collect();
@@ -214,7 +214,7 @@ fn has_scheme(text: &[u8]) -> bool {
     let (word, rest) = text.split_at(text.iter().take_while(|octet| octet.is_ascii_alphabetic()).count());
     let is_web = is_one_of(word, "http https") && (rest.starts_with(b":") || rest.starts_with(b"//"));
     let (front, path) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
-    // `c:/` is a disk and not a scheme, and `:/a` has a superfluous colon.
+    // `c:/` is a disk, not a scheme, and `:/a` has a superfluous colon.
     is_web || front.ends_with(b":") && (front.len() > 2 || path.starts_with(b"//"))
 }
 
@@ -226,8 +226,8 @@ fn without_dots(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// Returns a path with slashes instead of backslashes and of characters that look like a slash. If
-/// the text begins with an escaped slash, all escaped slashes become slashes.
+/// Returns a path with a leading slash. Backslashes and characters that look like a slash become
+/// slashes. If the text begins with an escaped slash, all escaped slashes become slashes.
 fn with_slashes(text: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(text) else { return [b"/", text].concat() };
     let mut path = text.replace(['\\', '\u{2044}', '\u{2215}', '\u{ff0f}'], "/");

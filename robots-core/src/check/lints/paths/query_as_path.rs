@@ -1,4 +1,4 @@
-//! `query-as-path`: a query parameter that is written as a path.
+//! `query-as-path`: a query parameter that is written like a path.
 
 use std::collections::HashSet;
 
@@ -28,11 +28,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let rules = || file.fields().map(|(_, field)| field).filter(is_rule);
     let mut covered = HashSet::new();
     for pattern in rules().map(|rule| rule.value) {
-        // If a rule matches every query, the other rules about queries are not examined.
+        // If a rule is for every query, no other rule about a query is reported.
         if matches!(pattern, b"/*?" | b"/*?*" | b"*?" | b"*?*") {
             return;
         }
-        // A `*` at the end has no effect, so it is dropped.
+        // A `*` at the end has no effect.
         let pattern = pattern.strip_suffix(b"*").unwrap_or(pattern);
         if memchr::memchr(b'*', pattern).is_some() {
             covered.extend(pattern.split(|octet| matches!(octet, b'*' | b'?' | b'&')).filter_map(parameter_name));
@@ -59,18 +59,19 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the parameter that a pattern begins with, and whether the pattern is for the home page.
+/// Returns whether a pattern is for the home page, and the query parameter at its start; `None` if
+/// there is no query parameter.
 fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
     let (is_home, text) = match pattern {
         [b'/', b'?', b'*' | b'&', text @ ..] | [b'/', b'?', text @ ..] => (true, text),
         [b'/', b'&', text @ ..] | [b'/', text @ ..] => (false, text),
         _ => return None,
     };
-    // For the home page, a `*` at the end is ignored. In a path, the `*` is more likely part of the
-    // names of pages (`/list=*`).
+    // For the home page, a `*` at the end is ignored. In a path, it more likely stands for parts of
+    // page names (`/list=*`).
     let text = text.strip_suffix(b"*").filter(|_| is_home).unwrap_or(text);
     let value = &text[parameter_name(text)?.len() + 1..];
-    // A long number, or any other value, is more likely part of the name of a page.
+    // Longer numbers and other values are more likely part of a page name.
     let is_number = value.len() <= 2 && value.iter().all(u8::is_ascii_digit);
     (is_number || is_one_of(value, "false no off on true yes")).then_some((is_home, text))
 }

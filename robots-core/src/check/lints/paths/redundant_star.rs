@@ -19,14 +19,14 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    // Another lint reports values that are regular expressions (`/x/.*`) or not patterns at all
-    // (`.*`). Removing the `*` would hide the real problem of these values.
+    // Other lints report values that are regular expressions (`/x/.*`) or not patterns (`.*`).
+    // Without the `*`, their real problem would be hidden.
     let is_pattern = matches!(pattern, [b'/' | b'*', ..]) && !is_expression(pattern);
     if memchr::memchr(b'*', pattern).is_none() || !is_pattern || !has_one_path(field) {
         return;
     }
     let without = without_runs(pattern.to_vec());
-    // `*` and `/*` alone are left out, because many people write them for "every path".
+    // `*` and `/*` alone are not reported, because many people write them for "every path".
     if without.is_empty()
         || matches!(pattern, b"/*" | b"*")
         || without == pattern

@@ -1,4 +1,4 @@
-//! `route-parameter`: placeholders in paths, as in the routers of web frameworks.
+//! `route-parameter`: placeholders in paths, as in routes of web frameworks.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Maximum length of a parameter in brackets, in bytes. This bounds the cost of patterns full of
+/// Maximum length of a placeholder in brackets, in bytes. This bounds the cost of patterns full of
 /// brackets.
 const MAX_NAME: usize = 64;
 
@@ -62,7 +62,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 /// Returns the ranges of placeholders in the path of a pattern.
 fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
     // The query is excluded, because placeholders may be meant literally there: crawlers request
-    // `{search_term_string}`, which they find in the markup of search boxes.
+    // `{search_term_string}`, which is in the markup of search boxes.
     let is_query = |at: &usize| pattern[*at] == b'?' && !matches!(pattern.get(at + 1), None | Some(b'}' | b'/'));
     let path = &pattern[..(0..pattern.len()).find(is_query).unwrap_or(pattern.len())];
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -71,11 +71,11 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
         if at < last {
             continue;
         }
-        // After `*/`, a placeholder is probably meant literally: broken templates leave links with
-        // placeholders on pages, and the rule blocks these links.
+        // After `*/`, a placeholder is probably meant literally, to block broken links with
+        // placeholders that a template left there.
         let is_start = match path[at - 1] {
             b'/' => !path[..at].ends_with(b"*/"),
-            // After these characters, `[` is part of ordinary names: `/filter-[price]`.
+            // After these characters, `[` is usually part of a name: `/filter-[price]`.
             b'-' | b'.' | b'_' => path[at] != b'[',
             _ => at == last,
         };
@@ -86,7 +86,7 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the length of the placeholder that `text` begins with.
+/// Returns the length of the placeholder at the start of `text`; `None` if there is no placeholder.
 fn parameter(text: &[u8]) -> Option<usize> {
     let length = |text: &[u8]| text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || **octet == b'_').count();
     let is_name = |name: &[u8]| {
@@ -104,8 +104,8 @@ fn parameter(text: &[u8]) -> Option<usize> {
             let inside = &rest[..memchr::memchr(close, &rest[..rest.len().min(MAX_NAME)])?];
             let optional = inside.strip_prefix(b"[").unwrap_or(inside);
             let closed = 2 + inside.len() + inside.len() - optional.len();
-            // More recognised forms: `[...slug]`, `[[...slug]]`, `{*path}`, `{**path}`, `{id:int}`,
-            // `{id?}`, `<int:id>`.
+            // Further recognised forms: `[...slug]`, `[[...slug]]`, `{*path}`, `{**path}`,
+            // `{id:int}`, `{id?}`, `<int:id>`.
             let name =
                 ["...", "**", "*"].iter().find_map(|sign| optional.strip_prefix(sign.as_bytes())).unwrap_or(optional);
             let name = name.strip_suffix(b"?").unwrap_or(name);
@@ -115,7 +115,7 @@ fn parameter(text: &[u8]) -> Option<usize> {
         _ => None,
     }?;
     match text[end..] {
-        // The parameter is optional or may be repeated.
+        // The placeholder is optional or may be repeated.
         [b'?' | b'+', b'/', ..] | [b'?' | b'+'] => Some(end + 1),
         [] | [b'/' | b'.' | b'-' | b'_' | b'*' | b'$' | b'(' | b'?' | b'{' | b'<', ..] => Some(end),
         _ => None,

@@ -21,8 +21,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     let Some(paths) = joined_paths(pattern) else { return };
-    // If a quote comes before the slash, the pattern does not begin with the slash and matches
-    // nothing.
+    // If a quote comes before the slash, the pattern matches nothing.
     let severity = if matches!(pattern, [b'/' | b'*', ..]) { LINT.severity } else { Severity::Error };
     sink.report_at(
         severity,
@@ -37,7 +36,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 }
 
 /// Splits a rule with several paths into one line per path. `None` if there is only one path, or if
-/// one of the paths is the whole site, which may be a mistake.
+/// one of the paths is for the whole site, which may be a mistake.
 pub(super) fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let paths = several_paths(field.value)?;

@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix { is_choice: true, ..LintFix::DROP_FIELD }),
 };
 
-/// Maximum number of rules that are compared across groups for the same crawler. This bounds the
+/// Maximum number of rules that are compared between groups for the same crawler, to bound the
 /// cost.
 const MAX_COMPARED: usize = 1 << 18;
 
@@ -62,8 +62,8 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     .help("remove the rule that you do not want");
 }
 
-/// Returns the indexes of the groups that a crawler combines, with the name that these groups
-/// share. If several names have the same groups, returns only one of the names.
+/// Returns the groups that a crawler combines, as their indexes and the name that they share. If
+/// several names share the same groups, returns only one of the names.
 fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
     let mut by_name: HashMap<Option<ProductToken>, (Vec<usize>, Name<'a>)> = HashMap::new();
     for (at, name) in groups.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name))) {
@@ -77,7 +77,7 @@ fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
         }
     }
     let mut shared: Vec<_> = by_name.into_values().filter(|(of_name, _)| of_name.len() > 1).collect();
-    // The groups are sorted in the order of the file, because the order of the map varies.
+    // Sorted in the order of the file, because the order of the map varies.
     shared.sort_by_key(|(_, name)| name.range().start);
     let mut seen = HashSet::new();
     shared.retain(|(of_name, _)| seen.insert(of_name.clone()));
@@ -94,8 +94,8 @@ fn allowed_by<'a>(groups: impl IntoIterator<Item = Group<'a>>) -> Allowed<'a> {
     allowed
 }
 
-/// Returns the disallow rules of a group with the same pattern as one of these allow rules, each
-/// with that allow rule.
+/// Returns pairs of rules with the same pattern and priority: a disallow rule of the group, and one
+/// of the allow rules.
 fn ties<'a>(group: Group<'a>, allowed: &Allowed<'a>) -> Vec<(Rule<'a>, Rule<'a>)> {
     if allowed.is_empty() {
         return Vec::new();

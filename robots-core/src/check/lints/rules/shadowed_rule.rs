@@ -1,4 +1,5 @@
-//! `shadowed-rule`: a rule that never decides, because a stronger rule matches all its paths.
+//! `shadowed-rule`: a rule that never decides, because an opposite rule with a longer pattern
+//! matches all of its paths.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,7 +21,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::DROP_FIELD),
 };
 
-/// Maximum number of pairs of patterns that are compared in one file. This bounds the cost.
+/// Maximum number of pairs of patterns that are compared per file, to bound the cost.
 const PAIRS: usize = 50_000;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -65,7 +66,7 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
     }
 }
 
-/// A rule, with its pattern in the form that is compared with other patterns.
+/// A rule and its pattern in canonical form, for comparison with other patterns.
 struct ComparedRule<'r> {
     rule: Rule<'r>,
     priority: usize,
@@ -78,8 +79,8 @@ impl<'r> ComparedRule<'r> {
     }
 }
 
-/// Patterns with a `*` that is not at the end, by the literal text before the `*`. Such a pattern
-/// can cover only patterns that begin with the same text.
+/// Patterns with a `*` before the end, by the literal before the `*`. Such a pattern can only cover
+/// patterns that begin with this literal.
 #[derive(Default)]
 struct Wide<'p, 'r> {
     by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,
@@ -94,7 +95,8 @@ impl<'p, 'r> Wide<'p, 'r> {
         self.by_prefix.entry(prefix).or_default().push((pattern, compiled));
     }
 
-    /// Returns a rule with a higher priority that matches every path that this rule matches.
+    /// Returns a rule with a higher priority that matches every path that the rule `pattern`
+    /// matches.
     fn covering(&self, pattern: &ComparedRule<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
         let own = pattern.canonical.prefix();
         for length in self.lengths.range(..=own.len()) {

@@ -1,4 +1,4 @@
-//! `host-repeated`: more than one Host line.
+//! `host-repeated`: a second Host line, which crawlers ignore.
 
 use crate::check::lint::*;
 

@@ -1,4 +1,4 @@
-//! `sitemap-not-absolute`: a sitemap address that is not a whole URL.
+//! `sitemap-not-absolute`: a sitemap address that is not an absolute URL.
 
 use crate::check::lint::*;
 use crate::rules::is_absolute_url;

@@ -50,18 +50,18 @@ fn lints_about_effects() {
         "YandexImages\nDisallow: /x",
     ];
     let meant = [
-        // In these groups, one rule closes or opens the whole site.
+        // In these groups, one rule disallows or allows the whole site.
         "bingbot\nDisallow: /",
         "bingbot\nDisallow:",
         "bingbot\nAllow: /\nDisallow: /x",
-        // Groups that repeat the rules of "*", possibly in another spelling, or open the paths that
-        // the rules of "*" close.
+        // These groups repeat the rules for `*`, possibly in another spelling, or allow the paths
+        // that the rules for `*` disallow.
         "bingbot\nDisallow: /x\nDisallow: /cart/\nDisallow: /login/",
         "bingbot\nAllow: /cart/\nDisallow: /x",
         "Googlebot-Image\nDisallow: /",
         "Googlebot-Image\nDisallow:",
-        // The crawlers of these groups: one does not read whole sites, one ignores "*", one is
-        // unknown, and one shares its group with "*".
+        // One of these crawlers does not read whole sites, one ignores `*`, one is unknown, and one
+        // shares its group with `*`.
         "Twitterbot\nAllow: /x",
         "AdsBot-Google\nDisallow: /x",
         "OurOwnBot\nDisallow: /x",
@@ -79,8 +79,9 @@ fn lints_about_effects() {
             star.replace("{}", "Slurp\nUser-agent: bingbot\nAllow: /x"),
             &["\"Slurp\", \"bingbot\" ignore the group for \"*\": \"/cart/\", \"/login\" are open to them"],
         )
-        // The group repeats only some rules. In the message, paths that are closed on purpose come
-        // first. Paths that are never enforced, or that are needed to display pages, are left out.
+        // The group repeats only some rules. In the message, paths that are disallowed on purpose
+        // come first. Exempt paths, and paths of files that are needed to display pages, are left
+        // out.
         .says(
             repaired,
             &["\"bingbot\" ignores the group for \"*\", and this group repeats only some of its rules: \"/login\", \

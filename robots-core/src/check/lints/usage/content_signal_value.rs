@@ -1,4 +1,4 @@
-//! `content-signal-value`: a content signal that does not parse.
+//! `content-signal-value`: a Content-Signal line whose value is invalid.
 
 use crate::check::lint::*;
 use crate::check::lints::usage::content_usage_value::{corrected, first_wrong};

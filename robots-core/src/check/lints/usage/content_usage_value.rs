@@ -1,4 +1,4 @@
-//! `content-usage-value`: a usage preference that does not parse.
+//! `content-usage-value`: a Content-Usage line whose value is invalid.
 
 use crate::check::lint::*;
 
@@ -27,11 +27,11 @@ const fn words(_: &[u8]) -> &'static [&'static str] {
     &["y", "n"]
 }
 
-/// A function that returns the valid values of a key. If there are two values, the first means yes
-/// and the second no.
+/// A function that returns the valid values of a key. If there are two, the first means yes and the
+/// second means no.
 type Words = fn(&[u8]) -> &'static [&'static str];
 
-/// Returns the first item of a list `[/path] key=value, …` that is not valid.
+/// Returns the first invalid item of a list `[/path] key=value, …`; `None` if all items are valid.
 pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     let list = match value {
         [b'/', ..] => value[memchr::memchr2(b' ', b'\t', value).unwrap_or(value.len())..].trim_ascii(),
@@ -47,8 +47,8 @@ pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     })
 }
 
-/// Returns a corrected list: other words for yes and no become valid values, and a colon, as in
-/// `train-ai: no`, becomes `=`. `None` if an item cannot be corrected.
+/// Returns a corrected list: other words for yes and no become valid values, and the colon in
+/// `train-ai: no` becomes `=`. `None` if an item cannot be corrected.
 pub(super) fn corrected(value: &[u8], words: Words) -> Option<Vec<u8>> {
     let path = match value {
         [b'/', ..] => &value[..=memchr::memchr2(b' ', b'\t', value)?],

@@ -1,4 +1,4 @@
-//! Tests which signatures of a request are checked, and with the keys of which directory.
+//! Tests which signatures of a request are checked, and which directory provides the keys.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn of_several_signatures_two_are_tried() {
     // If a label is repeated, the last member with the label counts.
     assert_eq!(wrong(new(), "sig1").sign("sig1", &list, None).outcome(), VERIFIED);
     assert_eq!(wrong(new().sign("sig1", &list, None), "sig1").outcome(), failed(BadSignature));
-    // If one signature is undecided, the other does not refute the claim.
+    // If one signature is undecided, a failed one does not refute the claim.
     let unknown = list.replace(KEYID, "unknown");
     let doubtful = wrong(new(), "a").sign("b", &unknown, None);
     assert_eq!(doubtful.outcome(), undecided(UndecidedReason::KeyUnknownThere));

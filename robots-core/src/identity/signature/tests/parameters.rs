@@ -1,4 +1,5 @@
-//! Parameters of a signature: the validity window, and the required parameters and their form.
+//! Tests the parameters of a signature: the validity window, and the required parameters and their
+//! types.
 
 use super::*;
 
