@@ -80,7 +80,7 @@ impl<'a> CheckedFile<'a> {
     }
 
     /// Returns the rules of the file, compiled for
-    /// [`Reading::Standard`](crate::rules::Reading::Standard) on the first call.
+    /// [`Reading::Standard`] on the first call.
     pub(super) fn rules(&self) -> &RuleSet {
         self.rules.get_or_init(|| {
             let registry = &self.site.registry;

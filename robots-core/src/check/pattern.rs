@@ -62,7 +62,7 @@ pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
 }
 
 /// Returns another spelling of a pattern with the same meaning in every
-/// [`Reading`](crate::rules::Reading): bytes ≥ 0x80 are escaped, and the digits of escapes are in
+/// [`Reading`]: bytes ≥ 0x80 are escaped, and the digits of escapes are in
 /// upper case.
 pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     let mut text = escaped(pattern);

@@ -200,7 +200,7 @@ impl RobotsTxt {
     }
 
     /// Returns notes on the parts of the file that crawlers ignore in every
-    /// [`Reading`](super::Reading), in the order of the file.
+    /// [`Reading`], in the order of the file.
     /// [`RuleSet::notes`](super::RuleSet::notes) reports the parts that only one reading ignores.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes

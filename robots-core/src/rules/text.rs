@@ -296,10 +296,10 @@ pub enum NoteKind {
     RepeatedHost,
     /// The value of a crawl-delay line is not a number of seconds.
     InvalidCrawlDelay,
-    /// The line crosses the size limit of the [`Reading`](super::Reading), so it was dropped.
+    /// The line crosses the size limit of the [`Reading`], so it was dropped.
     CutLine,
     /// This line and all following lines are past the size limit of the
-    /// [`Reading`](super::Reading).
+    /// [`Reading`].
     PastLimit,
 }
 

@@ -3,7 +3,7 @@
 //! The names of groups determine the rules for a crawler, and a verdict depends only on these
 //! rules. The longest pattern decides; if patterns are equally long, an allow rule decides. So two
 //! files have the same effect if they have the same rules in the same order of precedence for every
-//! name that some [`Reading`](crate::rules::Reading) distinguishes. Rules are converted to a normal
+//! name that some [`Reading`] distinguishes. Rules are converted to a normal
 //! form that does not change any verdict in any reading:
 //!
 //! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
@@ -48,7 +48,7 @@ type Block = (bool, BTreeSet<Vec<u8>>);
 /// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
-/// The value of a `User-agent` line, in the form that a [`Reading`](crate::rules::Reading) compares
+/// The value of a `User-agent` line, in the form that a [`Reading`] compares
 /// with crawlers' tokens. The form depends on the reading.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NameKey {
