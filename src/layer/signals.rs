@@ -218,10 +218,10 @@ pub struct ResponseFields {
     /// Links to licences, for every response.
     links: Vec<(HeaderName, HeaderValue)>,
     fields: Vec<(HeaderName, HeaderValue)>,
-    /// Whether another client would get other usage preferences or fields for this path, so that
-    /// caches must distinguish clients.
+    /// Whether another client could get other usage preferences or fields for this path. Caches
+    /// must then distinguish clients.
     content_varies: bool,
-    /// Whether another client would get other links to licences.
+    /// Whether another client could get other links to licences.
     links_vary: bool,
 }
 

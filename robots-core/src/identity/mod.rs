@@ -14,8 +14,8 @@
 //!    only if every complete method that could be tried failed. If evidence is missing, old or
 //!    unreliable, the claim is undecided.
 //! 4. A list of any age can verify a claim. A list can refute a claim only if its server confirmed
-//!    the list at most a day ago, or more than a day after the address was first seen
-//!    ([`ListEvidence`]).
+//!    the list at most a day ago, or if it confirmed the list more than a day after the first
+//!    request from the address ([`ListEvidence`]).
 //! 5. A reverse DNS name verifies a claim only if the name is in the operator's domain and resolves
 //!    back to the client's address. A failed check refutes the claim only if the same resolver
 //!    verified another address of this operator within the last hour.

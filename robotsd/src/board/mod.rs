@@ -9,6 +9,10 @@
 //! counts people that services such as search engines referred to the site;
 //! [`referrals`](mod@referrals) compares their number with the pages that crawlers fetched. The
 //! board never affects or delays a request.
+//!
+//! To show another figure, add it to the [`report`], and show it in [`page`]. Figures about all
+//! requests of a site, such as durations, are counted in `counting` instead of the rows;
+//! `ServedSite::traffic` (in `sites`) passes them to the board.
 
 mod row;
 

@@ -1,5 +1,9 @@
-//! Counts the decisions about a site's requests on each worker, for the status, the metrics and the
-//! board.
+//! Counts the requests of a site on each worker, for the status, the metrics and the board.
+//!
+//! - [`outcome_counts`] counts decisions, responses by status, and durations. A new count of
+//!   requests or responses begins there; `metrics::family` and `sites::site_metrics` then publish it.
+//! - [`crawler_counts`] counts the requests of each crawler.
+//! - [`sending_services`] recognises the services that refer visitors.
 
 mod crawler_counts;
 mod outcome_counts;

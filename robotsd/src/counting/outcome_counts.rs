@@ -1,4 +1,5 @@
-//! Counts each worker's decisions about the requests to a site, for the status and the metrics.
+//! Counts a site's requests on one worker: the decisions, the responses by status, the durations,
+//! and the pages that crawlers and referred visitors received.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};

@@ -1,9 +1,12 @@
 //! Web Bot Auth: a signature on the request (RFC 9421) by a key that the crawler's operator
 //! publishes.
 //!
-//! `Signature-Agent` has four forms: the oldest form is a String, and the others are Dictionaries.
-//! [`DirectoryUrl::parse`] interprets the URL in all forms: an origin stands for the directory at
-//! its well-known path, and any other URL is the URL of a JWK Set.
+//! Only the algorithm Ed25519 is supported. `parameters` checks the parameter `alg`, and `key_set`
+//! reads the keys and verifies signatures.
+//!
+//! Older drafts define `Signature-Agent` as a String, later drafts as a Dictionary.
+//! [`DirectoryUrl::parse`] interprets the URL that either of them contains: an origin stands for the
+//! directory at its well-known path, and any other URL is the URL of a JWK Set.
 //!
 //! 1. Only the first two members of `Signature-Input` with the `tag` `web-bot-auth` are used. A
 //!    request without such a member is treated as not signed.

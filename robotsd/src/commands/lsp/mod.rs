@@ -4,6 +4,9 @@
 //! group decides, and what a fix changes. It uses the checks of `robotsd check`, and fetches
 //! nothing.
 //!
+//! [`server`] lists the capabilities and calls the code for each request. Each feature has its own
+//! file, such as [`hover`] or [`completion`]. [`protocol`] contains the types of the messages.
+//!
 //! One thread handles all messages ([`Server`]). Other threads only read and write messages, and
 //! wait until the editor ends.
 

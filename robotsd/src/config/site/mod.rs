@@ -1,4 +1,6 @@
 //! A site: its hosts, its backend, its robots.txt, and how the robots.txt is enforced.
+//!
+//! Each table below `[[site]]` has its own file, such as [`refusal`] for `[site.refusal]`.
 
 mod append;
 mod backend;
