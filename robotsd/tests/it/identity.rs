@@ -104,6 +104,7 @@ pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
     folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#);
     let running = folder.start();
     running.wait_for_message("identity", "lists.example");
+    running.wait_for_message("config-warning", "lists.example");
     wait_until("an impostor", || {
         assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
         assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
