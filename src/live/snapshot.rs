@@ -135,7 +135,7 @@ impl Snapshot {
                 "the override for {over} has no effect, because no Disallow line of the robots.txt has this pattern"
             )
         });
-        let unlimited = self.policy.rate_overrides().filter_map(|over| {
+        let unlimited = self.policy.rate_overrides(self.clock.now()).filter_map(|over| {
             Some(format!("the rate override for {over} {why}", why = self.reason_without_limit(content, over)?))
         });
         idle.chain(unlimited).collect()
@@ -150,8 +150,13 @@ impl Snapshot {
                  its name, and add a group with its name and a Crawl-delay to robots.txt",
             );
         }
-        let (_, agents) = content.compiled.recognizer.resolve(&over.agent_name()?.to_string());
+        let name = over.agent_name()?;
+        let (_, agents) = content.compiled.recognizer.resolve(&name.to_string());
         let agent = agents.first();
+        // The name may be misspelled, or meant for a group that a later version contains.
+        if !agent.is_registered() && !content.rules().names(name) {
+            return None;
+        }
         let fallback = if self.policy.holds_to_star(agent) { Fallback::Star } else { Fallback::Nothing };
         let selection = content.rules().select(agent.tokens(), fallback);
         if selection.crawl_delay().is_none() {

@@ -210,10 +210,12 @@ impl Policy {
         modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
     }
 
-    /// Returns the rate overrides that record or refuse requests.
+    /// Returns the rate overrides that record or refuse requests and have not ended by the time
+    /// `now`.
     #[doc(hidden)]
-    pub fn rate_overrides(&self) -> impl Iterator<Item = &Override<RateMode>> {
-        self.rate.overrides.iter().filter(|over| over.mode != RateMode::Off)
+    pub fn rate_overrides(&self, now: SystemTime) -> impl Iterator<Item = &Override<RateMode>> {
+        let is_running = move |over: &&Override<RateMode>| over.until.is_none_or(|end| now < end);
+        self.rate.overrides.iter().filter(is_running).filter(|over| over.mode != RateMode::Off)
     }
 
     /// Returns descriptions of the overrides that have ended by the time `now`, each with its end.
