@@ -2,7 +2,7 @@
 //! or a page from the template of the site.
 //!
 //! The template is read together with the config, and an invalid template is an error of the
-//! config. Rendering cannot fail. A placeholder is an error if escaping would not make its value
+//! config. Rendering cannot fail. A placeholder is rejected if escaping would not make its value
 //! safe in the surrounding HTML.
 
 mod cases;
@@ -104,7 +104,7 @@ pub(crate) struct TemplateError {
 }
 
 /// Whether the config of the site sets `contact`. If it does, the template can contain the
-/// placeholder.
+/// placeholder `{{contact}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     Given,

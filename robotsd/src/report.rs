@@ -53,8 +53,8 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`; empty while robotsd starts.
     pub(crate) enforcement: String,
-    /// Position of the kill switch for all sites, including the switch of the fleet. Single sites
-    /// may be off even if it is `on`.
+    /// State of the kill switch for all sites, including the switch of the fleet: `on` or `off`.
+    /// Enforcement of single sites may be off even if this is `on`.
     pub(crate) switch: String,
     /// Next steps for the operator that concern all sites.
     pub(crate) next: Vec<NextStep>,
@@ -79,8 +79,8 @@ pub(crate) struct StatusReport {
 
 impl StatusReport {
     /// Describes how crawlers may see the pending version although the gate holds it back: a proxy
-    /// that asks robotsd for decisions serves its own copy while robotsd does not respond. `None`
-    /// if no version is pending, or if no listener answers such proxies.
+    /// that asks robotsd for decisions may serve its own copy of the robots.txt while robotsd does
+    /// not respond. `None` if no version is pending, or if no listener answers such proxies.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -192,7 +192,7 @@ pub(crate) struct RateStoreReport {
     pub(crate) place: String,
     /// `used`, or `out` if the store is unavailable. Then each process counts separately.
     pub(crate) state: String,
-    /// Reason why the config never uses the store; `None` if it does.
+    /// Reason why the store is never used with this config; `None` if it can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
     /// Message of the last failure of the store.
@@ -323,7 +323,8 @@ pub(crate) struct SuspectReport {
     pub(crate) crawler: String,
     /// Kind of evidence with failed checks: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// Networks of most addresses on this path. `trusted_proxies` may lack them.
+    /// Networks that contain most of the client addresses on this path. They may be missing in
+    /// `trusted_proxies`.
     pub(crate) networks: Vec<String>,
     /// Time of the last verified request of this crawler on this path.
     pub(crate) last_verified: Option<String>,
@@ -383,12 +384,13 @@ pub(crate) struct ChangeReport {
     pub(crate) before: Option<String>,
     /// Hash of the version that is pending after the change.
     pub(crate) waiting: Option<String>,
-    /// New position of the kill switch: `on` or `off`.
+    /// New state of the kill switch: `on` or `off`.
     pub(crate) enforcement: Option<String>,
-    /// Previous position of the kill switch.
+    /// Previous state of the kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enforcement_before: Option<String>,
-    /// Whether a running robotsd made the change; otherwise it takes effect at the next start.
+    /// Whether a running robotsd made the change; otherwise the change takes effect at the next
+    /// start.
     pub(crate) running: bool,
     /// Whether the change survives a restart.
     pub(crate) kept: bool,

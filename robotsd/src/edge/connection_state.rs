@@ -54,8 +54,9 @@ pub(crate) struct ConnectionState {
 
     // The claim of the slot. New connections that need a slot write these fields, and so does the
     // driver.
-    /// The value that `phase` had when the slot was claimed; [`NEVER`] without a claim. If a
-    /// request arrives, `phase` changes, which cancels the claim without a write to this field.
+    /// The value that `phase` had when the slot was claimed; [`NEVER`] if the slot is not claimed.
+    /// If a request arrives, `phase` changes, which cancels the claim without a write to this
+    /// field.
     claimed_in: AtomicU64,
     /// Whether the slot was claimed although the connection has an incomplete head or frame.
     is_claimed_as_slow: Flag,

@@ -160,9 +160,9 @@ impl Edge {
     /// At shutdown, the listener is closed after the connections in its backlog have been accepted.
     /// Idle connections are closed immediately. Connections that have not sent anything yet are
     /// closed after [`EdgeLimits::greeting`]. Requests in progress have [`EdgeLimits::drain`] to
-    /// finish. If [another process](Edge::set_successor) accepts connections, connections are kept
-    /// longer, so that a response can announce their end. Dropping the future ends everything
-    /// immediately.
+    /// finish. If [another process](Edge::set_successor) now accepts connections, open connections
+    /// are kept longer, so that a response can announce the end of its connection. Dropping the
+    /// future ends everything immediately.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
@@ -243,9 +243,9 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Accepts connections from the kernel's backlog while there are free slots. The clients of
-    /// these connections consider them established, so the connections are served. Then the
-    /// listener is closed, and new connections are refused.
+    /// Accepts connections from the kernel's backlog while there are free slots, because their
+    /// clients already consider these connections established. Then closes the listener, so that
+    /// new connections are refused.
     fn accept_backlog(&mut self, listener: TcpListener) {
         while let Some(slot) = self.context.edge.shared.limit.try_acquire() {
             if self.waiting.is_none() && !self.context.edge.settings.load().successor.is_set() {
@@ -353,8 +353,8 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Serves the connection until it ends, and reports the error that ended it. The parts of
-    /// `_open` are dropped in their order. The slot must be first: when the registration is
+    /// Serves the connection until it ends, and reports the error that ended it. The elements of
+    /// the tuple `_open` are dropped in order. The slot must be first: when the registration is
     /// dropped, a waiter that has claimed the slot expects it to be free.
     async fn serve(
         self,

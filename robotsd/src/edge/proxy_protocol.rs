@@ -15,7 +15,7 @@
 //! Only the bytes of the header are read from the socket: all bytes are peeked at first, so that
 //! the bytes after the header stay in the kernel for TLS or the fast path. An incomplete header is
 //! treated like an incomplete request head, so the connection can lose its slot under the same
-//! conditions. It does not need a permit for a TLS handshake yet.
+//! conditions. While it waits for the header, the connection needs no permit for a TLS handshake.
 
 use std::future::Future;
 use std::io;

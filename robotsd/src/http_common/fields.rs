@@ -72,8 +72,8 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
 /// request even if `Connection` lists them.
 ///
 /// A proxy may forward its client's `Connection` field to robotsd. If that field removed fields
-/// from the decision request, the client could hide the original request. It is safe to keep them,
-/// because a decision request is not forwarded.
+/// from the decision request, the client could hide the original request. These fields can be kept
+/// safely, because a decision request is not forwarded.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
@@ -165,8 +165,8 @@ pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Reports whether a field is removed because it contains a client address and this sender must not
-/// send it. Trusted proxies may send it only in its usual spelling: other spellings may come from
+/// Reports whether a field contains a client address and must be removed from the requests of this
+/// sender. Trusted proxies may send it only in its usual spelling: other spellings may come from
 /// the client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;

@@ -149,7 +149,7 @@ pub(crate) struct FrameBudget {
     refilled: Instant,
 }
 
-/// Initial budget of a connection. The growth over time ends at this value.
+/// Initial budget of a connection. Time alone does not increase the budget beyond this value.
 const BASE: u32 = 1000;
 
 /// Growth of the budget per second.

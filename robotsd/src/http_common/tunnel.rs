@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::idle_timeout::Transfer;
 
 /// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
-/// `Clone`, so clones share the end. Only the first clone that takes it gets it.
+/// `Clone`, so clones share the end. Only the first caller of `take` gets the end, on any clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 

@@ -64,7 +64,7 @@ fields! {
     identity_reason: &'a str,
     decision: &'a str [plain],
     reason: &'a str,
-    /// The exception from the mode that decides about the request.
+    /// The exception from the site's mode that applies to the request.
     exception: String,
     would: &'a str [plain],
     grace_end: String [plain],

@@ -100,8 +100,8 @@ impl<'a> SitemapText<'a> {
     }
 
     /// Reads more bytes, and decodes all complete characters. The buffer is always filled, because
-    /// quick-xml parses a document type differently at the end of a buffer. Otherwise, the result
-    /// would depend on the size of network packets.
+    /// quick-xml parses a document type differently at the end of a buffer. With partly filled
+    /// buffers, the result would depend on the size of network packets.
     fn read_on(&mut self) -> io::Result<()> {
         self.text.clear();
         self.consumed = 0;
@@ -186,7 +186,7 @@ fn characters(text: &[u8]) -> usize {
     text.iter().filter(|octet| **octet & 0xC0 != 0x80).count()
 }
 
-/// Maximum size of a decompressed sitemap, in bytes(the limit of the protocol).
+/// Maximum size of a decompressed sitemap, in bytes (the limit of the protocol).
 pub(crate) const MAX_BYTES: usize = 50 << 20;
 
 /// Maximum length of a message, in characters. Messages of the XML parser contain names of

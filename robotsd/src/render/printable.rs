@@ -2,9 +2,9 @@
 //! standard output and standard error go through this module, so that no output can control a
 //! terminal.
 //!
-//! On a terminal, every non-printing character is escaped, whatever its source. In a pipe or file,
-//! bytes are unchanged, so that `patch` can read a diff. In JSON output, non-printing characters
-//! always become JSON escapes.
+//! On a terminal, every non-printing character is escaped. In a pipe or file, bytes are unchanged,
+//! so that `patch` can read a diff. In JSON output, non-printing characters always become JSON
+//! escapes.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};

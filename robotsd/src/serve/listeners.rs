@@ -72,8 +72,8 @@ struct OpenListener {
     /// socket per worker. A listener with other settings can be opened on the duplicates. The
     /// kernel keeps a socket listening until its duplicate is dropped, too.
     sockets: Vec<Vec<TcpListener>>,
-    /// Guard that keeps the workers accepting; empty before they start. It is declared after
-    /// `sockets`, so that the duplicates are dropped before it closes the listener.
+    /// Guard that keeps the workers accepting; empty before they start. This field is declared
+    /// after `sockets`, so that the duplicates are dropped before the guard closes the listener.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
     /// Counters of failed decision requests; `None` for other kinds of listeners.
@@ -84,8 +84,8 @@ struct OpenListener {
 
 impl ListenerPlan {
     /// Checks that a starting process can bind its listeners, except those that a supervisor
-    /// opened. This check comes before the sites are opened. If the start failed later, a new
-    /// version could already be published, and its grace period would begin although crawlers
+    /// opened. This check comes before the sites are opened. Otherwise, a start could fail after a
+    /// new version was published, and the grace period of the version would begin although crawlers
     /// cannot fetch it.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
@@ -348,7 +348,7 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
-    // The port is first bound without sharing. This fails if another process uses it (see the
+    // The port is first bound without sharing. This fails if another process uses the port (see the
     // module documentation).
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);

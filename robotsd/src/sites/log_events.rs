@@ -28,8 +28,8 @@ use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 use crate::webhooks::{HookEvent, HookEventKind};
 
-/// Returns an observer that logs disallowed requests, requests that exceed their crawl delay, and
-/// all requests of impostors.
+/// Returns an observer that logs disallowed requests, requests that come before the crawl delay has
+/// passed, and all requests of impostors.
 pub(super) fn request(
     site: SiteName,
     policy: Policy,
@@ -371,7 +371,7 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
 }
 
 /// Returns the steps that copy the accepted version to the baseline in version control, if there is
-/// a baseline. Without them, the gate compares the next version with the old baseline.
+/// a baseline. Without these steps, the gate compares the next version with the old baseline.
 pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();

@@ -112,8 +112,8 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Confirms that nothing is enforced for these sites, by checking the snapshots that requests
-    /// use.
+    /// Confirms that nothing is enforced for the sites that `is_meant` selects, by checking the
+    /// snapshots that requests use.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl Sites {
         ))
     }
 
-    /// Records on the board that enforcement was switched off, so that counts may be too low.
+    /// Records on the board that enforcement was switched off. Counts for that time may be too low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }

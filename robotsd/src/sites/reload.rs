@@ -69,8 +69,8 @@ impl Sites {
         Some(reload)
     }
 
-    /// Applies changes of the registry and of files that gates read. Then reads each robots.txt
-    /// that has a pending version again, because the changed gate may accept that version.
+    /// Applies changes of the registry and of files that gates read. Then, for each pending
+    /// version, reads the robots.txt again, because the changed gate may accept that version.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
             Arc::clone(&self).reload_registry().await;

@@ -57,8 +57,8 @@ impl UpstreamState {
         state
     }
 
-    /// Returns an idle connection to the server whose turn it is. This is the path of nearly every
-    /// request.
+    /// Returns an idle connection to the server whose turn it is. Nearly every request gets its
+    /// connection here.
     ///
     /// # Errors
     ///

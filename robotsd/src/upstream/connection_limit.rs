@@ -44,8 +44,9 @@ pub(super) struct ConnectionLimit {
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// End of the time without new connections for clients beyond their share, in milliseconds
-    /// since `start`. It begins when a transfer is aborted. Zero if they may get connections now.
+    /// End of the period in which clients beyond their share get no new connections, in
+    /// milliseconds since `start`. The period begins when a transfer is aborted. Zero if these
+    /// clients may get connections now.
     short_until: AtomicU64,
     /// Earliest time of the next search for stalled transfers after a search without a result, in
     /// milliseconds since `start`.
@@ -126,8 +127,8 @@ impl ConnectionLimit {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // The exchange fails if another transfer was aborted meanwhile. The time then starts
-            // again, so the value must not be reset.
+            // `compare_exchange` fails if another transfer was aborted meanwhile. The period has
+            // then started again, so the value must not be reset.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over

@@ -39,8 +39,8 @@ pub(super) struct UpstreamConnection {
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
-    /// Whether the last response could not have a body, even if its length fields declared one. If
-    /// the upstream sent a body nevertheless, its bytes may arrive now.
+    /// Whether the last response must not have a body, such as a response to HEAD. If the upstream
+    /// sent a body nevertheless, the bytes of this body may arrive now.
     is_doubtful: bool,
     /// Time when the last exchange ended.
     idle_since: Instant,
@@ -139,7 +139,7 @@ impl UpstreamConnection {
         response
     }
 
-    /// Exchanges a request on the fast path. Returns `None` if the response is overdue.
+    /// Performs an exchange on the fast path. Returns `None` if the response is overdue.
     async fn exchange_plainly(
         &mut self,
         request: &Request<RequestBody>,

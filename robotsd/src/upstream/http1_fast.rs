@@ -167,14 +167,15 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
             CONTENT_LENGTH if length.is_none() => length = Some(fields::length(field.value)?),
-            // `keep-alive` concerns only this hop, so the field is not forwarded.
+            // `keep-alive` concerns only the connection to the upstream, so the field is not
+            // forwarded.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             CONTENT_LENGTH | CONNECTION | TRANSFER_ENCODING | TRAILER | UPGRADE => return None,
             _ => {}
         }
         map.append(name, HeaderValue::from_maybe_shared(keep(field.value)?).ok()?);
     }
-    // Responses without a body, whatever length they declare (RFC 9112, section 6.3).
+    // These responses have no body, even if they declare a length (RFC 9112, section 6.3).
     let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = if is_empty { 0 } else { length? };
     let came = octets.get(end..)?;

@@ -227,8 +227,8 @@ type Found = Result<Option<Lease>, UpstreamFailure>;
 type Opened = Result<Option<LeasedConnection>, ConnectFailure>;
 
 impl ConnectFailure {
-    /// Creates the failure for a request that has used up its time for connecting. It does not
-    /// count against the server.
+    /// Creates the failure for a request that has used up its time for connecting. The failure does
+    /// not count against the server.
     fn late(why: &str) -> Self {
         Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), is_of_server: false }
     }

@@ -161,8 +161,8 @@ pub(super) struct ExchangeProgress {
     /// Whether the next read must ask the kernel for the connection's state, and not only the event
     /// loop.
     pub(super) look: Flag,
-    /// Whether the request has already been sent, so that the bytes that hyper writes are
-    /// discarded.
+    /// If set, the bytes that hyper writes are discarded, because the fast path has already sent
+    /// the request.
     replays: Flag,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Every connection has a [`Usage`]. The task that uses the connection writes to it. These writes
 //! are cheap, because other tasks rarely read the value. They read it if no connection is free, to
-//! find out [which client has most connections](super::shares) and which clients have stalled.
+//! find out [which client has the most connections](super::shares) and which clients have stalled.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -172,8 +172,8 @@ impl Usage {
     }
 }
 
-/// Used for tunnels. `poll_stalled` records no stall, because every read and write of a tunnel
-/// records stalls (see `passed`).
+/// Used for tunnels. `poll_stalled` need not record a stall, because `passed` does so at every read
+/// and write of a tunnel.
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)

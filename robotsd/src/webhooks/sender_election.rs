@@ -1,4 +1,5 @@
-//! Waits before a notice is sent: for the decision which process sends it, or for the next attempt.
+//! Waits before a notice is sent: until it is decided which process sends the notice, or until the
+//! next attempt.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

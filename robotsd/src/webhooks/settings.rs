@@ -82,8 +82,8 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// Returns an ID of the request that this hook sends for a notice. It consists of the mark of
-    /// the notice and, if the body contains hosts, a hash of the hosts.
+    /// Returns an ID of the request that this hook sends for a notice. The ID consists of the
+    /// `mark` of the notice and, if the body contains hosts, a hash of the hosts.
     pub(super) fn announcement(&self, notice: &Notice) -> String {
         match self.needs_host() {
             true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
@@ -91,8 +91,8 @@ impl HookSettings {
         }
     }
 
-    /// Returns the reason why the hook can never send a request; `None` if the URL alone shows no
-    /// reason.
+    /// Returns the reason why the hook can never send a request, according to its URL alone; `None`
+    /// if the URL shows no such reason.
     pub(crate) fn objection(&self) -> Option<String> {
         self.scope.objection(self.target.host(), self.target.port())
     }

@@ -210,11 +210,11 @@ struct ConnectionDeadline<'c> {
     limits: &'c EdgeLimits,
     /// Deadline of a client that was sent a GOAWAY.
     patience: Instant,
-    /// The turn number of the unsent HTTP/2 streams, and the time when this number was first seen.
-    /// If the number does not change in time, the first stream is stalled, and the connection is
-    /// closed. [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream,
-    /// because its task has already passed the whole response to `h2` and ended. While another
-    /// request is in progress, the connection is not closed.
+    /// The number in [`Unsent::Streams`], and the time when this number was first seen. If the
+    /// number does not change in time, the first stream is stalled, and the connection is closed.
+    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream, because its
+    /// task has already passed the whole response to `h2` and ended. While another request is in
+    /// progress, the connection is not closed.
     untaken: Option<(u32, Instant)>,
 }
 
@@ -228,8 +228,8 @@ impl ConnectionDeadline<'_> {
     }
 
     /// Returns the deadline. If there is none, returns the time of the next check: after
-    /// `header_read`. This is soon enough, because a head whose first byte arrives later than now
-    /// has at least that time.
+    /// `header_read`. This is soon enough, because a head that begins to arrive after `now` may
+    /// take at least that long.
     fn next(&mut self, now: Instant) -> Instant {
         let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))

@@ -54,7 +54,7 @@ pub(crate) struct WatchedSocket<T> {
     unsent: Unsent,
     /// Number of the incomplete frame that was last reported to the [`ConnectionState`].
     partial: Option<u32>,
-    /// `Some` once the sending side is closed.
+    /// `Some` if the sending side is closed.
     lingering: Option<LingeringClose>,
 }
 
@@ -379,7 +379,7 @@ const UNSENT: u32 = 128 * 1024;
 /// then becomes writable soon after the client has read data. The option is set on the listener,
 /// and accepted connections inherit it.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
-    // If the kernel does not support this option, the progress of clients is only reported later.
+    // If the kernel does not support this option, robotsd notices the progress of clients later.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
     #[cfg(not(target_os = "linux"))]

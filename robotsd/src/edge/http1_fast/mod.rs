@@ -13,10 +13,11 @@
 //! [`request`] reads a head, [`response`] writes a response.
 //!
 //! **Writes are batched after reads.** A write to a sleeping peer wakes the peer, which costs more
-//! than anything else. So each task yields once to the other tasks of its worker before it writes a
-//! response, and once before it acquires an upstream connection. The other tasks then read and
-//! decide before any task writes, and a peer with many connections is woken only once. In a
-//! measurement, the two writes for a response of 1 KiB took 4.2 µs together instead of 5.0 µs.
+//! than the rest of the write. So each task yields once to the other tasks of its worker before it
+//! writes a response, and once before it acquires an upstream connection. The other tasks then read
+//! and decide before any task writes, and a peer with many connections is woken only once. In a
+//! measurement with responses of 1 KiB, the write to the upstream and the write to the client took
+//! 4.2 µs in total, instead of 5.0 µs without batching.
 
 pub(crate) mod request;
 

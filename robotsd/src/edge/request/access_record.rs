@@ -16,14 +16,14 @@ use super::ClientInfo;
 use super::request_id::{RequestId, trace_id};
 use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 
-/// A request and its outcome. For a proxy's question, the record describes the original request and
-/// the answer to the question.
+/// A request and its outcome. If another proxy asks for a decision about a request, the record
+/// describes that original request and robotsd's decision.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
     /// Time when the head of the request was complete.
     pub(crate) at: SystemTime,
-    /// Address of the client's end of the connection. For a proxy's question, the address that the
-    /// question contains; `None` if it contains none.
+    /// Address of the client's end of the connection. For a proxy's decision request, the address
+    /// of the original client; `None` if the decision request does not contain it.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
     /// Id of the request's trace, in hexadecimal digits.

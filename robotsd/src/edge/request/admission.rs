@@ -34,8 +34,8 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // hyper would drop the length and close the connection after the response. The request is
-    // rejected here, so that its safety does not depend on hyper.
+    // hyper would drop the length of such a request, and close the connection after the response.
+    // The request is rejected here, so that safety does not depend on hyper.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
@@ -91,7 +91,7 @@ fn asks_for_websocket(head: &Parts) -> bool {
         && mentions(CONNECTION, b"upgrade")
 }
 
-/// The status and the reason of a request's refusal by the edge.
+/// The reason why the edge refuses a request, and the status of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestRefusal {
     pub(crate) status: StatusCode,

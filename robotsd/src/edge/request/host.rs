@@ -50,9 +50,9 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     to_origin_form(head)
 }
 
-/// Converts the target of a proxy's question to origin-form, and stores its host in `Host`. The
-/// host is not checked: it comes from the client whose request the question is about, so an invalid
-/// host is not a reason to reject the question.
+/// Converts the target of a proxy's decision request to origin-form, and stores its host in `Host`.
+/// The host is not checked, because it comes from the client of the original request. The proxy
+/// must get a decision even if that client sent an invalid host.
 pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())

@@ -5,8 +5,8 @@
 //! not accepted, because a client could use them to write arbitrary text into the log, or use one
 //! id twice. Ids are unique, but not secret.
 //!
-//! `traceparent` and `tracestate` come from the client and are passed on unchanged. Only the trace
-//! id is read from them, for logs, and only if the field follows the standard. So clients cannot
+//! `traceparent` and `tracestate` come from the client and are passed on unchanged. robotsd reads
+//! only the trace id in `traceparent`, for logs, and only if the field is valid. So clients cannot
 //! write arbitrary text into logs.
 
 use std::hash::{BuildHasher, RandomState};
@@ -34,8 +34,8 @@ impl RequestId {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; MAX_BYTES];
-        // `mix` is a bijection. So for any two requests of the process, at least one half of their
-        // ids differs.
+        // `mix` is a bijection. So the ids of any two requests of the process differ in at least
+        // one half.
         write_hex(&mut digits[..16], mix(process ^ connection));
         write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
         Self { text: digits, length: OWN as u8 }

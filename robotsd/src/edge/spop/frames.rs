@@ -182,7 +182,7 @@ const HEAD: usize = 1 + 4 + 10 + 10;
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {
-    /// Creates an empty list for a frame of at most this size.
+    /// Creates an empty list for a frame of at most `largest` bytes.
     pub(crate) fn of_frame(largest: usize) -> Self {
         Self { actions: Vec::new(), most: largest.saturating_sub(HEAD) }
     }

@@ -5,12 +5,12 @@
 //! the record is complete, the handshake begins: the connection acquires a permit, and rustls reads
 //! the ClientHello, which may consist of several records. If the first record is longer than
 //! [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest of it. This limits
-//! the memory for first records.
+//! the memory that all incomplete first records use.
 //!
 //! rustls is not used before the handshake begins, because it reserves 4 to 64 KiB for each
 //! incomplete ClientHello. Otherwise, every connection would need a permit from its first byte on.
-//! Because of the memory, there can only be few permits, so a few clients could block all others by
-//! sending one byte each.
+//! Because of this memory, there can only be few permits. A few clients could then block all others
+//! by sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
 //! So the certificate of a connection is known without asking the TLS session, and does not change

@@ -3,9 +3,9 @@
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates have the same name, for example with an ECDSA key and
 //! with an RSA key, the first certificate whose signature the client supports is chosen. If a
-//! client sends an unknown name or no name, it gets the first certificate of the listener. A person
-//! who sees a certificate for another name understands more than from a failed handshake, and
-//! health checks that connect by address keep working.
+//! client sends an unknown name or no name, it gets the first certificate of the listener. A
+//! certificate for another name tells a person more than a failed handshake does, and health checks
+//! that connect by address keep working.
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a pair is
 //! used only when certificate and key match, and two successive reads have found the same content.
@@ -181,7 +181,8 @@ pub(crate) enum CertificateEventKind {
     Warning,
 }
 
-/// Two values are equal if they have the same paths in the same order, whatever the files contain.
+/// Two values are equal if they have the same paths in the same order. The content of the files is
+/// not compared.
 impl PartialEq for LiveCertificates {
     fn eq(&self, other: &Self) -> bool {
         self.0.paths == other.0.paths && self.0.clients == other.0.clients

@@ -20,8 +20,8 @@
 //! "serves", the new process continues. After "serves", the new process is like any other: if it
 //! ends, its supervisor restarts it.
 //!
-//! The two processes communicate over a pair of sockets ([`channel`]). [`processes`] represents
-//! each process in the other one.
+//! The two processes communicate over a pair of sockets ([`channel`]). In each process, a type of
+//! [`processes`] represents the other process.
 //!
 //! **The state directory is handed over, not shared.** The old process writes all changes to the
 //! directory and unlocks it. It keeps later changes in memory, because it may have to take the

@@ -3,9 +3,10 @@
 //!
 //! gRPC servers close a connection if the client sends more than one PING in five minutes without
 //! DATA or HEADERS frames of the server in between. So a PING is sent only if the server has been
-//! silent for [`QUIET`], or if a request got no response before its deadline. A missed deadline is
-//! better evidence than silence. Until the PING is answered, the connection gets no new requests.
-//! If it is too early for another PING, the connection gets no more requests at all.
+//! silent for [`QUIET`], or if a request got no response before its deadline. A missed deadline
+//! shows more clearly than silence that the server may be unreachable. Until the PING is answered,
+//! the connection gets no new requests. If it is too early for another PING, the connection gets no
+//! more requests at all.
 //!
 //! **The window of a connection has room for all of its 128 streams.** So a client that does not
 //! read blocks only its own stream. In the worst case, all 128 clients stall, and the connection
@@ -42,18 +43,18 @@ pub(super) const STREAMS: usize = 128;
 /// stream uses a few hundred bytes.
 const REMEMBERED: usize = 4096;
 
-/// Maximum number of stream errors on one connection. At this number, h2 treats the server as
-/// hostile. For example, a frame for a reset stream is an error if the stream is no longer
-/// remembered.
+/// Maximum number of stream errors on one connection. If this number is reached, h2 treats the
+/// server as hostile and ends the connection. For example, a frame for a reset stream is an error
+/// if the stream is no longer remembered.
 const STREAM_ERRORS: usize = 8192;
 
-/// Maximum number of resets, for any reason. At this number, a connection gets no more requests.
-/// Each stream error resets its stream. With half of [`STREAM_ERRORS`], the requests that are still
-/// in progress can cause as many errors again before h2 ends the connection.
+/// Maximum number of resets, for any reason. A connection with this number of resets gets no more
+/// requests. Each stream error resets its stream. With half of [`STREAM_ERRORS`], the requests that
+/// are still in progress can cause as many errors again before h2 ends the connection.
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// Maximum number of empty DATA frames. At this number, a connection gets no more requests. h2 ends
-/// the connection at twice this number.
+/// Maximum number of empty DATA frames. A connection on which this number has arrived gets no more
+/// requests. h2 ends the connection at twice this number.
 const EMPTY: usize = 50;
 
 /// Maximum number of bytes that h2 charges against a budget for each byte of content that waits to
@@ -318,7 +319,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames without message content. Client connections have the same budget.
+    /// Budget for frames without message content. The connections of clients to robotsd have the
+    /// same budget.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,

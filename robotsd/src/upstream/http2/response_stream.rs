@@ -44,7 +44,7 @@ pub(in crate::upstream) struct Http2Body {
 /// The length of the rest of the body, as declared in the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedBody {
-    /// No body follows, whatever length the head declares.
+    /// No body follows, even if the head declares a length.
     Absent,
     Length(u64),
     /// The head declares no length; the body ends with the stream.
@@ -87,7 +87,7 @@ impl Http2Body {
         body
     }
 
-    /// Occupies the stream's slot until the end of the body.
+    /// Keeps the stream's slot occupied until the end of the body.
     pub(in crate::upstream) fn hold(&mut self, slot: Box<Http2Slot>) {
         if self.part != BodyPart::End {
             self.slot = Some(slot);
