@@ -290,8 +290,8 @@ impl LogPrivacy {
             QueryLogging::Redact => {
                 let redacted = query.split('&').map(|pair| match pair.split_once('=') {
                     Some((name, value)) if !value.is_empty() => format!("{name}=…"),
-                    // A parameter without a name is replaced as a whole, because it may be a secret
-                    // value, as in `?dG9rZW4=`.
+                    // A parameter without a value is replaced as a whole, because the parameter
+                    // itself may be a secret, as in `?dG9rZW4=`.
                     _ => "…".to_owned(),
                 });
                 format!("{path}?{}", redacted.collect::<Vec<_>>().join("&")).into()

@@ -253,8 +253,8 @@ impl DrySite<'_> {
             _ => None,
         };
         let origin = &status.last_reload.origin;
-        // Line numbers differ between the two versions, so the origin must show to which version
-        // the line number of a finding belongs.
+        // Line numbers differ between the two versions, so the origin must show whether a finding
+        // is about the source or the served version.
         let origin =
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {

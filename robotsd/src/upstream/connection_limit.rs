@@ -44,9 +44,9 @@ pub(super) struct ConnectionLimit {
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// End of the period in which clients beyond their share get no new connections, in
-    /// milliseconds since `start`. The period begins when a transfer is aborted. Zero if these
-    /// clients may get connections now.
+    /// Until this time, in milliseconds since `start`, clients beyond their share get no new
+    /// connections. The period begins when a transfer is aborted. Zero if these clients may get
+    /// connections now.
     short_until: AtomicU64,
     /// Earliest time of the next search for stalled transfers after a search without a result, in
     /// milliseconds since `start`.

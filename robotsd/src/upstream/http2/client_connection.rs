@@ -53,7 +53,7 @@ const STREAM_ERRORS: usize = 8192;
 /// are still in progress can cause as many errors again before h2 ends the connection.
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// Maximum number of empty DATA frames. A connection on which this number has arrived gets no more
+/// Maximum number of empty DATA frames. After this number of frames, a connection gets no more
 /// requests. h2 ends the connection at twice this number.
 const EMPTY: usize = 50;
 
@@ -74,8 +74,8 @@ pub(in crate::upstream) struct Http2ClientConnection {
     streams: AtomicUsize,
     /// Whether a response has arrived on the connection.
     pub(in crate::upstream) has_answered: Flag,
-    /// Whether a failure of this connection has already been counted against the server. It is
-    /// counted at most once.
+    /// Whether a failure of this connection has already been counted against the server. At most
+    /// one failure is counted.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
     /// Time when the last request ended, in milliseconds since `opened`.
