@@ -76,7 +76,7 @@ pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 /// clients control the lengths of the values.
 const MAX_PLACEHOLDERS: usize = 32;
 
-/// The format of a template. It determines how values are escaped.
+/// The format of a template. The format determines how values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateFormat {
     Html,
@@ -208,7 +208,8 @@ impl TemplateError {
     }
 }
 
-/// Parses the placeholder that begins at byte `start`. Also returns the byte offset of its end.
+/// Parses the placeholder that begins at byte `start`. Also returns the byte offset of the
+/// placeholder's end.
 fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
     let line = text[start..].split('\n').next().unwrap_or_default();
     let Some(length) = line.find("}}") else {

@@ -106,8 +106,8 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command acts on the running robotsd. Only `check` and `config` do not:
-    /// they read a file, whose path is in the command.
+    /// Reports whether the command acts on the running robotsd. Only the commands `check` and
+    /// `config` do not. They read a file; its path is in the command.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
@@ -323,8 +323,8 @@ pub(crate) struct SuspectReport {
     pub(crate) crawler: String,
     /// Kind of evidence with failed checks: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// Networks that contain most of the client addresses on this path. They may be missing in
-    /// `trusted_proxies`.
+    /// Networks that contain most of the client addresses on this path. These networks may be
+    /// missing in `trusted_proxies`.
     pub(crate) networks: Vec<String>,
     /// Time of the last verified request of this crawler on this path.
     pub(crate) last_verified: Option<String>,

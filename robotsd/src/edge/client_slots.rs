@@ -8,10 +8,10 @@
 //!
 //! Requests do not access the lists of connections. A connection is registered when it is accepted,
 //! and removed when it ends. Its [`ConnectionState`] is read only when the limit is reached. A pass
-//! then examines all connections of a worker, and collects the sixteenth of them that has been idle
-//! for longest. These candidates are enough for many new connections. Each candidate is checked
-//! again before its slot is claimed. The order remains exact, because a connection that becomes
-//! idle after the pass has been idle for less time than all candidates.
+//! then examines all connections of a worker. Its result is the sixteenth of these connections that
+//! has been idle for longest. These candidates are enough for many new connections. Each candidate
+//! is checked again before its slot is claimed. The order remains exact, because a connection that
+//! becomes idle after the pass has been idle for less time than all candidates.
 //!
 //! A connection whose slot is claimed closes when its worker runs its task, which may take a while
 //! if the worker is busy. More claims would not free a slot sooner, and would close connections
@@ -62,9 +62,9 @@ pub(crate) struct RegisteredConnection {
 }
 
 /// Minimum time that a connection with an incomplete request head keeps its slot. After that time,
-/// it can lose the slot if no other connection is idle. Otherwise a client could keep a slot for
-/// the whole timeout `header_read` by sending one byte. Honest clients send their whole head
-/// sooner.
+/// the connection can lose its slot if no other connection is idle. Otherwise a client could keep a
+/// slot for the whole timeout `header_read` by sending one byte. Honest clients send their whole
+/// head sooner.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
 /// Minimum number of candidates that a pass keeps.
@@ -74,8 +74,8 @@ const BATCH: usize = 64;
 /// pause, passes use at most a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. If a pass took so long that the pause would be longer, its thread
-/// was probably interrupted.
+/// Maximum pause after a pass. If a pass took so long that the pause would be longer, the thread
+/// was probably interrupted during the pass.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
@@ -163,7 +163,7 @@ pub(crate) struct SlotClaim {
     pub(crate) idle: Duration,
 }
 
-/// Number of waiting connections in the process, and the claims whose slots are not free yet.
+/// Number of waiting connections in the process, and the claims on slots that are not free yet.
 #[derive(Debug, Default)]
 struct SlotClaims {
     waiters: usize,

@@ -3,12 +3,12 @@
 //!
 //! The socket reports bytes, the service reports when requests begin and end, and the driver of the
 //! connection reads the deadline whenever it wakes. hyper's own header timer is not used, for three
-//! reasons. It does not run until the first bytes have decided the protocol. It also closes idle
-//! keep-alive connections. Finally, it costs a timer per request.
+//! reasons. hyper's timer starts only when the first bytes have decided the protocol. It also
+//! closes idle keep-alive connections. Finally, it costs a timer per request.
 //!
-//! **An idle connection is parked.** After one second without requests, it keeps only its socket
-//! and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB; in
-//! hyper, an idle connection uses 21 KiB.
+//! **An idle connection is parked.** After one second without requests, a connection keeps only its
+//! socket and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB;
+//! in hyper, an idle connection uses 21 KiB.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -85,7 +85,7 @@ pub(crate) struct ConnectionState {
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
-/// The kinds of idle connections. They differ in the bytes that a connection waits for.
+/// The kinds of idle connections. The kinds differ in the bytes that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idleness {
     /// Waiting for the first byte of a request, or for a handshake.
@@ -279,8 +279,8 @@ impl ConnectionState {
         self.is_claimed_as_slow.is_set()
     }
 
-    /// Withdraws the claim because the connection cannot be closed now. It is claimed again only
-    /// after other idle connections.
+    /// Withdraws the claim because the connection cannot be closed now. This connection is claimed
+    /// again only after other idle connections.
     pub(crate) fn decline(&self) {
         self.declined.store(self.now(), Ordering::Relaxed);
         self.claimed_in.store(NEVER, Ordering::Release);

@@ -70,7 +70,8 @@ pub(crate) struct EdgeTraffic {
 
 struct SharedConnections {
     limit: ClientSlots,
-    /// Number of connections accepted so far. A connection's number is part of its requests' ids.
+    /// Number of connections accepted so far. The number of a connection is part of the ids of its
+    /// requests.
     opened: AtomicU64,
     listeners: ListenerCounts,
     reporter: ConnectionErrorReporter,
@@ -262,8 +263,8 @@ impl<S: EdgeService> ServedListener<S> {
         let _ = self.stop.send(true);
         let limit = self.context.edge.settings.load().limits.drain;
         let ended = timeout(limit, async {
-            // The waiting connection was already accepted, so no other process can serve it. It is
-            // served when a draining connection frees a slot.
+            // The waiting connection was already accepted, so no other process can serve it. The
+            // connection is served when a draining connection frees a slot.
             if self.waiting.is_some() {
                 self.open_waiting().await;
             }

@@ -6,9 +6,9 @@
 //! have forged. Every wait has a deadline, and all memory that a client can cause to be allocated
 //! is limited. The edge knows nothing of robots.txt, sites or upstreams.
 //!
-//! A request carries its id in [`X_REQUEST_ID`]. Its extensions contain a
+//! A request carries its id in [`X_REQUEST_ID`]. The extensions of the request contain a
 //! [`ClientRequest`](crate::http_common::ClientRequest) with everything else that the edge knows
-//! about it. To accept a WebSocket, the service answers with 101 and a
+//! about the request. To accept a WebSocket, the service answers with 101 and a
 //! [`Tunnel`](crate::http_common::Tunnel) in the extensions of the response. Any other 1xx response
 //! of the service is replaced with 502.
 //!

@@ -12,7 +12,7 @@ pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The kind of sender of a request. It determines which fields the request may contain.
+/// The kind of sender of a request. The sender determines which fields the request may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Anyone,
@@ -205,13 +205,13 @@ const VOUCHING: &[&str] = &[
 /// CGI variable could deceive applications.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// Fields for an upstream that describe the client and the client's path to robotsd. They are added
-/// to the request only when it is forwarded, because robotsd itself does not read them.
+/// Fields for an upstream that describe the client and the client's path to robotsd. These fields
+/// are added to a request only when it is forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested. It is set when the request is forwarded.
+    /// The host that the client requested. This field is set when the request is forwarded.
     pub(crate) host: Option<HeaderValue>,
 }
 

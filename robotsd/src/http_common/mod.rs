@@ -150,7 +150,7 @@ impl AccessFields {
     }
 }
 
-/// Returns a short plain-text response of robotsd itself. It must not be cached.
+/// Returns a short plain-text response of robotsd itself. The response must not be cached.
 pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;

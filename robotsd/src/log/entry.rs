@@ -11,7 +11,7 @@ use super::event::{LogEvent, LogLevel};
 use crate::config::LogFormat;
 use crate::render;
 
-/// Initial capacity for a line, in bytes. It is enough for nearly every line.
+/// Initial capacity for a line, in bytes. Nearly every line is shorter.
 const LINE: usize = 640;
 
 /// Declares the optional fields of an entry, in the order of both formats. `plain` marks values

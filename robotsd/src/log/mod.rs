@@ -319,7 +319,7 @@ impl LogPrivacy {
         })
     }
 
-    /// Returns the address itself, or the first address of its network.
+    /// Returns the address itself, or the first address of the network that contains it.
     fn network(self, address: IpAddr) -> Option<IpAddr> {
         match self.address {
             AddressLogging::Keep => Some(address),

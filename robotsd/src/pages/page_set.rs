@@ -104,7 +104,7 @@ impl PageSet {
 pub(crate) struct OwnHosts {
     /// Host patterns; `None` if the site serves every host.
     patterns: Option<HostMap<()>>,
-    /// The first host without a wildcard, if any. It can be used in requests.
+    /// The first host without a wildcard, if any. Requests to the site can use this host.
     pub(crate) name: Option<String>,
 }
 

@@ -28,7 +28,8 @@ pub(super) struct SitemapText<'a> {
     /// Bytes that were read but not decoded yet, because they may be an incomplete character.
     raw: Vec<u8>,
     is_at_end: bool,
-    /// Error that ended reading. It is returned after the text before it has been consumed.
+    /// Error that ended reading. The error is returned after the text before the error has been
+    /// consumed.
     fault: Option<io::Error>,
     text: Vec<u8>,
     /// Number of bytes of `text` that have been consumed.

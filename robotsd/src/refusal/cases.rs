@@ -45,7 +45,8 @@ pub(crate) struct CaseServer {
     pub(crate) max_connections: NonZeroUsize,
 }
 
-/// The index of the case whose server must respond. It is stored in the extensions of the response.
+/// The index of the case whose server must respond. The index is stored in the extensions of the
+/// response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnsweringCase(pub(crate) usize);
 

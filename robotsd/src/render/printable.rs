@@ -159,8 +159,8 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
     out.write_all(b"\n")
 }
 
-/// Returns a value as JSON like [`write_json`], but without the line feed. Twice as fast if nothing
-/// has to be escaped.
+/// Returns a value as JSON like [`write_json`], but without the line feed. This is twice as fast if
+/// nothing has to be escaped.
 pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     if json.bytes().all(|octet| matches!(octet, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
@@ -239,8 +239,8 @@ fn style(octets: &[u8]) -> Option<usize> {
     (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
 }
 
-/// Escapes non-printing characters of serialized JSON. They occur only in strings, because the rest
-/// of JSON is ASCII. The serializer has already escaped what JSON requires.
+/// Escapes non-printing characters of serialized JSON. Such characters occur only in strings,
+/// because the rest of JSON is ASCII. The serializer has already escaped what JSON requires.
 fn for_json(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for char in String::from_utf8_lossy(octets).chars() {

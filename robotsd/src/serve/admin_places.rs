@@ -1,5 +1,5 @@
-//! Opens the listening addresses and sockets of the admin interface. They are fixed when the
-//! process starts. A new config changes only who may use them.
+//! Opens the listening addresses and sockets of the admin interface. The addresses and sockets are
+//! fixed when the process starts. A new config changes only who may use them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -32,9 +32,9 @@ pub(super) struct BoardKeeper {
 }
 
 impl BoardKeeper {
-    /// Creates the board; `None` if the config disables it. Its files are in the state directory,
-    /// if there is one. The sites are added immediately, so that they appear on the board before
-    /// the first tick.
+    /// Creates the board; `None` if the config disables it. The files of the board are in the state
+    /// directory, if there is one. The sites are added immediately, so that they appear on the
+    /// board before the first tick.
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
         let folder: Option<PathBuf> = sites.state.directory.as_ref().map(|state| state.path().to_owned());
         let now = seconds(SystemTime::now());

@@ -114,7 +114,7 @@ impl<'a> ControlLoop<'a> {
         self.active.sites.finish_hooks().await;
         self.active.state.audit.finish().await;
         // After an upgrade, the heartbeat must not be removed: the new process has the same name,
-        // so the heartbeat now belongs to it.
+        // so the heartbeat now belongs to the new process.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
             let _ = timeout(LEFT, fleet.leave()).await;
         }

@@ -72,8 +72,9 @@ struct OpenListener {
     /// socket per worker. A listener with other settings can be opened on the duplicates. The
     /// kernel keeps a socket listening until its duplicate is dropped, too.
     sockets: Vec<Vec<TcpListener>>,
-    /// Guard that keeps the workers accepting; empty before they start. This field is declared
-    /// after `sockets`, so that the duplicates are dropped before the guard closes the listener.
+    /// Guard that keeps the workers accepting connections; empty before the workers start. This
+    /// field is declared after `sockets`, so that the duplicates are dropped before the guard
+    /// closes the listener.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
     /// Counters of failed decision requests; `None` for other kinds of listeners.

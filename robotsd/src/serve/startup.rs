@@ -290,7 +290,7 @@ const fn level(kind: ConnectionErrorKind) -> LogLevel {
     match kind {
         Accept => LogLevel::Error,
         // A client that is not trusted, or that sends no PROXY header, is probably the operator's
-        // own proxy. In that case, all of the proxy's connections are refused.
+        // own proxy. If so, all connections of that proxy are refused.
         Full | Recycled | Flood | Untrusted | ProxyHeader | Aborted => LogLevel::Warn,
         Slow | Handshake | Protocol | Broken => LogLevel::Info,
     }

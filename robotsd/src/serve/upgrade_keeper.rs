@@ -27,8 +27,8 @@ type ChangesHeld = OwnedRwLockWriteGuard<()>;
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
-    /// The requests for an upgrade that arrived while a new config was being prepared. They wait
-    /// for the end of the preparation.
+    /// The requests for an upgrade that arrived while a new config was being prepared. These
+    /// requests wait for the end of the preparation.
     put_off: Vec<Option<UpgradeWaiter>>,
     /// ID of the process that has replaced this one and now serves.
     pub(super) successor: Option<u32>,
@@ -67,7 +67,7 @@ enum UpgradeStage {
     /// The new process is opening its sites and listeners.
     Opening(ChangesHeld),
     /// The new process has failed for this reason. This process is taking back the resources that
-    /// it released, and changes by operators wait until it has them.
+    /// it released. Changes by operators wait until this is complete.
     TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Worker {
     pub(super) decision_sites: SiteTable,
     outcomes: WorkerOutcomes,
     agent_lookups: Arc<AgentLookups>,
-    // Dropping this ends the thread.
+    // Dropping this guard ends the thread.
     _alive: DropGuard,
 }
 
@@ -121,7 +121,7 @@ impl Workers {
         self.workers.iter().map(|worker| Arc::clone(&worker.agent_lookups)).collect()
     }
 
-    /// Completes when every worker has run a task, which shows that none of them hangs.
+    /// Completes when every worker has run a task. This shows that no worker hangs.
     pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
         join_all(self.workers.iter().map(|worker| worker.runtime.spawn(async {}))).map(drop)
     }

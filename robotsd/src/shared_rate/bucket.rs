@@ -33,7 +33,7 @@ pub enum SharedVerdict {
     Unknown,
 }
 
-/// The script that updates a bucket. It uses only one key, so it also works in a cluster.
+/// The script that updates a bucket. The script uses only one key, so it also works in a cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
@@ -65,7 +65,7 @@ impl SharedBucket {
     }
 }
 
-/// Key of a bucket in the store. It is a hash, so that the store contains no site names and
+/// Key of a bucket in the store. The key is a hash, so that the store contains no site names and no
 /// addresses in plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedKey([u8; 16]);

@@ -43,7 +43,7 @@ struct StoreKeeper {
     said: Cell<Option<StoreUsage>>,
 }
 
-/// Starts the thread. It ends when all senders of queries have been dropped.
+/// Starts the thread, which ends when all senders of queries have been dropped.
 pub(super) fn start(
     shared: Arc<StoreState>,
     questions: mpsc::Receiver<PendingQuestion>,

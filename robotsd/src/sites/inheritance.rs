@@ -118,8 +118,8 @@ impl Inheritance {
         }
     }
 
-    /// Reports whether enforcement was off for the robots.txt that the new one replaces. `file` is
-    /// the name of the robots.txt without the name of its site: empty, or `/HOST`.
+    /// Reports whether enforcement was off for the robots.txt that the new robots.txt replaces.
+    /// `file` is the name of the new robots.txt without the name of the site: empty, or `/HOST`.
     fn was_off(&self, site: &str, file: &str) -> bool {
         let is_off = |robots: &Remembered| robots.switch() == Enforcement::Off;
         // If the previous site had no robots.txt for the same host, enforcement is off if it was

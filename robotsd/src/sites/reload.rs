@@ -254,8 +254,8 @@ fn in_windows<T, F: Future>(
     let numbered = |(number, working): (usize, F)| async move { (number, working.await) };
     let working: Vec<_> = items.into_iter().map(work).enumerate().map(numbered).collect();
     async {
-        // Results are collected in any order, so that a slow item does not delay others. They are
-        // sorted afterwards.
+        // Results are collected in any order, so that a slow item does not delay others.
+        // Afterwards, the results are sorted.
         let mut results: Vec<_> = stream::iter(working).buffer_unordered(AT_ONCE).collect().await;
         results.sort_unstable_by_key(|(number, _)| *number);
         results.into_iter().map(|(_, result)| result).collect()

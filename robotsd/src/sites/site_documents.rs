@@ -48,8 +48,8 @@ const REDIRECTS: usize = 3;
 /// Maximum number of servers that are tried per document.
 const SERVERS: usize = 3;
 
-/// Header with the scheme that visitors of the site use. Without it, an application might redirect
-/// the request to that scheme.
+/// Header with the scheme that visitors of the site use. Without this header, an application might
+/// redirect the request to that scheme.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Reads the documents of one site within a time limit. Blocks the thread.
@@ -95,7 +95,7 @@ impl SiteDocuments {
         Ok(Some(Self { place, hosts, end: Instant::now() + WITHIN, runtime }))
     }
 
-    /// Opens a document. Its content is read as it arrives. Returns `None` if the document does not
+    /// Opens a document. The content is read as it arrives. Returns `None` if the document does not
     /// exist (404, 410).
     pub(super) fn open(&self, url: &FetchUrl) -> Result<Option<Box<dyn Read + '_>>, String> {
         let mut url = url.clone();

@@ -51,7 +51,7 @@ pub(crate) struct Sites {
     unasked: Option<&'static str>,
     /// Whether `fleet.replicas` in the config lists replicas, which commands with `--fleet` reach.
     has_replicas: bool,
-    /// Opener of the sites. It is locked only briefly, and never while a file is read.
+    /// Opener of the sites. The lock is held only briefly, and never while a file is read.
     opener: Mutex<RobotsOpener>,
     /// The sites that have replaced these sites; empty until then.
     successor: Mutex<Weak<Self>>,

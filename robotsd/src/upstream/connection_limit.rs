@@ -56,7 +56,7 @@ pub(super) struct ConnectionLimit {
     pub(super) separate_until: AtomicU64,
 }
 
-/// Permission to open a connection. It is held until the connection is closed.
+/// Permission to open a connection. The permit is held until the connection is closed.
 #[derive(Debug)]
 pub(super) struct Permit {
     limit: Arc<ConnectionLimit>,
@@ -331,7 +331,7 @@ impl QueuedRequest<'_> {
             parked.fetch_sub(1, Ordering::Relaxed);
         });
         // Other workers close idle connections when notified. If this request may not use a
-        // connection yet, that would not help it.
+        // connection yet, a closed connection would not help the request.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
         }

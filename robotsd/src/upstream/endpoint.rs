@@ -31,8 +31,9 @@ pub(super) enum EndpointAddress {
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum ServerAddress {
     Tcp(SocketAddr),
-    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). It is one server,
-    /// which may listen on the IPv4 loopback address, the IPv6 one, or both.
+    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). `localhost` counts
+    /// as one server, which may listen on the IPv4 loopback address, the IPv6 loopback address, or
+    /// both.
     #[display("localhost:{_0}")]
     Loopback(u16),
     #[display("unix:{}", _0.display())]

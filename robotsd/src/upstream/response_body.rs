@@ -36,8 +36,8 @@ pub(crate) struct ResponseBody(Content);
 enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
-    /// A body on an HTTP/2 stream, which occupies a slot on the connection until it ends. It is
-    /// never aborted for other requests, only at its own deadlines.
+    /// A body on an HTTP/2 stream. The stream occupies a slot on the connection until the body
+    /// ends. Such a body is never aborted for other requests, only at its own deadlines.
     Http2(Box<Http2Body>),
 }
 

@@ -158,8 +158,8 @@ impl Health {
         self.until.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns the number of times that the server has been taken out of service. If this number
-    /// has changed since a connection was opened, the connection is not used any more.
+    /// Returns the number of times that the server has been taken out of service. A connection that
+    /// was opened before the last change of this number is not used any more.
     pub(super) fn ejections(&self) -> u32 {
         self.ejections.load(Ordering::Relaxed)
     }

@@ -22,8 +22,8 @@ use super::usage::Usage;
 use crate::http_common::{Flag, RequestBodyError};
 use crate::socket::{Socket, poll_write_slices};
 
-/// A socket that records its progress in an [`ExchangeProgress`]. It holds a permit until it is
-/// closed.
+/// A socket that records its progress in an [`ExchangeProgress`]. The socket holds a permit until
+/// it is closed.
 #[derive(Debug)]
 pub(super) struct TrackedIo {
     socket: Socket,

@@ -146,9 +146,9 @@ impl Lane {
     }
 }
 
-/// Returns the key for requests of one config file to one receiver. It includes the file, because
-/// the URLs of another file may have a different path. All hooks for events have the same empty
-/// file name in their keys.
+/// Returns the key for requests of one config file to one receiver. The key includes the file,
+/// because the URLs of another file may have a different path. All hooks for events have the same
+/// empty file name in their keys.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))

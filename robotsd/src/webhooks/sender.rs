@@ -106,7 +106,7 @@ pub(crate) struct HookEvent<'a> {
     pub(crate) kind: HookEventKind,
     /// Status of the response, if the request was successful.
     pub(crate) status: Option<u16>,
-    /// Message for operators. It never contains the path of the URL.
+    /// Message for operators. The message never contains the path of the URL.
     pub(crate) message: String,
 }
 

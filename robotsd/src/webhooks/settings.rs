@@ -31,7 +31,7 @@ pub(crate) struct HookSettings {
     /// Events that a `[[notify]]` hook reports. Empty for a site's hook, which reports every
     /// version that goes live.
     pub(crate) on: Vec<NotifyEvent>,
-    /// File with the secret for signatures. It is read for each attempt.
+    /// File with the secret for signatures. The file is read for each attempt.
     pub(crate) secret: Option<PathBuf>,
     /// The config file that defines the hook, with the destinations that its hooks may use.
     pub(crate) scope: Arc<HookScope>,
@@ -64,7 +64,8 @@ pub(crate) enum HookHeader {
     File(PathBuf),
 }
 
-/// Absolute URL of a hook. It is displayed without its path, because the path may contain a secret.
+/// Absolute URL of a hook. The URL is displayed without its path, because the path may contain a
+/// secret.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::Display)]
 #[debug("{}", self.to_string())]
 #[display("{}://{}", _0.scheme_str().unwrap_or_default(), self.authority())]
@@ -259,7 +260,7 @@ pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
 word_enum! {
-    /// Format of a body. It determines how values are escaped.
+    /// Format of a body. The format determines how values are escaped.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum BodyFormat {

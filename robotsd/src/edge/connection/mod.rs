@@ -5,8 +5,8 @@
 //! module decides when to shut them down gracefully, and adds what both lack: deadlines, and a way
 //! to free a claimed slot.
 //!
-//! **The HTTP version of a connection is decided before hyper or `h2` sees it.** Its first bytes
-//! are compared with the HTTP/2 preface, up to the first difference.
+//! **The HTTP version of a connection is decided before hyper or `h2` sees it.** The first bytes of
+//! the connection are compared with the HTTP/2 preface, up to the first difference.
 
 pub(crate) mod settings;
 
@@ -183,8 +183,8 @@ async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: 
     poll_fn(|cx| if waits() { patience.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
 }
 
-/// Closes a connection whose slot a new connection has claimed. If this connection is not idle, it
-/// stays open, and the claim is withdrawn.
+/// Closes a connection whose slot a new connection has claimed. If the connection is not idle, the
+/// claim is withdrawn, and the connection stays open.
 fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx: &mut Context<'_>) -> Poll<Event<O, E>>
 where
     C: Future<Output = Result<O, E>>,

@@ -103,7 +103,7 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
 /// The limits for the clients of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
-    /// Kind of callers. It determines which fields their requests may contain.
+    /// Kind of callers. The kind determines which fields requests may contain.
     pub(crate) callers: Callers,
     /// Maximum number of open connections. At the limit, the connection that has been idle for
     /// longest is closed to make room for a new connection. If no connection is idle, the new
@@ -134,9 +134,9 @@ pub(crate) struct EdgeLimits {
     pub(crate) streams: u32,
     /// Flow-control window and buffer size of an HTTP/2 stream, in bytes.
     pub(crate) window_bytes: usize,
-    /// Time that a new connection has to send its first byte after a shutdown has begun. Its
-    /// request may already be on its way. If the connection were cut off, the client could not know
-    /// whether it may retry.
+    /// Time that a new connection has to send its first byte after a shutdown has begun. A request
+    /// of the client may already be on its way. If the connection were cut off, the client could
+    /// not know whether it may retry.
     pub(crate) greeting: Duration,
     /// Time for requests in progress to finish after a shutdown has begun.
     pub(crate) drain: Duration,

@@ -11,15 +11,15 @@
 //! does not handle: if TLS has negotiated HTTP/2 but the client sends something else, and if an
 //! idle connection is closed to free its slot.
 //!
-//! **A library may accept a whole body long before the client has received it.** In this case, no
-//! request is in progress any more, but the connection must not be closed yet. The socket detects
-//! this state by a write or flush that waits, and by HTTP/2 streams whose end has not been sent.
-//! Unfinished streams keep a connection open for `body_idle` after the last request in progress.
-//! Requests that arrive meanwhile do not restart `body_idle`.
+//! **A library may accept a whole body long before the client has received it.** Then no request is
+//! in progress any more, but the connection must not be closed yet. The socket detects that the
+//! client has not received everything by two signs: a write or flush waits, or the end of an HTTP/2
+//! stream has not been sent. Unfinished streams keep a connection open for `body_idle` after the
+//! last request in progress. Requests that arrive meanwhile do not restart `body_idle`.
 //!
-//! **An incomplete HTTP/2 frame is treated like an incomplete head.** It has the same deadline, and
-//! the connection can lose its slot after the same time. A request begins when its field section is
-//! complete.
+//! **An incomplete HTTP/2 frame is treated like an incomplete head.** The frame has the same
+//! deadline as a head, and the connection can lose its slot after the same time. A request begins
+//! when its field section is complete.
 
 use std::io;
 use std::pin::Pin;
@@ -164,7 +164,7 @@ impl<T> WatchedSocket<T> {
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     /// Ends the connection of a client that did not send the HTTP/2 preface although TLS has
-    /// negotiated HTTP/2. Nothing has been sent to the client before.
+    /// negotiated HTTP/2. Before this call, nothing has been sent to the client.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
@@ -231,8 +231,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the result of a write or a flush. If it is pending and has made no progress for
-    /// too long, returns an error instead.
+    /// Passes on the result of a write or a flush. If the operation is pending and has made no
+    /// progress for too long, returns an error instead.
     fn watch<R>(
         &mut self,
         operation: Operation,

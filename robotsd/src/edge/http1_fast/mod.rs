@@ -2,10 +2,10 @@
 //! read.
 //!
 //! Nearly all requests are of this kind, and their framing is simple: the request ends with its
-//! head. They are answered here without a state machine for bodies, but with the same parser as in
-//! hyper (httparse), the same request chain and the same service. For any other request, the
-//! connection is handed over with the bytes read so far, nearly always to hyper. So only hyper
-//! deals with request bodies, upgrades, expectations, and bytes that are not HTTP.
+//! head. These requests are answered here without a state machine for bodies, but with the same
+//! parser as in hyper (httparse), the same request chain and the same service. For any other
+//! request, the connection is handed over with the bytes read so far, nearly always to hyper. So
+//! only hyper deals with request bodies, upgrades, expectations, and bytes that are not HTTP.
 //!
 //! An idle connection is parked: it keeps its socket but no buffer. Bytes are read into a buffer on
 //! the stack.
@@ -72,8 +72,8 @@ pub(crate) async fn serve<S: EdgeService>(
         Box::new(FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)));
     let mut wait = pin!(RequestWait::new(limits.first_byte));
     let mut stop_signal = StopSignal::new(stop.clone(), settings);
-    // Memory for the future that writes a response. It grows to the size of the largest response,
-    // and is reused while requests arrive.
+    // Memory for the future that writes a response. This memory grows to the size of the largest
+    // such future, and is reused while requests arrive.
     let mut response = None;
     loop {
         let octets = match wait.as_mut().next(&mut client, &mut stop_signal, &service.connection, &mut response).await {

@@ -1,5 +1,5 @@
-//! Inspects the frames of one HTTP/2 connection. Finds the streams whose response is not finished,
-//! incomplete frames and field sections, and clients that send too many frames.
+//! Inspects the frames of one HTTP/2 connection. Finds incomplete frames and field sections,
+//! streams whose response is not finished, and clients that send too many frames.
 
 use tokio::time::Instant;
 
@@ -26,7 +26,8 @@ pub(crate) struct FrameAccounting {
     in_fields: bool,
     /// The stream whose field section is complete when the current frame is complete.
     coming: Option<u32>,
-    /// Number of frames and field sections so far. It identifies the current frame or section.
+    /// Number of frames and field sections so far. This number identifies the current frame or
+    /// section.
     begun: u32,
 }
 

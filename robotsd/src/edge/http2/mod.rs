@@ -93,8 +93,8 @@ const CHARGE_PER_OCTET: usize = 16;
 
 /// Creates the builder. The connection's window has room for all of its streams. So if an upstream
 /// does not read an upload, this does not block other uploads. A small frame uses more memory than
-/// the size of its content. So there is an additional budget for small frames. It is as large as
-/// the connection's window, so the small frames of one stream always fit into it.
+/// the size of its content. So there is an additional budget for small frames. This budget is as
+/// large as the connection's window, so the small frames of one stream always fit into the budget.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);

@@ -1,8 +1,8 @@
 //! The access record of one request, which is written as a line of the access log.
 //!
-//! A record is created when the head of its request has arrived. It is sent to the log when the
-//! response has ended, for any reason. Without an access log, no records are created. The services
-//! behind the edge may add fields.
+//! A record is created when the head of its request has arrived. The record is sent to the log when
+//! the response has ended, for any reason. Without an access log, no records are created. The
+//! services behind the edge may add fields.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

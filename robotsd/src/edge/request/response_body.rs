@@ -231,8 +231,8 @@ impl Framing {
     }
 }
 
-/// One request and its response. Dropping this value ends the exchange: after the last byte of the
-/// body, or when the client disconnects.
+/// One request and its response. The exchange ends when this value is dropped: after the last byte
+/// of the body, or when the client disconnects.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     // This field must be before `record`, because fields are dropped in order: when the record is

@@ -91,7 +91,7 @@ impl<S> RequestService<S> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
 
-    /// Determines the request id (step 2). Also returns whether the request is the first one of its
+    /// Determines the request id (step 2). Also returns whether this is the first request on the
     /// connection.
     fn request_id(&self, given: Option<RequestId>) -> (RequestId, bool) {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);

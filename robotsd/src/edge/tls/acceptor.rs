@@ -206,8 +206,8 @@ fn is_record_whole(begun: &[u8]) -> bool {
     }
 }
 
-/// Reads the ClientHello that begins with the bytes in `begun`. If it is invalid, sends an alert to
-/// the client.
+/// Reads the ClientHello that begins with the bytes in `begun`. If the ClientHello is invalid,
+/// sends an alert to the client.
 async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted> {
     let (reader, writer) = socket.split();
     let reader = begun.chain(reader).take(MAX_HELLO);
@@ -236,7 +236,7 @@ const HANDSHAKE: u8 = 22;
 /// Maximum size of the fragment in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// The response to a request without TLS. It is sent without reading the request.
+/// The response to a request without TLS. The response is sent without reading the request.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
@@ -257,7 +257,7 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 
-/// A handshake that has a permit. It is dropped when the handshake ends.
+/// A handshake that has a permit. This value is dropped when the handshake ends.
 #[derive(Debug)]
 pub(crate) struct Handshake(Arc<ConnectionState>);
 

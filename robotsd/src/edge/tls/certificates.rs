@@ -103,8 +103,8 @@ pub(super) struct ServedCertificate {
 #[derive(Debug)]
 pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
-    /// The keys for session tickets. They are kept when certificates are reloaded, because resuming
-    /// a session does not involve a certificate. They are replaced every six hours.
+    /// The keys for session tickets. The keys are replaced every six hours, but not when
+    /// certificates are reloaded, because resuming a session does not involve a certificate.
     tickets: Arc<dyn ProducesTickets>,
     clients: Arc<dyn ClientCertVerifier>,
     protocols: &'static [&'static [u8]],

@@ -39,8 +39,8 @@ use crate::upstream::usage::{ClientKey, Usage};
 pub(super) const STREAMS: usize = 128;
 
 /// Maximum number of reset streams that are remembered for a second. Frames that arrive late for a
-/// remembered stream are not errors. This is more than clients can cancel in a second. A remembered
-/// stream uses a few hundred bytes.
+/// remembered stream are not errors. Clients cannot cancel this many requests in a second. A
+/// remembered stream uses a few hundred bytes.
 const REMEMBERED: usize = 4096;
 
 /// Maximum number of stream errors on one connection. If this number is reached, h2 treats the
@@ -63,7 +63,7 @@ const EMPTY: usize = 50;
 /// other streams.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// An HTTP/2 connection. It exists as long as the pool or a request refers to it.
+/// An HTTP/2 connection. The connection exists as long as the pool or a request refers to it.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2ClientConnection {
     sender: SendRequest<Bytes>,
@@ -304,8 +304,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
         loop {
             match timeout(patience, poll_fn(|cx| ping.poll_pong(cx))).await {
                 Ok(Ok(_)) => break doubt.settle(),
-                // If bytes have arrived meanwhile, the server is alive, and its answer to the PING
-                // may be queued behind these bytes.
+                // If bytes have arrived meanwhile, the server is alive. The answer to the PING may
+                // be queued behind these bytes.
                 Err(_) if activity.received_at() > asked => asked = activity.received_at(),
                 Ok(Err(_)) | Err(_) => return,
             }

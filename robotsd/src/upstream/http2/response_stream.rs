@@ -28,7 +28,8 @@ pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
     left: ExpectedBody,
     idle: Duration,
-    /// Timer for deadlines. It is created at the first wait and not reset for each frame.
+    /// Timer for deadlines. The timer is created at the first wait, and is not reset for each
+    /// frame.
     timer: Option<Pin<Box<Sleep>>>,
     /// Time when the current wait for data began; `None` after data has arrived.
     moved: Option<Instant>,
