@@ -49,8 +49,8 @@ impl RefusalPage {
     /// Returns the response to a refused request. With or without a template, clients that accept
     /// only JSON get problem details, and gRPC calls get a gRPC status.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
-        // The template shows the rule that disallows the request, so it is used only if there is
-        // one. Requests of impostors may be refused without a rule.
+        // The template shows the rule that disallows the request, so the template is used only if
+        // there is such a rule. Requests of impostors may be refused without a rule.
         let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
@@ -270,7 +270,7 @@ word_enum! {
 }
 
 impl Placeholder {
-    /// Reports whether the value comes neither from a request nor from a robots.txt, which may be
+    /// Reports whether the value contains no text from a request or from a robots.txt, which may be
     /// fetched from another server. Only such values are safe in every attribute.
     const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)

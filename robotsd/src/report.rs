@@ -168,7 +168,8 @@ pub(crate) struct RejectedConfigReport {
     pub(crate) next: Vec<NextStep>,
 }
 
-/// A setting that differs between two configs, such as the config in force and the file.
+/// A setting that differs between two configs, such as the config in force and the current config
+/// file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingChange {
     /// Name of the site; `None` if the setting does not belong to a site.
@@ -179,7 +180,8 @@ pub(crate) struct SettingChange {
     /// default.
     #[serde(rename = "running")]
     pub(crate) before: Option<String>,
-    /// Value in the second config, such as the file. `None` if it is not set and has no default.
+    /// Value in the second config, such as the current config file. `None` if it is not set and has
+    /// no default.
     #[serde(rename = "file")]
     pub(crate) after: Option<String>,
 }

@@ -225,7 +225,7 @@ impl Drop for SlotWaiter<'_> {
 }
 
 /// The slots for the connections of the whole process. If each listener or thread had its own
-/// slots, some could have no free slot while others have many.
+/// slots, one listener could have no free slot while another has many.
 pub(crate) struct ClientSlots {
     pub(crate) slots: Arc<Semaphore>,
     /// The connections of each worker.
@@ -263,9 +263,9 @@ impl ClientSlots {
         all.iter().map(|(_, worker)| open(worker)).sum()
     }
 
-    /// Claims the slot of an idle connection of the `own` worker, or of another worker if `own` has
-    /// none. Chooses the connection that has been idle for longest. Returns `None` if no connection
-    /// is idle.
+    /// Claims the slot of an idle connection of the worker `own`. If `own` has no idle connection,
+    /// claims a slot from another worker. Chooses the connection that has been idle for longest.
+    /// Returns `None` if no connection is idle.
     fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
         let all = self.workers.lock().clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
@@ -278,8 +278,8 @@ impl ClientSlots {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }
 
-    /// Waits for a slot. Closes idle connections to free a slot, and begins with connections of the
-    /// `own` worker.
+    /// Waits for a slot. Closes idle connections to free a slot, beginning with the connections of
+    /// the worker `own`.
     pub(crate) async fn acquire(
         &self,
         own: &Arc<WorkerConnections>,

@@ -79,7 +79,7 @@ struct SharedConnections {
 
 impl Edge {
     /// Creates the shared state. `on_error` is called for connection errors, at most once a second
-    /// for each kind. `on_access` is called for every request. Neither function may block.
+    /// for each kind of error. `on_access` is called for every request. Neither function may block.
     pub(crate) fn new(
         limits: EdgeLimits,
         on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,
@@ -258,7 +258,7 @@ impl<S: EdgeService> ServedListener<S> {
     }
 
     /// Waits until all connections have ended, for at most [`EdgeLimits::drain`]. Then aborts the
-    /// rest.
+    /// remaining connections.
     async fn drain(mut self) {
         let _ = self.stop.send(true);
         let limit = self.context.edge.settings.load().limits.drain;

@@ -12,10 +12,11 @@
 //! (`PP2_TYPE_CRC32C`) are not verified, because TCP has its own checksum and the sender is
 //! trusted.
 //!
-//! Only the bytes of the header are read from the socket: all bytes are peeked at first, so that
-//! the bytes after the header stay in the kernel for TLS or the fast path. An incomplete header is
-//! treated like an incomplete request head, so the connection can lose its slot under the same
-//! conditions. While it waits for the header, the connection needs no permit for a TLS handshake.
+//! Only the bytes of the header are read from the socket: the parser first looks at the bytes
+//! without consuming them (peeks), so that the bytes after the header stay in the kernel for TLS or
+//! the fast path. An incomplete header is treated like an incomplete request head, so the
+//! connection can lose its slot under the same conditions. While it waits for the header, the
+//! connection needs no permit for a TLS handshake.
 
 use std::future::Future;
 use std::io;

@@ -81,8 +81,8 @@ pub(crate) fn clean_question(fields: &mut HeaderMap) {
 
 /// Removes the fields that belong to one connection only (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    // Nearly every response has no hop-by-hop fields. Such a response also has no `Connection`
-    // field, which could list others to remove.
+    // Nearly every response has no hop-by-hop fields. Without a `Connection` field, there is also
+    // no list of other fields to remove.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
         let named = named_in_connection(fields);
         remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
@@ -165,9 +165,9 @@ pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Reports whether a field contains a client address and must be removed from the requests of this
-/// sender. Trusted proxies may send it only in its usual spelling: other spellings may come from
-/// the client.
+/// Reports whether a field with a client address must be removed from the requests of this sender.
+/// Trusted proxies may send it only in its usual spelling: other spellings may come from the
+/// client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))

@@ -5,8 +5,8 @@
 //! to be processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or CONTINUATION
 //! frames, and frames of unknown types. `h2` accepts any number of these frames, so a client could
 //! keep a CPU core busy without reaching any limit. Therefore, each of these frames is charged to a
-//! budget of the connection. Requests and the bytes of responses increase the budget, because they
-//! are legitimate reasons for such frames.
+//! budget of the connection. Requests and the bytes of responses increase the budget, because
+//! clients send such frames in connection with them.
 
 use tokio::time::Instant;
 
@@ -183,7 +183,7 @@ impl FrameBudget {
     }
 
     /// Charges a frame from the client to the budget. Returns false if the budget is exceeded.
-    /// Calls `now` only if necessary.
+    /// Calls `now` only if the time is needed.
     pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),

@@ -96,8 +96,8 @@ fields! {
 }
 
 thread_local! {
-    /// The second of the last line, as a number and as text. For further lines within the same
-    /// second, only the milliseconds are formatted.
+    /// The second of the last line, as a number and as text. Other lines within the same second
+    /// reuse the text, and only the milliseconds are formatted.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 

@@ -17,7 +17,8 @@ pub(super) const MAX_PAGES: usize = 50_000;
 /// Maximum length of a page's path and query, in bytes. Longer ones are left out.
 const MAX_PAGE_LENGTH: usize = 2048;
 
-/// Memory per page in addition to its own bytes: pointer, reference count and allocator overhead.
+/// Memory per page in addition to the bytes of the page: pointer, reference count and allocator
+/// overhead.
 const BESIDE: usize = 48;
 
 /// Returns the approximate memory that pages take, in bytes.

@@ -23,8 +23,8 @@ pub(crate) enum Listed {
     Sitemap,
 }
 
-/// An XML element that lists a page or a sitemap. Other elements, such as those for images and
-/// videos, are ignored.
+/// An XML element that lists a page or a sitemap. Elements of other kinds, such as elements for
+/// images and videos, are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Located {
     Url,

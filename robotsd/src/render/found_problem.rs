@@ -69,7 +69,7 @@ pub(crate) struct FoundProblem {
     /// The message for people, on one line. Used if there is no line of a file to show.
     #[serde(skip)]
     text: String,
-    /// The line with the problem, if people write the file, such as a config.
+    /// The line with the problem, if the file is one that people write, such as a config.
     #[serde(skip)]
     shown: Option<ShownLine>,
     /// The lint for responses that found the problem.

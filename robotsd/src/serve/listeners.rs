@@ -1,8 +1,8 @@
 //! Opens listeners, and replaces them at a reload. No connection is refused meanwhile.
 //!
-//! A listener that is the same in both configs is not changed. If its settings differ, the new
-//! listener is opened on the sockets of the old one before the old one stops accepting. So one of
-//! the two accepts connections at any time.
+//! A listener that is the same in both configs is not changed. If its settings differ, a new
+//! listener is opened on the sockets of the old listener before the old listener stops accepting.
+//! So one of these two listeners accepts connections at any time.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on the same socket before the old listener is closed. Before a

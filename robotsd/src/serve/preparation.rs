@@ -1,8 +1,8 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
-//! A preparation never returns to an earlier stage. Until it begins to apply settings, it can be
-//! abandoned; its bound sockets are then closed. Once it applies settings, it is always completed,
-//! so that all sites have the settings of the same config.
+//! A preparation never returns to an earlier stage. It can be abandoned until it begins to apply
+//! settings; its bound sockets are then closed. After it has begun to apply settings, it is always
+//! completed, so that all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 //! sockets and upstream connections.
 //!
 //! A connection and its requests stay on the thread that accepted the connection, and use upstream
-//! connections of that thread. Tasks do not move between threads, and threads do not wait for each
-//! other's locks. A request reads some data that threads share: the snapshot and its policy. Each
+//! connections of that thread. Tasks do not move between threads, and no thread waits for a lock of
+//! another thread. A request reads some data that threads share: the snapshot and its policy. Each
 //! worker has its own layer, settings, map of hosts and connection pools ([`Router::new`]), because
 //! cloning a shared object would write to a shared reference counter.
 //!

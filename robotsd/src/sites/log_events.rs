@@ -74,8 +74,8 @@ pub(super) fn request(
     }
 }
 
-/// Adds fields about a request to its line in the access log. `done` is the action that was taken;
-/// `None` if the request was allowed.
+/// Adds fields about a request to its line in the access log. `done` is the action for a disallowed
+/// request; `None` if the request was allowed.
 fn note(event: &Event<'_>, done: Option<&'static str>) {
     let (Some(notes), record) = (ClientRequest::access_of(event.request.extensions), event.record) else { return };
     notes.add("agent", record.name());

@@ -39,7 +39,7 @@ pub(super) struct RobotsOpener {
     pub(super) publish: Option<PublishListener>,
     /// Parts to append to the robots.txt that is being opened; `None` if the config appends none.
     parts: Option<AppendedParts>,
-    /// Deadline of the wait for parts that were never fetched, when a site is opened.
+    /// Until this time, opening a site waits for parts that were never fetched.
     parts_until: Instant,
     gate: Option<Gate>,
     /// State that new sites inherit.

@@ -42,7 +42,7 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// For each list, by its name: number of pages when the list was last considered complete.
+    /// For each list, by name: the number of pages when the list was last considered complete.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,

@@ -243,11 +243,13 @@ impl ByShareUse<AtomicUsize> {
 pub(super) struct Demand {
     pub(super) limit: Arc<ConnectionLimit>,
     waiting: ByShareUse<AtomicUsize>,
-    /// Number of requests in `waiting` that wait for a notification. The others are connecting.
+    /// Number of requests in `waiting` that wait for a notification. All other requests in
+    /// `waiting` are connecting.
     parked: ByShareUse<AtomicUsize>,
     /// Notified when the pool of this worker has a free connection.
     pub(super) returned: ByShareUse<Notify>,
-    /// Number of connections that became free while requests waited on this worker and on others.
+    /// Number of connections that became free while requests waited on this worker and on other
+    /// workers.
     turn: AtomicUsize,
 }
 
@@ -259,8 +261,8 @@ pub(super) struct QueuedRequest<'d> {
     pub(super) share_use: ShareUse,
 }
 
-/// If requests wait on this worker and on others, every eighth connection that becomes free is
-/// closed, so that another worker gets its permit.
+/// If requests wait on this worker and on other workers, every eighth connection that becomes free
+/// is closed, so that another worker gets the permit of this connection.
 const FOR_OTHERS: usize = 8;
 
 impl Demand {

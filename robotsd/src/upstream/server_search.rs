@@ -329,8 +329,8 @@ impl ServerSearch<'_> {
             Ok(Ok(connection)) => return Ok(Some(connection)),
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), true),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), true),
-            // The server would support other versions that the request cannot use. So the failure
-            // does not count against the server.
+            // If only some of the configured versions were offered, the server may support the
+            // other versions. Then the failure does not count against the server.
             Ok(Err(Unreachable::Versions(error))) => {
                 (FailureKind::Tls, error.to_string(), versions == candidate.server.versions)
             }

@@ -201,8 +201,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     }
 
     /// Writes the interim responses, because hyper cannot send them. hyper flushes the socket
-    /// whenever it has polled the service. At that time, no message of hyper's own is partly
-    /// written.
+    /// whenever it has polled the service. At that time, no message from hyper is partly written.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -218,8 +217,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the rest of interim responses that are partly written. hyper's own bytes are written
-    /// afterwards.
+    /// Finishes writing interim responses that are partly written. Afterwards, the bytes from hyper
+    /// are written.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -369,9 +368,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 ///
 /// By default a socket becomes writable again when a third of the send buffer is free, and that
 /// buffer grows to megabytes. A client that reads 50 KB a second would seem stalled for many
-/// seconds. With this limit, the socket becomes writable when the unsent data is less than half of
-/// the limit. Most large responses are smaller than this limit. A lower limit would split them into
-/// two writes, and cost 10 % more CPU.
+/// seconds. With this limit, the socket becomes writable again when less data than half of the
+/// limit is unsent. Most large responses are smaller than this limit. A lower limit would split
+/// them into two writes, and cost 10 % more CPU.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 

@@ -69,8 +69,8 @@ impl FastSocket {
         self.poll_read(cx)
     }
 
-    /// Completes when the client has disconnected. Keeps bytes that arrive meanwhile for later, up
-    /// to [`READ`].
+    /// Completes when the client has disconnected. Stores up to [`READ`] bytes that arrive
+    /// meanwhile.
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
@@ -265,8 +265,8 @@ pin_project_lite::pin_project! {
 impl RequestWait {
     pub(crate) fn new(patience: Duration) -> Self {
         let now = Instant::now();
-        // At first, the connection counts as parked, because there is no memory to free before the
-        // first request.
+        // A new connection counts as parked, because there is no memory to free before the first
+        // request.
         Self {
             since: now,
             patience,

@@ -16,8 +16,8 @@ use super::ClientInfo;
 use super::request_id::{RequestId, trace_id};
 use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 
-/// A request and its outcome. If another proxy asks for a decision about a request, the record
-/// describes that original request and robotsd's decision.
+/// A request and its outcome. For a decision request of another proxy, the record describes the
+/// original request and the decision.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
     /// Time when the head of the request was complete.

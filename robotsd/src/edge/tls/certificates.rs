@@ -7,9 +7,10 @@
 //! certificate for another name tells a person more than a failed handshake does, and health checks
 //! that connect by address keep working.
 //!
-//! A certificate and its key are two files, which are not replaced at the same moment. So a pair is
-//! used only when certificate and key match, and two successive reads have found the same content.
-//! Otherwise the previous pair stays in force. A new pair applies only to later handshakes.
+//! A certificate and its key are two files, which are not replaced at the same moment. So a new
+//! pair is used only if certificate and key match, and two successive reads have found the same
+//! content. Otherwise the previous pair stays in force. A new pair applies only to later
+//! handshakes.
 //!
 //! The caller decides when to check the files, on a thread that may block. Each change is reported
 //! once. The files are read every few seconds, which costs less than interpreting file system
@@ -264,9 +265,9 @@ impl LiveCertificates {
         events
     }
 
-    /// Loads files that have changed. Waits for `settling` first, and loads only pairs that have
-    /// not changed during this wait, because the two files of a pair are rarely replaced at the
-    /// same moment. Blocks.
+    /// Loads files that have changed. The two files of a pair are rarely replaced at the same
+    /// moment. So this function first waits for `settling`, and then loads only pairs that have not
+    /// changed during this wait. Blocks.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen = self.versions();
