@@ -150,8 +150,8 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Writes the place files. Commands read there the address of the process that uses the config
-    /// at this path.
+    /// Writes the place files. From these files, commands learn the address of the process that
+    /// uses the config at this path.
     ///
     /// # Errors
     ///

@@ -266,7 +266,7 @@ impl<'a> ControlLoop<'a> {
     }
 
     /// Notifies the watchdog of the supervisor when all workers have run a task. Does not wait for
-    /// them.
+    /// the workers.
     fn report_alive(&mut self) {
         // After an upgrade, the watchdog must depend on the new process alone.
         if self.upgrade.successor.is_some() {

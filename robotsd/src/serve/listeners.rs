@@ -69,8 +69,8 @@ struct OpenListener {
     settings: BindSettings,
     local: SocketAddr,
     /// Duplicates of the workers' sockets. Each inner list belongs to one address and has one
-    /// socket per worker. A listener with other settings can be opened on the duplicates. The
-    /// kernel keeps a socket listening until its duplicate is dropped, too.
+    /// socket per worker. A listener with other settings can be opened on the duplicates. A socket
+    /// listens until both the socket and its duplicate have been dropped.
     sockets: Vec<Vec<TcpListener>>,
     /// Guard that keeps the workers accepting connections; empty before the workers start. This
     /// field is declared after `sockets`, so that the duplicates are dropped before the guard

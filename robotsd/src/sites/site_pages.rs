@@ -233,7 +233,8 @@ impl SitePages {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Schedules a read of the sitemaps for now, and accepts the current length of every list.
+    /// Schedules a read of the sitemaps for now. Also forgets the previous number of pages in every
+    /// list, so that shorter lists are accepted.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);

@@ -100,7 +100,7 @@ impl UpstreamState {
             // The second attempt must not use a connection that was open when the first attempt
             // began. There is no third attempt.
             is_second = true;
-            // Dropping the rest of the lease closes the connection.
+            // The failed connection is closed before the second attempt.
             let failed = lease.candidate;
             drop(lease.connection);
             lease = Box::pin(self.another(&failed, requirement)).await?;

@@ -206,8 +206,8 @@ mod tests {
         is_over();
         assert_eq!(lane.left_alone(&dead), None);
         assert!(lane.left_alone(&dead).is_some(), "one request tries it");
-        // As long as there is no answer, the pause grows, but it stays shorter than the time of all
-        // attempts of a notice.
+        // While the receiver does not answer, the pauses become longer, but each pause is shorter
+        // than the total time of all attempts to send a notice.
         lane.note(&dead, false);
         for seconds in [20, 40, 60, 60] {
             let left = lane.breakers.lock()[&share(&dead)].until - Instant::now();

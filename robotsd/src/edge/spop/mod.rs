@@ -2,9 +2,9 @@
 //! listeners support it in addition to HTTP.
 //!
 //! A SPOP connection is recognised by its first byte. A frame begins with its length in four bytes,
-//! of which the first byte is 0. No HTTP request begins with 0. Each message in a NOTIFY frame is
-//! converted to a decision request. The same [chain](super::request) and service answer it as for a
-//! decision request over HTTP. The response is converted to the variables of the ACK. These
+//! and the first of these bytes is 0. No HTTP request begins with 0. Each message in a NOTIFY frame
+//! is converted to a decision request. The same [chain](super::request) and service answer it as
+//! for a decision request over HTTP. The response is converted to the variables of the ACK. These
 //! conversions are defined by the services behind the edge ([`SpopMessages`]).
 //!
 //! Only the required parts of the protocol are implemented: the handshake with its health check,

@@ -150,7 +150,8 @@ impl Http2Pool {
         Some(())
     }
 
-    /// Stops using the current connections for new requests. Requests on them continue.
+    /// Stops using the current connections for new requests. Requests in progress on these
+    /// connections continue.
     pub(in crate::upstream) fn clear(&self) {
         let all = std::mem::take(&mut *self.connections.lock());
         drop(all);
