@@ -2,7 +2,7 @@
 //! or a page from the template of the site.
 //!
 //! The template is read together with the config, and an invalid template is an error of the
-//! config. Rendering cannot fail. A placeholder is an error if escaping would not make its value
+//! config. Rendering cannot fail. A placeholder is rejected if escaping would not make its value
 //! safe in the surrounding HTML.
 
 mod cases;
@@ -49,8 +49,8 @@ impl RefusalPage {
     /// Returns the response to a refused request. With or without a template, clients that accept
     /// only JSON get problem details, and gRPC calls get a gRPC status.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
-        // The template shows the rule that disallows the request, so it is used only if there is
-        // one. Requests of impostors may be refused without a rule.
+        // The template shows the rule that disallows the request, so the template is used only if
+        // there is such a rule. Requests of impostors may be refused without a rule.
         let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
@@ -76,7 +76,7 @@ pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 /// clients control the lengths of the values.
 const MAX_PLACEHOLDERS: usize = 32;
 
-/// The format of a template. It determines how values are escaped.
+/// The format of a template. The format determines how values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateFormat {
     Html,
@@ -104,7 +104,7 @@ pub(crate) struct TemplateError {
 }
 
 /// Whether the config of the site sets `contact`. If it does, the template can contain the
-/// placeholder.
+/// placeholder `{{contact}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     Given,
@@ -208,7 +208,8 @@ impl TemplateError {
     }
 }
 
-/// Parses the placeholder that begins at byte `start`. Also returns the byte offset of its end.
+/// Parses the placeholder that begins at byte `start`. Also returns the byte offset of the
+/// placeholder's end.
 fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
     let line = text[start..].split('\n').next().unwrap_or_default();
     let Some(length) = line.find("}}") else {
@@ -269,7 +270,7 @@ word_enum! {
 }
 
 impl Placeholder {
-    /// Reports whether the value comes neither from a request nor from a robots.txt, which may be
+    /// Reports whether the value contains no text from a request or from a robots.txt, which may be
     /// fetched from another server. Only such values are safe in every attribute.
     const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)

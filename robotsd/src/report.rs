@@ -53,8 +53,8 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`; empty while robotsd starts.
     pub(crate) enforcement: String,
-    /// Position of the kill switch for all sites, including the switch of the fleet. Single sites
-    /// may be off even if it is `on`.
+    /// State of the kill switch for all sites, including the switch of the fleet: `on` or `off`.
+    /// Enforcement of single sites may be off even if this is `on`.
     pub(crate) switch: String,
     /// Next steps for the operator that concern all sites.
     pub(crate) next: Vec<NextStep>,
@@ -79,8 +79,8 @@ pub(crate) struct StatusReport {
 
 impl StatusReport {
     /// Describes how crawlers may see the pending version although the gate holds it back: a proxy
-    /// that asks robotsd for decisions serves its own copy while robotsd does not respond. `None`
-    /// if no version is pending, or if no listener answers such proxies.
+    /// that asks robotsd for decisions may serve its own copy of the robots.txt while robotsd does
+    /// not respond. `None` if no version is pending, or if no listener answers such proxies.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -106,8 +106,8 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command acts on the running robotsd. Only `check` and `config` do not:
-    /// they read a file, whose path is in the command.
+    /// Reports whether the command acts on the running robotsd. Only the commands `check` and
+    /// `config` do not. They read a file; its path is in the command.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
@@ -168,7 +168,8 @@ pub(crate) struct RejectedConfigReport {
     pub(crate) next: Vec<NextStep>,
 }
 
-/// A setting that differs between two configs, such as the config in force and the file.
+/// A setting that differs between two configs, such as the config in force and the current config
+/// file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingChange {
     /// Name of the site; `None` if the setting does not belong to a site.
@@ -179,7 +180,8 @@ pub(crate) struct SettingChange {
     /// default.
     #[serde(rename = "running")]
     pub(crate) before: Option<String>,
-    /// Value in the second config, such as the file. `None` if it is not set and has no default.
+    /// Value in the second config, such as the current config file. `None` if it is not set and has
+    /// no default.
     #[serde(rename = "file")]
     pub(crate) after: Option<String>,
 }
@@ -192,7 +194,7 @@ pub(crate) struct RateStoreReport {
     pub(crate) place: String,
     /// `used`, or `out` if the store is unavailable. Then each process counts separately.
     pub(crate) state: String,
-    /// Reason why the config never uses the store; `None` if it does.
+    /// Reason why the store is never used with this config; `None` if it can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
     /// Message of the last failure of the store.
@@ -323,7 +325,8 @@ pub(crate) struct SuspectReport {
     pub(crate) crawler: String,
     /// Kind of evidence with failed checks: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// Networks of most addresses on this path. `trusted_proxies` may lack them.
+    /// Networks that contain most of the client addresses on this path. These networks may be
+    /// missing in `trusted_proxies`.
     pub(crate) networks: Vec<String>,
     /// Time of the last verified request of this crawler on this path.
     pub(crate) last_verified: Option<String>,
@@ -383,12 +386,13 @@ pub(crate) struct ChangeReport {
     pub(crate) before: Option<String>,
     /// Hash of the version that is pending after the change.
     pub(crate) waiting: Option<String>,
-    /// New position of the kill switch: `on` or `off`.
+    /// New state of the kill switch: `on` or `off`.
     pub(crate) enforcement: Option<String>,
-    /// Previous position of the kill switch.
+    /// Previous state of the kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enforcement_before: Option<String>,
-    /// Whether a running robotsd made the change; otherwise it takes effect at the next start.
+    /// Whether a running robotsd made the change; otherwise the change takes effect at the next
+    /// start.
     pub(crate) running: bool,
     /// Whether the change survives a restart.
     pub(crate) kept: bool,

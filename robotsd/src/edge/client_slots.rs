@@ -6,18 +6,18 @@
 //! Connections of the same worker are considered first, then connections of other workers. A
 //! connection with a request in progress is never closed for a new connection.
 //!
-//! Requests do not access this state. A connection is registered when it is accepted, and removed
-//! when it ends. Its [`ConnectionState`] is read only when the limit is reached. At this point, one
-//! pass examines all connections of a worker, and collects a sixteenth of them: the connections
-//! that have been idle for longest. These candidates are enough for many new connections. Each
-//! candidate is checked again before its slot is claimed. The order remains exact, because a
-//! connection that becomes idle after the pass has been idle for less time than all candidates.
+//! Requests do not access the lists of connections. A connection is registered when it is accepted,
+//! and removed when it ends. Its [`ConnectionState`] is read only when the limit is reached. A pass
+//! then examines all connections of a worker. Its result is the sixteenth of these connections that
+//! has been idle for longest. These candidates are enough for many new connections. Each candidate
+//! is checked again before its slot is claimed. The order remains exact, because a connection that
+//! becomes idle after the pass has been idle for less time than all candidates.
 //!
 //! A connection whose slot is claimed closes when its worker runs its task, which may take a while
 //! if the worker is busy. More claims would not free a slot sooner, and would close connections
 //! unnecessarily. So each waiting connection claims only one slot. If a request has arrived on the
-//! claimed connection, it does not close. Only in this case, the waiting connection claims another
-//! slot.
+//! claimed connection, the claimed connection stays open. Only then does the waiting connection
+//! claim another slot.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -62,20 +62,20 @@ pub(crate) struct RegisteredConnection {
 }
 
 /// Minimum time that a connection with an incomplete request head keeps its slot. After that time,
-/// it can lose the slot if no other connection is idle. Otherwise a client could keep a slot for
-/// the whole time of `header_read` by sending one byte. Honest clients send their whole head sooner
-/// than this.
+/// the connection can lose its slot if no other connection is idle. Otherwise a client could keep a
+/// slot for the whole timeout `header_read` by sending one byte. Honest clients send their whole
+/// head sooner.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
 /// Minimum number of candidates that a pass keeps.
 const BATCH: usize = 64;
 
-/// Pause after a pass that found few candidates, as a multiple of the pass's duration. Passes then
-/// use at most a twentieth of a core.
+/// Pause after a pass that found few candidates, as a multiple of the pass's duration. With this
+/// pause, passes use at most a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. If a pass took so long that the pause would be longer, its thread
-/// was probably interrupted.
+/// Maximum pause after a pass. If a pass took so long that the pause would be longer, the thread
+/// was probably interrupted during the pass.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
@@ -133,8 +133,8 @@ impl OpenConnections {
     }
 }
 
-/// Keeps only the `most` candidates that have been idle for longest, and sorts them, so that the
-/// candidate that has been idle for longest is last.
+/// Keeps at most `most` candidates: the connections that have been idle for longest. Sorts them by
+/// idle time; the longest idle time is last.
 fn keep_oldest(candidates: &mut Vec<SlotCandidate>, most: usize) {
     if candidates.len() > most {
         candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
@@ -163,7 +163,7 @@ pub(crate) struct SlotClaim {
     pub(crate) idle: Duration,
 }
 
-/// Number of waiting connections in the process, and the claims whose slots are not free yet.
+/// Number of waiting connections in the process, and the claims on slots that are not free yet.
 #[derive(Debug, Default)]
 struct SlotClaims {
     waiters: usize,
@@ -176,11 +176,12 @@ struct SlotClaims {
 /// A new connection that waits for a slot. Dropping this value ends the wait.
 struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
-/// Maximum number of slots that one waiter claims if claimed connections decline.
+/// Maximum number of slots that one waiter claims if claimed connections stay open because requests
+/// have arrived on them.
 const MAX_CLAIMS: usize = 32;
 
-/// Maximum age of a claim. Older claims do not count, because another connection may free its slot
-/// sooner.
+/// Maximum age of a claim. After that time, the waiter may claim another slot, which may become
+/// free sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {
@@ -189,8 +190,8 @@ impl<'c> SlotWaiter<'c> {
         Self(claims)
     }
 
-    /// Claims slots with `reclaim` until there are enough claims. Returns false if more claims are
-    /// needed, but `reclaim` finds no further slot.
+    /// Claims slots with `reclaim` until there are enough claims. Returns false if there is no
+    /// claim and `reclaim` finds no slot.
     fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
         let mut outstanding = self.0.lock();
         let SlotClaims { waiters, claims, at_once } = &mut *outstanding;
@@ -224,7 +225,7 @@ impl Drop for SlotWaiter<'_> {
 }
 
 /// The slots for the connections of the whole process. If each listener or thread had its own
-/// slots, some could have no free slot while others have many.
+/// slots, one listener could have no free slot while another has many.
 pub(crate) struct ClientSlots {
     pub(crate) slots: Arc<Semaphore>,
     /// The connections of each worker.
@@ -262,9 +263,9 @@ impl ClientSlots {
         all.iter().map(|(_, worker)| open(worker)).sum()
     }
 
-    /// Claims the slot of an idle connection of the `own` worker, or of another worker if `own` has
-    /// none. Chooses the connection that has been idle for longest. Returns `None` if no connection
-    /// is idle.
+    /// Claims the slot of an idle connection of the worker `own`. If `own` has no idle connection,
+    /// claims a slot from another worker. Chooses the connection that has been idle for longest.
+    /// Returns `None` if no connection is idle.
     fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
         let all = self.workers.lock().clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
@@ -277,8 +278,8 @@ impl ClientSlots {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }
 
-    /// Waits for a slot. Closes idle connections to free a slot, and begins with connections of the
-    /// `own` worker.
+    /// Waits for a slot. Closes idle connections to free a slot, beginning with the connections of
+    /// the worker `own`.
     pub(crate) async fn acquire(
         &self,
         own: &Arc<WorkerConnections>,

@@ -18,7 +18,7 @@ pub(crate) struct ConnectionError {
     pub(crate) kind: ConnectionErrorKind,
     /// Address of the client; `None` for errors while accepting.
     pub(crate) peer: Option<SocketAddr>,
-    /// Text of the underlying error. Empty if the kind is sufficient.
+    /// Text of the underlying error. Empty if `kind` describes the error completely.
     pub(crate) detail: String,
     /// Number of errors of this kind since its last report, including this one.
     pub(crate) count: u64,
@@ -49,7 +49,7 @@ word_enum! {
         Handshake = "handshake",
         /// The client sent something that is not HTTP, or violated the rules of HTTP.
         Protocol = "protocol",
-        /// The client sent many more frames than its requests and their responses explain.
+        /// The client sent many more frames than its requests and their responses need.
         Flood = "flood",
         /// The connection broke, or a response could not be written in time.
         Broken = "broken",

@@ -3,12 +3,12 @@
 //!
 //! The socket reports bytes, the service reports when requests begin and end, and the driver of the
 //! connection reads the deadline whenever it wakes. hyper's own header timer is not used, for three
-//! reasons. It does not run until the first bytes have decided the protocol. It also closes idle
-//! keep-alive connections. Finally, it costs a timer per request.
+//! reasons. hyper's timer starts only when the first bytes have decided the protocol. It also
+//! closes idle keep-alive connections. Finally, it costs a timer per request.
 //!
-//! **An idle connection is parked.** After one second without requests, it keeps only its socket
-//! and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB; in
-//! hyper, an idle connection uses 21 KiB.
+//! **An idle connection is parked.** After one second without requests, a connection keeps only its
+//! socket and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB;
+//! in hyper, an idle connection uses 21 KiB.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -40,8 +40,8 @@ pub(crate) struct ConnectionState {
     task: OnceLock<Waker>,
 
     // What the connection waits for. The socket and the service write these fields.
-    /// The phase in the lowest two bits. The higher bits contain the start time of the phase, in
-    /// microseconds since `opened`.
+    /// The lowest two bits contain the phase. The higher bits contain the start time of the phase,
+    /// in microseconds since `opened`.
     phase: AtomicU64,
     /// Number of requests in progress. While it is not 0, `phase` has no meaning.
     in_progress: AtomicUsize,
@@ -54,8 +54,9 @@ pub(crate) struct ConnectionState {
 
     // The claim of the slot. New connections that need a slot write these fields, and so does the
     // driver.
-    /// The value that `phase` had when the slot was claimed; [`NEVER`] without a claim. If a
-    /// request arrives, `phase` changes, which cancels the claim without a write to this field.
+    /// The value that `phase` had when the slot was claimed; [`NEVER`] if the slot is not claimed.
+    /// If a request arrives, `phase` changes, which cancels the claim without a write to this
+    /// field.
     claimed_in: AtomicU64,
     /// Whether the slot was claimed although the connection has an incomplete head or frame.
     is_claimed_as_slow: Flag,
@@ -71,9 +72,10 @@ pub(crate) struct ConnectionState {
     pub(crate) heard: Flag,
     /// Type of the frames that flood the connection. Once this is set, the connection is closed.
     pub(crate) flood: OnceLock<u8>,
-    /// Set by the driver: if the next read finds no bytes, the socket closes the connection.
+    /// The driver sets this flag. If the next read then finds no bytes, the socket closes the
+    /// connection.
     pub(crate) close_if_idle: Flag,
-    /// Set by the socket when it has closed an idle connection.
+    /// The socket sets this flag when it has closed an idle connection.
     pub(crate) is_closed_as_idle: Flag,
     /// Whether the next HTTP/1.1 response must announce that the connection closes after it.
     pub(crate) is_leaving: Flag,
@@ -84,12 +86,12 @@ pub(crate) struct ConnectionState {
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
-/// The kinds of idle connections. They differ in the bytes that a connection waits for.
+/// The kinds of idle connections. The kinds differ in the bytes that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idleness {
-    /// Waiting for the first byte of a request, or for a handshake.
+    /// The connection waits for the first byte of a request, or for a handshake.
     Idle,
-    /// Waiting for the rest of a request head or of an HTTP/2 frame.
+    /// The connection waits for the end of a request head or HTTP/2 frame that is incomplete.
     Slow,
 }
 
@@ -154,7 +156,7 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// Returns the time at which the connection becomes overdue, unless something changes before
+    /// Returns the time when the connection becomes overdue if its state does not change before
     /// that time. Returns `None` if requests are in progress, because their bodies have their own
     /// deadlines.
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -278,8 +280,8 @@ impl ConnectionState {
         self.is_claimed_as_slow.is_set()
     }
 
-    /// Withdraws the claim because the connection cannot be closed now. It is claimed again only
-    /// after other idle connections.
+    /// Withdraws the claim because the connection cannot be closed now. This connection is claimed
+    /// again only after other idle connections.
     pub(crate) fn decline(&self) {
         self.declined.store(self.now(), Ordering::Relaxed);
         self.claimed_in.store(NEVER, Ordering::Release);
@@ -293,7 +295,7 @@ impl ConnectionState {
         self.phase.store(self.now() << 2 | phase, Ordering::Release);
     }
 
-    /// Returns how long the connection has been open, in microseconds.
+    /// Returns the time since the connection was opened, in microseconds.
     fn now(&self) -> u64 {
         self.opened.elapsed().as_micros() as u64
     }

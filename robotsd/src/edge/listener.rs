@@ -70,7 +70,8 @@ pub(crate) struct EdgeTraffic {
 
 struct SharedConnections {
     limit: ClientSlots,
-    /// Number of connections accepted so far. A connection's number is part of its requests' ids.
+    /// Number of connections accepted so far. The number of a connection is part of the ids of its
+    /// requests.
     opened: AtomicU64,
     listeners: ListenerCounts,
     reporter: ConnectionErrorReporter,
@@ -78,7 +79,7 @@ struct SharedConnections {
 
 impl Edge {
     /// Creates the shared state. `on_error` is called for connection errors, at most once a second
-    /// for each kind. `on_access` is called for every request. Neither function may block.
+    /// for each kind of error. `on_access` is called for every request. Neither function may block.
     pub(crate) fn new(
         limits: EdgeLimits,
         on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,
@@ -160,9 +161,9 @@ impl Edge {
     /// At shutdown, the listener is closed after the connections in its backlog have been accepted.
     /// Idle connections are closed immediately. Connections that have not sent anything yet are
     /// closed after [`EdgeLimits::greeting`]. Requests in progress have [`EdgeLimits::drain`] to
-    /// finish. If [another process](Edge::set_successor) accepts connections, connections are kept
-    /// longer, so that a response can announce their end. Dropping the future ends everything
-    /// immediately.
+    /// finish. If [another process](Edge::set_successor) now accepts connections, open connections
+    /// are kept longer, so that a response can announce the end of its connection. Dropping the
+    /// future ends everything immediately.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
@@ -243,9 +244,9 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Accepts connections from the kernel's backlog while there are free slots. The clients of
-    /// these connections consider them established, so the connections are served. Then the
-    /// listener is closed, and new connections are refused.
+    /// Accepts connections from the kernel's backlog while there are free slots, because their
+    /// clients already consider these connections established. Then closes the listener, so that
+    /// new connections are refused.
     fn accept_backlog(&mut self, listener: TcpListener) {
         while let Some(slot) = self.context.edge.shared.limit.try_acquire() {
             if self.waiting.is_none() && !self.context.edge.settings.load().successor.is_set() {
@@ -257,13 +258,13 @@ impl<S: EdgeService> ServedListener<S> {
     }
 
     /// Waits until all connections have ended, for at most [`EdgeLimits::drain`]. Then aborts the
-    /// rest.
+    /// remaining connections.
     async fn drain(mut self) {
         let _ = self.stop.send(true);
         let limit = self.context.edge.settings.load().limits.drain;
         let ended = timeout(limit, async {
-            // The waiting connection was already accepted, so no other process can serve it. It is
-            // served when a draining connection frees a slot.
+            // The waiting connection was already accepted, so no other process can serve it. The
+            // connection is served when a draining connection frees a slot.
             if self.waiting.is_some() {
                 self.open_waiting().await;
             }
@@ -353,8 +354,8 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Serves the connection until it ends, and reports the error that ended it. The parts of
-    /// `_open` are dropped in their order. The slot must be first: when the registration is
+    /// Serves the connection until it ends, and reports the error that ended it. The elements of
+    /// the tuple `_open` are dropped in order. The slot must be first: when the registration is
     /// dropped, a waiter that has claimed the slot expects it to be free.
     async fn serve(
         self,

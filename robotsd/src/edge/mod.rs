@@ -6,9 +6,9 @@
 //! have forged. Every wait has a deadline, and all memory that a client can cause to be allocated
 //! is limited. The edge knows nothing of robots.txt, sites or upstreams.
 //!
-//! A request carries its id in [`X_REQUEST_ID`]. Its extensions contain a
+//! A request carries its id in [`X_REQUEST_ID`]. The extensions of the request contain a
 //! [`ClientRequest`](crate::http_common::ClientRequest) with everything else that the edge knows
-//! about it. To accept a WebSocket, the service answers with 101 and a
+//! about the request. To accept a WebSocket, the service answers with 101 and a
 //! [`Tunnel`](crate::http_common::Tunnel) in the extensions of the response. Any other 1xx response
 //! of the service is replaced with 502.
 //!
@@ -16,7 +16,7 @@
 //! [`client_slots`] limits the number of open connections, and [`connection_state`] tracks the
 //! activity of a connection. On HTTP/1.1, [`mod@http1_fast`] answers most requests and hyper
 //! answers the others; [`mod@http2`] answers requests on HTTP/2. All requests go through the same
-//! [`request`] chain, and so do HAProxy's questions in [`mod@spop`].
+//! [`request`] chain, and so do the messages of HAProxy ([`mod@spop`]).
 //!
 //! A client that closes its sending side is treated as disconnected: its requests in progress and
 //! their upstream exchanges are dropped.

@@ -1,5 +1,5 @@
-//! The PROXY protocol, versions 1 and 2: the proxy in front sends a header at the start of each
-//! connection that identifies its client.
+//! The PROXY protocol, versions 1 and 2: at the start of each connection, the proxy in front sends
+//! a header that identifies the client.
 //!
 //! A listener either requires the header on every connection, or never looks for it. If the header
 //! were optional, any client could send a forged header. To prevent forged headers, only trusted
@@ -12,10 +12,11 @@
 //! (`PP2_TYPE_CRC32C`) are not verified, because TCP has its own checksum and the sender is
 //! trusted.
 //!
-//! Only the bytes of the header are read from the socket: all bytes are peeked at first, so that
-//! the bytes after the header stay in the kernel for TLS or the fast path. An incomplete header is
-//! treated like an incomplete request head, so the connection can lose its slot under the same
-//! conditions. It does not need a permit for a TLS handshake yet.
+//! Only the bytes of the header are read from the socket: the parser first looks at the bytes
+//! without consuming them (peeks), so that the bytes after the header stay in the kernel for TLS or
+//! the fast path. An incomplete header is treated like an incomplete request head, so the
+//! connection can lose its slot under the same conditions. While it waits for the header, the
+//! connection needs no permit for a TLS handshake.
 
 use std::future::Future;
 use std::io;
@@ -39,8 +40,8 @@ const VERSION_1: &[u8] = b"PROXY ";
 /// First bytes of a version 2 header. No HTTP request and no TLS record begins with these bytes.
 const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Size of the fixed part of a version 2 header, in bytes. It contains the signature, version and
-/// command, family and transport, and the length of the rest.
+/// Size of the fixed part of a version 2 header, in bytes. This part contains the signature,
+/// version and command, family and transport, and the length of the rest.
 const FIXED: usize = 16;
 
 /// The client of a connection, as the proxy's header reports it.

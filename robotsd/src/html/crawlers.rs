@@ -25,7 +25,8 @@ word_enum! {
     }
 }
 
-/// A line of the list. It is about one crawler, or about several that are counted together.
+/// A line of the list. A line is about one crawler, or about several crawlers that are counted
+/// together.
 pub(crate) struct CrawlerLine {
     pub(crate) group: CrawlerGroup,
     pub(crate) name: String,
@@ -40,7 +41,7 @@ pub(crate) struct CrawlerLine {
 }
 
 impl CrawlerGroup {
-    /// Returns the group for a category of the registry. It is empty for unknown crawlers.
+    /// Returns the group for a category of the registry. `category` is empty for unknown crawlers.
     pub(crate) fn of_category(category: &str) -> Self {
         match category {
             "search" => Self::SearchEngines,
@@ -105,8 +106,8 @@ fn requests(lines: &[&CrawlerLine]) -> u64 {
     lines.iter().map(|line| sum(&line.parts)).sum()
 }
 
-/// Returns the text next to a bar: the number of requests, and the share of `harm`. It is short
-/// enough for a telephone.
+/// Returns the text next to a bar: the number of requests, and the share of `harm`. The text is
+/// short enough for the screen of a telephone.
 pub(crate) fn value_of((count, harm): (u64, &str), requests: u64) -> String {
     match count {
         0 => counted(requests, "request"),

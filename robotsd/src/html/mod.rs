@@ -45,8 +45,8 @@ impl Escaper for Escape {
                 '"' => page.write_str("&quot;")?,
                 '\'' => page.write_str("&#39;")?,
                 '\\' => page.write_str("\\")?,
-                // Control characters are escaped, because those for bidirectional text could make a
-                // path look like another.
+                // Control characters are escaped, because control characters for bidirectional text
+                // could make a path look like another path.
                 _ => write!(page, "{}", char.escape_debug())?,
             }
         }

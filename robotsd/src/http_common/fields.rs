@@ -12,7 +12,7 @@ pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The kind of sender of a request. It determines which fields the request may contain.
+/// The kind of sender of a request. The sender determines which fields the request may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Anyone,
@@ -72,8 +72,8 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
 /// request even if `Connection` lists them.
 ///
 /// A proxy may forward its client's `Connection` field to robotsd. If that field removed fields
-/// from the decision request, the client could hide the original request. It is safe to keep them,
-/// because a decision request is not forwarded.
+/// from the decision request, the client could hide the original request. These fields can be kept
+/// safely, because a decision request is not forwarded.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
@@ -81,8 +81,8 @@ pub(crate) fn clean_question(fields: &mut HeaderMap) {
 
 /// Removes the fields that belong to one connection only (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    // Nearly every response has no hop-by-hop fields. Such a response also has no `Connection`
-    // field, which could list others to remove.
+    // Nearly every response has no hop-by-hop fields. Without a `Connection` field, there is also
+    // no list of other fields to remove.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
         let named = named_in_connection(fields);
         remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
@@ -165,9 +165,9 @@ pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Reports whether a field is removed because it contains a client address and this sender must not
-/// send it. Trusted proxies may send it only in its usual spelling: other spellings may come from
-/// the client.
+/// Reports whether a field with a client address must be removed from the requests of this sender.
+/// Trusted proxies may send it only in its usual spelling: other spellings may come from the
+/// client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -205,13 +205,13 @@ const VOUCHING: &[&str] = &[
 /// CGI variable could deceive applications.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// Fields for an upstream that describe the client and the client's path to robotsd. They are added
-/// to the request only when it is forwarded, because robotsd itself does not read them.
+/// Fields for an upstream that describe the client and the client's path to robotsd. These fields
+/// are added to a request only when it is forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested. It is set when the request is forwarded.
+    /// The host that the client requested. This field is set when the request is forwarded.
     pub(crate) host: Option<HeaderValue>,
 }
 

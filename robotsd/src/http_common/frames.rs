@@ -5,8 +5,8 @@
 //! to be processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or CONTINUATION
 //! frames, and frames of unknown types. `h2` accepts any number of these frames, so a client could
 //! keep a CPU core busy without reaching any limit. Therefore, each of these frames is charged to a
-//! budget of the connection. Requests and the bytes of responses increase the budget, because they
-//! are legitimate reasons for such frames.
+//! budget of the connection. Requests and the bytes of responses increase the budget, because
+//! clients send such frames in connection with them.
 
 use tokio::time::Instant;
 
@@ -73,8 +73,8 @@ impl Frame {
 }
 
 impl Frames {
-    /// Processes the next bytes of the connection. Calls `each` for every frame whose head they
-    /// complete.
+    /// Processes the next bytes of the connection. Calls `each` for every frame whose head is
+    /// complete after these bytes.
     pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
         while !octets.is_empty() {
             if self.payload > 0 {
@@ -149,13 +149,13 @@ pub(crate) struct FrameBudget {
     refilled: Instant,
 }
 
-/// Initial budget of a connection. The growth over time ends at this value.
+/// Initial budget of a connection. Time alone does not increase the budget beyond this value.
 const BASE: u32 = 1000;
 
 /// Growth of the budget per second.
 const PER_SECOND: u64 = 100;
 
-/// Maximum budget. It suffices for a client that has a window of 32 MiB and updates both windows
+/// Maximum budget. This is enough for a client that has a window of 32 MiB and updates both windows
 /// after each KiB.
 const MAX_BUDGET: u32 = 65_536;
 
@@ -166,9 +166,9 @@ const PER_FRAME: u32 = 4;
 /// WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
-/// Cost of a RST_STREAM frame if no content of the response was sent. It is as much as the request
-/// and the head of its response have added to the budget. A browser that leaves a page resets up to
-/// a hundred requests at once.
+/// Cost of a RST_STREAM frame if no content of the response was sent. The cost is equal to the
+/// amount that the request and the head of its response have added to the budget. A browser that
+/// leaves a page resets up to a hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
@@ -183,7 +183,7 @@ impl FrameBudget {
     }
 
     /// Charges a frame from the client to the budget. Returns false if the budget is exceeded.
-    /// Calls `now` only if necessary.
+    /// Calls `now` only if the time is needed.
     pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),

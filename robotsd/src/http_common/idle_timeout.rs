@@ -91,8 +91,8 @@ pub(crate) fn poll_due(
     }
 }
 
-/// The upstream side of a response that occupies an upstream connection. It is notified when the
-/// client stalls.
+/// The upstream side of a response that occupies an upstream connection. The observer is notified
+/// when the client stalls.
 pub(crate) trait StallObserver: Send + Sync {
     /// Records that the client does not read its response. Completes if the response must end now.
     /// Otherwise, wakes the task when it must call this method again.

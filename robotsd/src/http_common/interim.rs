@@ -68,8 +68,8 @@ impl InterimResponses {
 /// Interim responses that have not been written to the client yet.
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Whether responses are queued or being written. It is nearly always false, which avoids
-    /// locking the queue.
+    /// Whether responses are queued or being written. This flag is nearly always false, and then
+    /// the queue need not be locked.
     is_waiting: AtomicBool,
     waiting: Mutex<WaitingHeads>,
 }

@@ -42,22 +42,23 @@ pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
 pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream};
 pub(crate) use self::tunnel::Tunnel;
 
-/// The service that answers all requests that the edge has accepted. Requests are boxed, because
-/// otherwise they would be moved for each future that contains them.
+/// The service that answers all requests that the edge has accepted. Requests are boxed. Otherwise,
+/// each future that contains a request would move the whole request.
 pub(crate) trait EdgeService: Clone + Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// What the edge knows about a request. Behind the edge, its extensions contain only this.
+/// What the edge knows about a request. Behind the edge, the request's extensions contain only this
+/// value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
     /// Address of the client; `None` if unknown. For a proxy's decision request, this is the client
     /// of the original request, not the proxy.
     pub(crate) peer: Option<Peer>,
-    /// All lines of the client's `User-Agent`, at least one, if trusted proxies send it in a field
-    /// of another name; otherwise `None`.
+    /// All lines of the client's `User-Agent` (at least one) if trusted proxies send it in another
+    /// field; otherwise `None`.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
     /// Collects fields for the access log; `None` if there is no access log.
     pub(crate) access: Option<AccessFields>,
@@ -88,8 +89,8 @@ impl ClientRequest {
 
 /// The client of a request: its address and its connection.
 ///
-/// The address is that of the connection, or the one that trusted proxies report. If they report no
-/// port, it is 0.
+/// The address is that of the connection, or the address that trusted proxies report. If they
+/// report no port, the port is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
@@ -116,8 +117,8 @@ pub(crate) struct AccessFields(Arc<Mutex<AddedFields>>);
 #[derive(Debug, Default)]
 pub(crate) struct AddedFields {
     pub(crate) notes: Vec<(&'static str, Value)>,
-    /// The original request, if this request is a proxy's decision request. The access record
-    /// describes it instead of the decision request.
+    /// The original request, if this request is a proxy's decision request. The access record then
+    /// describes the original request.
     pub(crate) asked: Option<Box<AskedAbout>>,
 }
 
@@ -149,7 +150,7 @@ impl AccessFields {
     }
 }
 
-/// Returns a short plain-text response of robotsd itself. It must not be cached.
+/// Returns a short plain-text response of robotsd itself. The response must not be cached.
 pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;

@@ -63,7 +63,7 @@ impl RequestBody {
         Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
-    /// Makes the body return allowed trailers of an HTTP/2 client. They are dropped by default.
+    /// Makes the body return allowed trailers of an HTTP/2 client. Trailers are dropped by default.
     pub(crate) fn with_trailers(mut self) -> Self {
         if let Some(coming) = &mut self.coming {
             coming.forwards_trailers = matches!(coming.incoming, Some(Either::Right(_)));

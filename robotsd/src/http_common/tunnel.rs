@@ -2,7 +2,7 @@
 //!
 //! The service stores the upstream's end of the connection in the extensions of its response. The
 //! driver of the client's connection then joins the two ends. A tunnel therefore belongs to the
-//! client's connection and ends with it at shutdown.
+//! client's connection, and ends when this connection ends at shutdown.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::idle_timeout::Transfer;
 
 /// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
-/// `Clone`, so clones share the end. Only the first clone that takes it gets it.
+/// `Clone`, so clones share the end. Only the first caller of `take` gets the end, on any clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 

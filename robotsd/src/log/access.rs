@@ -3,8 +3,8 @@
 //!
 //! Workers only send the data of each request to that thread. If the thread cannot keep up, lines
 //! are dropped and counted, so that a slow disk does not slow down requests. Requests that are not
-//! valid HTTP are not in this log, because hyper answers them itself. In the event log, they are
-//! connection errors.
+//! valid HTTP are not in this log, because hyper answers them itself. In the event log, such
+//! requests are connection errors.
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
 //! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
@@ -33,7 +33,8 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Lines are written when this many bytes have been collected, or when no request is queued.
+/// Lines are collected until they have this many bytes, and are then written together. They are
+/// written earlier if no request is queued.
 const BLOCK: usize = 64 * 1024;
 
 /// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is
@@ -203,7 +204,8 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Status in the log if the client left before the response, as in nginx. It is never sent.
+/// Status in the log if the client left before the response, as in nginx. robotsd never sends this
+/// status.
 const CLIENT_LEFT: u16 = 499;
 
 fn status(record: &AccessRecord) -> u16 {

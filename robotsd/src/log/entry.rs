@@ -11,7 +11,7 @@ use super::event::{LogEvent, LogLevel};
 use crate::config::LogFormat;
 use crate::render;
 
-/// Initial capacity for a line, in bytes. It is enough for nearly every line.
+/// Initial capacity for a line, in bytes. Nearly every line is shorter.
 const LINE: usize = 640;
 
 /// Declares the optional fields of an entry, in the order of both formats. `plain` marks values
@@ -64,7 +64,7 @@ fields! {
     identity_reason: &'a str,
     decision: &'a str [plain],
     reason: &'a str,
-    /// The exception from the mode that decides about the request.
+    /// The exception from the site's mode that applies to the request.
     exception: String,
     would: &'a str [plain],
     grace_end: String [plain],
@@ -96,8 +96,8 @@ fields! {
 }
 
 thread_local! {
-    /// The second of the last line, as a number and as text. For further lines within the same
-    /// second, only the milliseconds are formatted.
+    /// The second of the last line, as a number and as text. Other lines within the same second
+    /// reuse the text, and only the milliseconds are formatted.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 

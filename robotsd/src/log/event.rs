@@ -13,7 +13,7 @@ word_enum! {
         /// Normal operation.
         #[default]
         Info = "info",
-        /// Everything is served, but not as configured, or this will end soon.
+        /// Everything is served, but something differs from the config, or serving will fail soon.
         Warn = "warn",
         /// A failure. For example, a file could not be put into force, a request got no response,
         /// or log lines were lost.
@@ -49,10 +49,11 @@ events! {
     /// that are forwarded because of an exemption, or because an exception turns enforcement off,
     /// are not logged.
     Passed = "passed", Info;
-    /// The request is allowed by robots.txt, but answered with 429 because it exceeds the crawl
-    /// delay.
+    /// The request is allowed by robots.txt, but answered with 429 because it came before the crawl
+    /// delay had passed.
     Limited = "limited", Info;
-    /// The request is allowed by robots.txt, and forwarded although it exceeds the crawl delay.
+    /// The request is allowed by robots.txt, and forwarded although it came before the crawl delay
+    /// had passed.
     LimitObserved = "limit-observed", Info;
     /// The sender is not the crawler that it claims to be, but the request is neither tagged nor
     /// refused.
@@ -106,7 +107,8 @@ events! {
     Enforcement = "enforcement", Info;
     /// robotsd has begun or stopped using the rate store.
     RateStore = "rate-store", Info;
-    /// The fleet has changed this replica, or the state of the fleet's store has changed.
+    /// This replica has applied a change of the fleet, or the state of the fleet's store has
+    /// changed.
     Fleet = "fleet", Info;
     Reload = "reload", Info;
 

@@ -243,7 +243,8 @@ impl Queue {
             if self.lost.problem().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
-                // This returns without a line, so that writing is tried again after a failure.
+                // Returns without new lines, so that the caller tries again to write after a
+                // failure.
                 break;
             }
         }
@@ -289,8 +290,8 @@ impl LogPrivacy {
             QueryLogging::Redact => {
                 let redacted = query.split('&').map(|pair| match pair.split_once('=') {
                     Some((name, value)) if !value.is_empty() => format!("{name}=…"),
-                    // A parameter without `=` is replaced as a whole, because it may be a value, as
-                    // in `?dG9rZW4=`.
+                    // A parameter without a value is replaced as a whole, because the parameter
+                    // itself may be a secret, as in `?dG9rZW4=`.
                     _ => "…".to_owned(),
                 });
                 format!("{path}?{}", redacted.collect::<Vec<_>>().join("&")).into()
@@ -318,7 +319,7 @@ impl LogPrivacy {
         })
     }
 
-    /// Returns the address itself, or the first address of its network.
+    /// Returns the address itself, or the first address of the network that contains it.
     fn network(self, address: IpAddr) -> Option<IpAddr> {
         match self.address {
             AddressLogging::Keep => Some(address),

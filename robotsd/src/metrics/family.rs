@@ -9,7 +9,7 @@ pub(crate) struct Family {
     /// The name, without the suffixes `_total` and `_info`.
     pub(super) name: &'static str,
     pub(super) kind: FamilyKind,
-    /// The unit, which the name ends with. Empty if the family has no unit.
+    /// The unit, which is also the end of the name. Empty if the family has no unit.
     pub(super) unit: &'static str,
     pub(super) help: &'static str,
 }

@@ -17,7 +17,8 @@ pub(super) const MAX_PAGES: usize = 50_000;
 /// Maximum length of a page's path and query, in bytes. Longer ones are left out.
 const MAX_PAGE_LENGTH: usize = 2048;
 
-/// Memory per page in addition to its own bytes: pointer, reference count and allocator overhead.
+/// Memory per page in addition to the bytes of the page: pointer, reference count and allocator
+/// overhead.
 const BESIDE: usize = 48;
 
 /// Returns the approximate memory that pages take, in bytes.
@@ -104,7 +105,7 @@ impl PageSet {
 pub(crate) struct OwnHosts {
     /// Host patterns; `None` if the site serves every host.
     patterns: Option<HostMap<()>>,
-    /// The first host without a wildcard, if any. It can be used in requests.
+    /// The first host without a wildcard, if any. Requests to the site can use this host.
     pub(crate) name: Option<String>,
 }
 

@@ -23,8 +23,8 @@ pub(crate) enum Listed {
     Sitemap,
 }
 
-/// An XML element that lists a page or a sitemap. Other elements, such as those for images and
-/// videos, are ignored.
+/// An XML element that lists a page or a sitemap. Elements of other kinds, such as elements for
+/// images and videos, are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Located {
     Url,
@@ -160,8 +160,8 @@ fn is_utf8(name: &str) -> bool {
 }
 
 /// Returns an error if part of a location is not UTF-8, which the protocol requires. With a wrong
-/// encoding, it would be a different location. ASCII characters are accepted whatever the declared
-/// encoding is.
+/// encoding, it would be a different location. ASCII characters are accepted in every declared
+/// encoding.
 fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {
     if part.is_ascii() {
         return Ok(());

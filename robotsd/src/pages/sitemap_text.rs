@@ -28,7 +28,8 @@ pub(super) struct SitemapText<'a> {
     /// Bytes that were read but not decoded yet, because they may be an incomplete character.
     raw: Vec<u8>,
     is_at_end: bool,
-    /// Error that ended reading. It is returned after the text before it has been consumed.
+    /// Error that ended reading. The error is returned after the text before the error has been
+    /// consumed.
     fault: Option<io::Error>,
     text: Vec<u8>,
     /// Number of bytes of `text` that have been consumed.
@@ -100,8 +101,8 @@ impl<'a> SitemapText<'a> {
     }
 
     /// Reads more bytes, and decodes all complete characters. The buffer is always filled, because
-    /// quick-xml parses a document type differently at the end of a buffer. Otherwise, the result
-    /// would depend on the size of network packets.
+    /// quick-xml parses a document type differently at the end of a buffer. With partly filled
+    /// buffers, the result would depend on the size of network packets.
     fn read_on(&mut self) -> io::Result<()> {
         self.text.clear();
         self.consumed = 0;
@@ -186,7 +187,7 @@ fn characters(text: &[u8]) -> usize {
     text.iter().filter(|octet| **octet & 0xC0 != 0x80).count()
 }
 
-/// Maximum size of a decompressed sitemap, in bytes(the limit of the protocol).
+/// Maximum size of a decompressed sitemap, in bytes (the limit of the protocol).
 pub(crate) const MAX_BYTES: usize = 50 << 20;
 
 /// Maximum length of a message, in characters. Messages of the XML parser contain names of

@@ -27,7 +27,7 @@ const NAMED: usize = 3;
 pub(crate) enum SitemapSource {
     #[display("{}", printable_path(_0))]
     File(PathBuf),
-    /// A URL. It is displayed without its query, which may contain a secret.
+    /// A URL. The URL is displayed without its query, which may contain a secret.
     Url(FetchUrl),
 }
 
@@ -156,8 +156,8 @@ impl FromStr for SitemapSource {
 }
 
 impl SitemapSource {
-    /// Returns a key that identifies the sitemap. It includes the query, because two sitemaps may
-    /// differ only in their queries.
+    /// Returns a key that identifies the sitemap. The key includes the query, because the URLs of
+    /// two sitemaps may differ only in the query.
     fn key(&self) -> String {
         match self {
             Self::File(path) => path.to_string_lossy().into_owned(),

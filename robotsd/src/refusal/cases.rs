@@ -1,8 +1,9 @@
-//! The responses to refused requests of a site: a default, and special ones for some crawlers,
-//! paths and identities.
+//! The responses to refused requests of a site: a default response, and refusal cases with other
+//! responses for some crawlers, paths and identities.
 //!
-//! A case can name a server of the operator that responds instead, such as a page with terms or a
-//! tarpit. This module only marks the response; the proxy then forwards the request to that server.
+//! A case can name a server of the operator that responds instead of robotsd, for example with a
+//! page of terms or as a tarpit. This module only marks the response with the case; the proxy then
+//! forwards the request to the server of the case.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -44,11 +45,12 @@ pub(crate) struct CaseServer {
     pub(crate) max_connections: NonZeroUsize,
 }
 
-/// The index of the case whose server must respond. It is stored in the extensions of the response.
+/// The index of the case whose server must respond. The index is stored in the extensions of the
+/// response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnsweringCase(pub(crate) usize);
 
-/// What a request would get as its response if it were refused.
+/// The response that a request would get if it were refused.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct ExpectedRefusal {
     /// Status of the response; `None` if a server of the operator responds.
@@ -81,7 +83,7 @@ impl SiteRefusals {
         let Some((case, answer)) = found else { return self.page.respond(event) };
         let mut response = answer.page.respond(event);
         response.headers_mut().extend(answer.fields.clone());
-        // A decision request of another proxy cannot be forwarded instead of the original request.
+        // A decision request of another proxy cannot be forwarded: it is not the original request.
         let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
         if answer.server.is_some() && is_here && is_forwardable(event.request.method.as_str()) {
             response.extensions_mut().insert(Provisional);
@@ -90,7 +92,7 @@ impl SiteRefusals {
         response
     }
 
-    /// Returns what a request would get as its response if it were refused.
+    /// Returns the response that a request would get if it were refused.
     pub(crate) fn expected(&self, request: &RefusedRequest<'_>, method: &str) -> ExpectedRefusal {
         match self.cases.find(request) {
             None => ExpectedRefusal { status: Some(self.page.status.as_u16()), case: None },

@@ -7,8 +7,8 @@ use tower_robots::check::{Finding, Fix, Report};
 use tower_robots::rules::RobotsTxt;
 
 /// Maximum size, in bytes, of a fix that is repeated with each finding that it corrects. A larger
-/// fix is written only with the first of them: a fix may correct every finding and change every
-/// line, so repeating it could make the output very large.
+/// fix is written only with the first finding that it corrects. Such a fix may correct every
+/// finding and change every line, so repeating it could make the output very large.
 const MAX_REPEATED_BYTES: usize = 4 << 10;
 
 /// Estimated size of an edit without its replacement, in bytes.

@@ -69,7 +69,7 @@ pub(crate) struct FoundProblem {
     /// The message for people, on one line. Used if there is no line of a file to show.
     #[serde(skip)]
     text: String,
-    /// The line with the problem, if people write the file, such as a config.
+    /// The line with the problem, if the file is one that people write, such as a config.
     #[serde(skip)]
     shown: Option<ShownLine>,
     /// The lint for responses that found the problem.
@@ -161,8 +161,8 @@ impl FoundProblem {
         Self { help: Some(without_passwords(&printable(help))), ..self }
     }
 
-    /// Sets the affected site. Its name is removed from the key, because other sites may have the
-    /// same problem.
+    /// Sets the affected site. The name of the site is removed from the key, because other sites
+    /// may have the same problem.
     pub(crate) fn of_site(self, site: &str) -> Self {
         let key = self.key.replacen(&format!("{site:?}"), "", 1);
         Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], key, ..self }
@@ -170,7 +170,7 @@ impl FoundProblem {
 
     /// Renders the problem like a finding: with its line of the file and a caret.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
-        // The message may quote the file. Quotes in it are already escaped.
+        // The message may quote the file. Quotations in the message are already escaped.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let ShownLine { line, span } = self.shown.clone().unwrap_or_default();
         let snippet = LineSnippet {

@@ -2,9 +2,9 @@
 //! standard output and standard error go through this module, so that no output can control a
 //! terminal.
 //!
-//! On a terminal, every non-printing character is escaped, whatever its source. In a pipe or file,
-//! bytes are unchanged, so that `patch` can read a diff. In JSON output, non-printing characters
-//! always become JSON escapes.
+//! On a terminal, every non-printing character is escaped. In a pipe or file, bytes are unchanged,
+//! so that `patch` can read a diff. In JSON output, non-printing characters always become JSON
+//! escapes.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
@@ -159,8 +159,8 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
     out.write_all(b"\n")
 }
 
-/// Returns a value as JSON like [`write_json`], but without the line feed. Twice as fast if nothing
-/// has to be escaped.
+/// Returns a value as JSON like [`write_json`], but without the line feed. This is twice as fast if
+/// nothing has to be escaped.
 pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     if json.bytes().all(|octet| matches!(octet, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
@@ -239,8 +239,8 @@ fn style(octets: &[u8]) -> Option<usize> {
     (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
 }
 
-/// Escapes non-printing characters of serialized JSON. They occur only in strings, because the rest
-/// of JSON is ASCII. The serializer has already escaped what JSON requires.
+/// Escapes non-printing characters of serialized JSON. Such characters occur only in strings,
+/// because the rest of JSON is ASCII. The serializer has already escaped what JSON requires.
 fn for_json(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for char in String::from_utf8_lossy(octets).chars() {

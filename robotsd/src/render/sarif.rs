@@ -180,17 +180,17 @@ fn uri_of_url(url: &str) -> String {
     utf8_percent_encode(url.split('?').next().unwrap_or(url), URL).to_string()
 }
 
-/// Returns the fingerprint of a finding. It does not change if other lines are added or removed.
-/// `times` is the number of earlier findings with the same code and line.
+/// Returns the fingerprint of a finding. The fingerprint does not change if other lines are added
+/// or removed. `times` is the number of earlier findings with the same code and line.
 fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     let hash = VersionHash::of(&[code.as_bytes(), b"\n", line].concat()).to_string();
     let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
     format!("{hash}:{times}")
 }
 
-/// Reports whether the positions of this module are correct for programs that read SARIF: these do
-/// not treat a lone CR as a line end, and count columns in characters. The file must therefore be
-/// valid UTF-8 without lone CRs.
+/// Reports whether the positions that this module writes are correct for programs that read SARIF.
+/// Such programs do not treat a lone CR as a line end, and count columns in characters. The file
+/// must therefore be valid UTF-8 without lone CRs.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');

@@ -64,7 +64,7 @@ pub(crate) fn without_password(scheme: &str, url: &str) -> String {
         return format!("{scheme}://{user}:***@{host}");
     }
     // The URL may be truncated before the "@". Therefore, everything after a colon is masked,
-    // unless it is a port.
+    // except a port.
     let is_of_store = scheme.starts_with("redis");
     match url.split_once(':').filter(|_| is_of_store && !url.starts_with('[')) {
         Some((user, rest)) if !rest.bytes().take_while(|octet| *octet != b'/').all(|octet| octet.is_ascii_digit()) => {

@@ -21,7 +21,7 @@ pub(crate) struct SiteReport {
     pub(crate) overrides: Vec<OverrideReport>,
     /// `off` if the kill switch of the site or of all sites is off, otherwise `on`.
     pub(crate) enforcement: String,
-    /// Position of the site's own kill switch.
+    /// State of the site's own kill switch: `on` or `off`.
     pub(crate) switch: String,
     /// Reason why the site's kill switch counts as `off` although nobody has turned it off.
     pub(crate) switch_problem: Option<String>,
@@ -33,7 +33,8 @@ pub(crate) struct SiteReport {
     /// Summary of the errors and warnings on one line, as in the log.
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
-    /// Time since which the source has no usable version, so the last good version stays live.
+    /// Start of the current series of failed reloads; `None` if the last reload succeeded. During
+    /// the series, the last good version stays live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_taken_since: Option<String>,
     /// Number of reloads by cause and result, since the process started.
@@ -59,8 +60,8 @@ pub(crate) struct SiteReport {
     /// one robots.txt per host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
-    /// Problems with files that the gate reads, file system events, the state directory or
-    /// upstreams.
+    /// Problems with the files that the gate reads, with file system events, with the state
+    /// directory, or with upstreams.
     pub(crate) problems: Vec<String>,
     /// How the robots.txt is fetched; `None` if it is not fetched.
     pub(crate) fetch: Option<FetchReport>,

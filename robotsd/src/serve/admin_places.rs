@@ -1,5 +1,5 @@
-//! Opens the listening addresses and sockets of the admin interface. They are fixed when the
-//! process starts. A new config changes only who may use them.
+//! Opens the listening addresses and sockets of the admin interface. The addresses and sockets are
+//! fixed when the process starts. A new config changes only who may use them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::config::{AdminListenerConfig, AdminPlace, AdminSettings, ListenerConf
 use crate::edge::LiveCertificates;
 use crate::log::{Log, LogEvent, LogLevel};
 
-/// The open sockets of the admin interface. They close when this is dropped.
+/// The open sockets of the admin interface. They close when this value is dropped.
 #[derive(Debug)]
 pub(super) struct AdminPlaces {
     state: Arc<ServerState>,
@@ -28,8 +28,8 @@ pub(super) struct AdminPlaces {
     /// One entry per socket. Empty while the process does not accept connections, because another
     /// process may be about to accept them.
     accepting: Vec<Accepting>,
-    /// The address that commands use. Place files contain this address, so that commands can find
-    /// it.
+    /// The address that commands use. The place files contain this address, so that commands can
+    /// find it (see [`leave_place`](Self::leave_place)).
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
     /// The files that may contain the local token.
@@ -150,8 +150,8 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Writes the place files. With these, commands find the process that uses the config at this
-    /// path.
+    /// Writes the place files. From these files, commands learn the address of the process that
+    /// uses the config at this path.
     ///
     /// # Errors
     ///

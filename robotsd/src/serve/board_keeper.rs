@@ -26,15 +26,15 @@ pub(super) struct BoardKeeper {
     /// Whether the board must be written.
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// The problem that was logged last. It is not logged again while it lasts.
+    /// The problem that was logged last. It is not logged again while the problem lasts.
     problem: Option<String>,
     log: Log,
 }
 
 impl BoardKeeper {
-    /// Creates the board; `None` if the config disables it. Its files are in the state directory,
-    /// if there is one. The sites are added immediately, so that they appear on the board before
-    /// the first tick.
+    /// Creates the board; `None` if the config disables it. The files of the board are in the state
+    /// directory, if there is one. The sites are added immediately, so that they appear on the
+    /// board before the first tick.
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
         let folder: Option<PathBuf> = sites.state.directory.as_ref().map(|state| state.path().to_owned());
         let now = seconds(SystemTime::now());
@@ -51,7 +51,8 @@ impl BoardKeeper {
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board could not be written: {error}"))));
         }
-        // No write is started while another one is in progress, even if the other one hangs.
+        // No write is started while the previous write is in progress, even if the previous write
+        // hangs.
         if self.is_due && self.writing.is_none() {
             self.is_due = false;
             let board = Arc::clone(&self.board);
@@ -77,7 +78,7 @@ impl BoardKeeper {
 
     /// Writes the last counts at the end of the process.
     pub(super) async fn finish(mut self, sites: &Sites) {
-        // A write in progress now stops after its current file.
+        // After this call, a write in progress stops at the end of its current file.
         self.board.end();
         let written = timeout(LAST, self.hand_over(sites)).await;
         self.report(written.unwrap_or_else(|_| Err("the counts of the board could not be written in time".to_owned())));

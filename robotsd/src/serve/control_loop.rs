@@ -25,8 +25,8 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// Maximum time that shutdown waits for responses of the admin interface to reach their clients.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// Maximum time that shutdown waits until the heartbeat is removed from the fleet's store. If it
-/// stays there, the replica is reported as missing for a day.
+/// Maximum time that shutdown waits until the heartbeat is removed from the fleet's store. If the
+/// heartbeat stays there, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
 /// Interval between checks whether a site's pages must be read again.
@@ -103,8 +103,8 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Runs until the process must end: after a signal to stop, once all connections are closed, or
-    /// at a second signal to stop.
+    /// Runs until the process must end. After a signal to stop, the process ends when all
+    /// connections are closed, or at a second signal to stop.
     pub(super) async fn run(mut self) -> Result<(), String> {
         let outcome = self.serve().await;
         self.upgrade.finish().await;
@@ -114,7 +114,7 @@ impl<'a> ControlLoop<'a> {
         self.active.sites.finish_hooks().await;
         self.active.state.audit.finish().await;
         // After an upgrade, the heartbeat must not be removed: the new process has the same name,
-        // so the heartbeat now belongs to it.
+        // so the heartbeat now belongs to the new process.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
             let _ = timeout(LEFT, fleet.leave()).await;
         }
@@ -157,8 +157,8 @@ impl<'a> ControlLoop<'a> {
                 },
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
-                // No config is read while the process drains. Dropping the waiter fails its
-                // request.
+                // No config is read while the process drains. Dropping the waiter makes its request
+                // fail.
                 Some(waiter) = self.requests.reloads.recv() => {
                     self.reopen_log();
                     if !self.upgrade.puts_reload_off() && is_serving {
@@ -265,7 +265,8 @@ impl<'a> ControlLoop<'a> {
         self.active.listeners.lock().drain();
     }
 
-    /// Notifies the watchdog of the supervisor once every worker has run a task.
+    /// Notifies the watchdog of the supervisor when all workers have run a task. Does not wait for
+    /// the workers.
     fn report_alive(&mut self) {
         // After an upgrade, the watchdog must depend on the new process alone.
         if self.upgrade.successor.is_some() {
@@ -280,7 +281,7 @@ impl<'a> ControlLoop<'a> {
     }
 }
 
-/// Writes the state directory when dropped, so that it is written even after an error.
+/// Writes the state directory when dropped, so that the directory is written even after an error.
 struct FlushOnDrop {
     state: Option<StateDir>,
     log: Log,

@@ -14,8 +14,8 @@ const A_CONNECTION: u64 = 2;
 /// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// Divisor for the part of the free descriptors that may be reserved for idle connections to
-/// upstreams. These connections are rarely all open at the same time.
+/// At most one in this many free descriptors is reserved for idle connections to upstreams. These
+/// connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
 /// Minimum number of connections. If fewer are possible, the process does not start.
@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn connections_never_take_more_descriptors_than_there_are() {
-        // Used, spare and idle descriptors are subtracted. Each connection needs two of the rest.
+        // Used, spare and idle descriptors are subtracted. Each connection needs two of the
+        // remaining descriptors.
         assert_eq!(bound(1_048_576, None, 128), Ok((16_384, false)));
         assert_eq!(bound(1124, None, 128), Ok((437, false)));
         assert_eq!(bound(1124, None, 1_000_000), Ok((437, false)));

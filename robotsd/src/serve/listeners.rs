@@ -1,8 +1,8 @@
 //! Opens listeners, and replaces them at a reload. No connection is refused meanwhile.
 //!
-//! A listener that is the same in both configs is not changed. If its settings differ, the new
-//! listener is opened on the sockets of the old one before the old one stops accepting. So one of
-//! the two accepts connections at any time.
+//! A listener that is the same in both configs is not changed. If its settings differ, a new
+//! listener is opened on the sockets of the old listener before the old listener stops accepting.
+//! So one of these two listeners accepts connections at any time.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on the same socket before the old listener is closed. Before a
@@ -69,11 +69,12 @@ struct OpenListener {
     settings: BindSettings,
     local: SocketAddr,
     /// Duplicates of the workers' sockets. Each inner list belongs to one address and has one
-    /// socket per worker. A listener with other settings can be opened on the duplicates. The
-    /// kernel keeps a socket listening until its duplicate is dropped, too.
+    /// socket per worker. A listener with other settings can be opened on the duplicates. A socket
+    /// listens until both the socket and its duplicate have been dropped.
     sockets: Vec<Vec<TcpListener>>,
-    /// Guard that keeps the workers accepting; empty before they start. It is declared after
-    /// `sockets`, so that the duplicates are dropped before it closes the listener.
+    /// Guard that keeps the workers accepting connections; empty before the workers start. This
+    /// field is declared after `sockets`, so that the duplicates are dropped before the guard
+    /// closes the listener.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
     /// Counters of failed decision requests; `None` for other kinds of listeners.
@@ -84,8 +85,8 @@ struct OpenListener {
 
 impl ListenerPlan {
     /// Checks that a starting process can bind its listeners, except those that a supervisor
-    /// opened. This check comes before the sites are opened. If the start failed later, a new
-    /// version could already be published, and its grace period would begin although crawlers
+    /// opened. This check comes before the sites are opened. Otherwise, a start could fail after a
+    /// new version was published, and the grace period of the version would begin although crawlers
     /// cannot fetch it.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
@@ -348,7 +349,7 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
-    // The port is first bound without sharing. This fails if another process uses it (see the
+    // The port is first bound without sharing. This fails if another process uses the port (see the
     // module documentation).
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);

@@ -2,8 +2,8 @@
 //! about each request before it is forwarded.
 //!
 //! [`startup`] prepares the process and opens what a config names. [`control_loop`] then waits for
-//! signals and requests to change something. [`router`] passes each request to the layer and the
-//! backend of its site ([`sites`](crate::sites)). At a reload, [`preparation`] reads the new
+//! signals, and for requests to reload or upgrade. [`router`] passes each request to the layer and
+//! the backend of its site ([`sites`](crate::sites)). At a reload, [`preparation`] reads the new
 //! config, and [`reconfigure`] applies it.
 
 mod descriptors;

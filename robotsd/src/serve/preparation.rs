@@ -1,8 +1,8 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
-//! A preparation never returns to an earlier stage. Until it begins to apply settings, it can be
-//! abandoned; its bound sockets are then closed. Once it applies settings, it is always completed,
-//! so that all sites have the settings of the same config.
+//! A preparation never returns to an earlier stage. It can be abandoned until it begins to apply
+//! settings; its bound sockets are then closed. After it has begun to apply settings, it is always
+//! completed, so that all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -49,8 +49,8 @@ pub(super) struct RejectedConfig {
 /// Result of a preparation.
 type Prepared = Result<PreparedConfig, RejectedConfig>;
 
-/// A config that is being prepared on a thread. Dropping this value abandons the preparation. Its
-/// thread then changes nothing, but may still wait for a hanging file system.
+/// A config that is being prepared on a thread. Dropping this value abandons the preparation. The
+/// thread of the preparation then changes nothing, but may still wait for a hanging file system.
 #[derive(Debug)]
 pub(super) struct Preparation {
     thread: JoinHandle<Prepared>,
@@ -58,7 +58,7 @@ pub(super) struct Preparation {
     stage: Stage,
 }
 
-/// Progress of a preparation, shared by its thread and the control thread. It is locked only
+/// Progress of a preparation, shared by its thread and the control thread. The lock is held only
 /// briefly, or while sockets are bound.
 #[derive(Clone, Debug, Default)]
 struct Stage(Arc<Mutex<StageState>>);
@@ -134,8 +134,8 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // If the preparation cannot be abandoned, settings are already being applied. It does
-            // not read files any more, so it ends soon.
+            // If the preparation cannot be abandoned, settings are already being applied. The
+            // preparation does not read files any more, so it ends soon.
             if !stage.abandon() {
                 std::future::pending().await
             }
@@ -226,8 +226,8 @@ fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
 /// whether it had to wait.
 fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
-    // A file may be missing for a moment while it is being replaced. In this case, the modification
-    // time of its folder is used.
+    // A file may be missing for a moment while it is being replaced. Meanwhile, the modification
+    // time of the folder is used.
     let of_folder = |path: &Path| {
         let folder = path.parent()?;
         modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()

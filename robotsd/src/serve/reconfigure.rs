@@ -149,8 +149,8 @@ impl ActiveConfig {
             }
         };
         match outcome {
-            // An unchanged outcome is logged only if somebody requested the reload, or if the
-            // config was rejected before.
+            // If nobody requested the reload, two outcomes are not logged: the config is rejected
+            // for the same reason as before, or a valid config has not changed.
             "kept" if self.change.waiters.now.is_empty() && is_known => {}
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
@@ -258,7 +258,7 @@ impl ActiveConfig {
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
-        // A pending version may pass the gate with its new settings.
+        // With the new settings of the gate, a pending version may pass the gate.
         if settings.iter().any(|change| change.setting.starts_with("gate.")) {
             tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
         }
@@ -437,8 +437,8 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     named
 }
 
-/// The requests that wait for the outcome of reading the config. A request that arrives when the
-/// file may already have been read waits for the next read.
+/// The requests that wait for the outcome of reading the config. If the file may already have been
+/// read when a request arrives, the request waits for the next read.
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,

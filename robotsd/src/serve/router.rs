@@ -1,8 +1,8 @@
 //! Routes each request to the site of its host.
 //!
 //! **The router of a worker is one pointer**, which is loaded once per request. Replacing the sites
-//! stores a new pointer. Open connections use it from their next request on; a request in progress
-//! continues with the old sites.
+//! stores a new pointer. Open connections use the new sites from their next request on; a request
+//! in progress continues with the old sites.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -112,8 +112,8 @@ impl<B: EdgeService> EdgeService for Router<B> {
             fields.add("site", &*judge.name);
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
-        // The server of a refusal case needs the record. Otherwise, the record is dropped, because
-        // no outer layer reads it from the response.
+        // The record is kept if robotsd responds, because the server of a refusal case needs it.
+        // Otherwise, the record is dropped, because no outer layer reads it.
         let is_answered = matches!(answer.outcome, Outcome::Respond(_));
         let record = if is_answered { answer.record.take() } else { None };
         let fields = answer.response_fields.take();
@@ -148,7 +148,8 @@ impl<B: EdgeService> SiteRoute<B> {
         };
         match answered {
             Some(mut response) => {
-                // Links of the refusal, such as a licence, are also added to the server's response.
+                // `Link` fields of the refusal, such as a link to a licence, are also added to the
+                // server's response.
                 for link in refusal.headers().get_all(LINK) {
                     response.headers_mut().append(LINK, link.clone());
                 }

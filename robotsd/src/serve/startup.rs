@@ -281,8 +281,8 @@ pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError
     }
 }
 
-/// Returns the log level of a problem. Problems that affect only the client that causes them are
-/// normal; all others are warnings.
+/// Returns the log level of a problem. A failure to accept connections is an error. A problem that
+/// affects only the client that causes it has the level `Info`; all other problems are warnings.
 const fn level(kind: ConnectionErrorKind) -> LogLevel {
     use ConnectionErrorKind::{
         Aborted, Accept, Broken, Flood, Full, Handshake, Protocol, ProxyHeader, Recycled, Slow, Untrusted,
@@ -290,7 +290,7 @@ const fn level(kind: ConnectionErrorKind) -> LogLevel {
     match kind {
         Accept => LogLevel::Error,
         // A client that is not trusted, or that sends no PROXY header, is probably the operator's
-        // own proxy. In that case, all of the proxy's connections are refused.
+        // own proxy. If so, all connections of that proxy are refused.
         Full | Recycled | Flood | Untrusted | ProxyHeader | Aborted => LogLevel::Warn,
         Slow | Handshake | Protocol | Broken => LogLevel::Info,
     }

@@ -50,8 +50,8 @@ impl Supervisor {
     }
 
     /// Returns the interval between watchdog notifications; `None` if the supervisor has no
-    /// watchdog. It is half of the watchdog's timeout, so that one late notification does not end
-    /// the process.
+    /// watchdog. The interval is half of the watchdog's timeout, so that one late notification does
+    /// not end the process.
     pub(super) fn pulse() -> Option<Duration> {
         sd_notify::watchdog_enabled().map(|most| most / 2).filter(|most| !most.is_zero())
     }

@@ -16,8 +16,8 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
 
-/// Maximum time that an upgrade waits for an operator's change that is in progress. The same limit
-/// applies to writing the board and to writing the state directory.
+/// Maximum time that an upgrade waits for the end of an operator's change. Writing the board and
+/// writing the state directory have the same limit.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
 /// Lock that is held during an upgrade, so that operators cannot make changes.
@@ -27,8 +27,8 @@ type ChangesHeld = OwnedRwLockWriteGuard<()>;
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
-    /// The requests for an upgrade that arrived while a new config was being prepared. They wait
-    /// for the end of the preparation.
+    /// The requests for an upgrade that arrived while a new config was being prepared. These
+    /// requests wait for the end of the preparation.
     put_off: Vec<Option<UpgradeWaiter>>,
     /// ID of the process that has replaced this one and now serves.
     pub(super) successor: Option<u32>,
@@ -53,8 +53,8 @@ struct UpgradeUnderWay {
     successor: Successor,
     stage: UpgradeStage,
     waiter: Option<UpgradeWaiter>,
-    /// Whether a reload was requested during the upgrade. It is done by the process that serves
-    /// after the upgrade, because the new process may have read the files before the request.
+    /// Whether a reload was requested during the upgrade. The process that serves after the upgrade
+    /// performs the reload, because the new process may have read the files before the request.
     is_reload_due: bool,
 }
 
@@ -67,7 +67,7 @@ enum UpgradeStage {
     /// The new process is opening its sites and listeners.
     Opening(ChangesHeld),
     /// The new process has failed for this reason. This process is taking back the resources that
-    /// it released, and changes by operators wait until it has them.
+    /// it released. Changes by operators wait until this is complete.
     TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
 }
 
@@ -150,8 +150,8 @@ impl UpgradeKeeper {
                 let message = format!("no upgrade: {why}");
                 active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
                 let report = report("failed", None, &message);
-                // The refusal of a request must not replace the report about an upgrade that is in
-                // progress or complete.
+                // If a request for an upgrade is refused, the refusal must not replace the report
+                // about an upgrade that is in progress or complete.
                 if self.under_way.is_none() && is_serving {
                     active.state.note_upgrade(report.clone());
                 }

@@ -2,8 +2,8 @@
 //! sockets and upstream connections.
 //!
 //! A connection and its requests stay on the thread that accepted the connection, and use upstream
-//! connections of that thread. Tasks do not move between threads, and threads do not wait for each
-//! other's locks. A request reads some data that threads share: the snapshot and its policy. Each
+//! connections of that thread. Tasks do not move between threads, and no thread waits for a lock of
+//! another thread. A request reads some data that threads share: the snapshot and its policy. Each
 //! worker has its own layer, settings, map of hosts and connection pools ([`Router::new`]), because
 //! cloning a shared object would write to a shared reference counter.
 //!
@@ -55,7 +55,7 @@ pub(super) struct Worker {
     pub(super) decision_sites: SiteTable,
     outcomes: WorkerOutcomes,
     agent_lookups: Arc<AgentLookups>,
-    // Dropping this ends the thread.
+    // Dropping this guard ends the thread.
     _alive: DropGuard,
 }
 
@@ -121,7 +121,7 @@ impl Workers {
         self.workers.iter().map(|worker| Arc::clone(&worker.agent_lookups)).collect()
     }
 
-    /// Completes when every worker has run a task, which shows that none of them hangs.
+    /// Completes when every worker has run a task. This shows that no worker hangs.
     pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
         join_all(self.workers.iter().map(|worker| worker.runtime.spawn(async {}))).map(drop)
     }

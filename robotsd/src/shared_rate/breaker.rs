@@ -109,7 +109,7 @@ mod tests {
         assert!(breaker.is_closed());
         breaker.unanswered(now);
         assert!(!breaker.is_closed());
-        // The results of queries from before the breaker opened must not affect it.
+        // When the breaker is open, the results of earlier queries must not affect it.
         breaker.unanswered(now);
         breaker.broken(now);
         breaker.answered(now);

@@ -1,10 +1,11 @@
 //! Defines a rate-limit bucket that replicas share: its rate, its key, and the script that updates
 //! it in the store.
 //!
-//! The store contains a TAT (theoretical arrival time) per bucket. **A TAT further in the future
-//! than the bucket allows was written with another clock** (such as that of a former primary), or
-//! for another delay. The script then treats the bucket as unused, so that a wrong clock causes no
-//! refusals. No request waits longer than one interval, as with a bucket within the process.
+//! The store contains a TAT (theoretical arrival time) per bucket. **If a TAT is further in the
+//! future than the bucket allows, it was written with another clock** (such as the clock of a
+//! former primary), or for another delay. The script then treats the bucket as unused, so that a
+//! wrong clock causes no refusals. No request waits longer than one interval, as with the buckets
+//! in the process.
 
 use std::time::Duration;
 
@@ -20,19 +21,19 @@ pub struct SharedBucket {
 /// The verdict of the store on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedVerdict {
-    /// The request passes.
+    /// The request is allowed.
     Allow,
     /// The request must be refused, because earlier requests to any replica have used up the
     /// bucket.
     Deny {
-        /// Time until the next request may pass. At most one interval.
+        /// Time until the next request is allowed; at most one interval.
         wait: Duration,
     },
     /// The store did not reply, so the bucket of this process decides.
     Unknown,
 }
 
-/// The script that updates a bucket. It uses only one key, so it also works in a cluster.
+/// The script that updates a bucket. The script uses only one key, so it also works in a cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
@@ -64,7 +65,7 @@ impl SharedBucket {
     }
 }
 
-/// Key of a bucket in the store. It is a hash, so that the store contains no site names and
+/// Key of a bucket in the store. The key is a hash, so that the store contains no site names and no
 /// addresses in plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedKey([u8; 16]);

@@ -17,7 +17,8 @@ use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript};
 
-/// Maximum number of concurrent queries. Beyond it, the bucket of this process decides.
+/// Maximum number of concurrent queries. At the limit, the bucket of this process decides about
+/// further requests.
 const UNDER_WAY: usize = 4096;
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ struct StoreKeeper {
     said: Cell<Option<StoreUsage>>,
 }
 
-/// Starts the thread. It ends when all senders of queries have been dropped.
+/// Starts the thread, which ends when all senders of queries have been dropped.
 pub(super) fn start(
     shared: Arc<StoreState>,
     questions: mpsc::Receiver<PendingQuestion>,
@@ -140,7 +141,7 @@ impl StoreKeeper {
         }
     }
 
-    /// Runs the script once as a probe. Its bucket allows any number of requests.
+    /// Runs the script once as a probe, with a bucket that allows any number of requests.
     async fn run_probe(&self, connection: &mut StoreConnection) -> Result<(), StoreProblem> {
         let bucket = SharedBucket::new(Duration::from_micros(1), 1);
         self.run(connection, SharedKey::new(&[b"probe"]), bucket).await.map(drop)

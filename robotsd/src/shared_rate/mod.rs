@@ -1,11 +1,11 @@
 //! Rate-limit buckets that replicas share, stored in Valkey or Redis.
 //!
-//! For each limited request, the store runs one script with its own clock (`bucket`, `gcra.lua`).
-//! `denials` repeats a denial without asking the store, so a crawler that exceeds its rate causes
-//! no calls until its next request is allowed. `breaker` decides whether the store is used at all.
-//! If anything fails, the verdict is [`SharedVerdict::Unknown`] within the deadline, and the bucket
-//! of the process decides. A failing store therefore never causes refusals. More requests are
-//! allowed, because each process then counts separately.
+//! For each request of a rate-limited crawler, the store runs one script with the clock of the
+//! store (`bucket`, `gcra.lua`). `denials` repeats a denial without asking the store, so a crawler
+//! that exceeds its rate causes no calls until its next request is allowed. `breaker` decides
+//! whether the store is used at all. If anything fails, the verdict is [`SharedVerdict::Unknown`]
+//! within the deadline, and the bucket of the process decides. A failing store therefore never
+//! causes refusals. More requests are allowed, because each process then counts separately.
 //!
 //! Crawlers and sites are unknown to this module. A bucket has only a key and a rate.
 

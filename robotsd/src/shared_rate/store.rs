@@ -16,7 +16,7 @@ use super::keeper::{self, PendingQuestion};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{StoreSettings, of_system};
 
-/// Maximum number of queries in the queue. Beyond it, the bucket of the process decides.
+/// Maximum number of queries in the queue. If the queue is full, the bucket of the process decides.
 const QUEUE: usize = 1024;
 
 /// A handle to the buckets that replicas share. All clones use the same store and thread. The
@@ -73,7 +73,7 @@ impl SharedRate {
         verdict
     }
 
-    /// Counts a request in the store that is allowed in any case. Does not wait for the store.
+    /// Makes the store count a request that is allowed in any case. Does not wait for the store.
     /// Returns an earlier denial if it is still in force.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         self.known(key, bucket).unwrap_or_else(|| {

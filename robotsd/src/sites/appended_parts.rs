@@ -31,7 +31,7 @@ use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
 /// Maximum time that a start waits for the first fetch of its parts, in total. While a part is
-/// missing, crawlers that only this part disallows are allowed.
+/// missing, crawlers may fetch pages that only this part disallows.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
 /// The appended parts of a site's robots.txt, kept up to date until the last clone is dropped.
@@ -145,8 +145,7 @@ impl AppendedParts {
         for (place, settings) in settings.iter().enumerate() {
             parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
         }
-        // `missing` must be checked as well, because a part is appended a moment after it was
-        // fetched.
+        // `missing` must be checked, too, because a part is appended a moment after it was fetched.
         let waits = |part: &AppendedPart| {
             let has_no_problem = part.followed.is_some() && part.reader.state.lock().problem.is_none();
             has_no_problem && appendix.missing().contains(&part.reader.settings.title)

@@ -119,7 +119,7 @@ impl DrySite<'_> {
             _ => WhenMissing::Unavailable,
         };
         // With `AtGate`, the version is opened without a gate, because no other version could be
-        // served instead. The gate examines the version below.
+        // served instead. Afterwards, `waits` lets the gate examine the version.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -253,8 +253,8 @@ impl DrySite<'_> {
             _ => None,
         };
         let origin = &status.last_reload.origin;
-        // Line numbers differ between the two versions, so the origin must show which one a finding
-        // is about.
+        // Line numbers differ between the two versions, so the origin must show whether a finding
+        // is about the source or the served version.
         let origin =
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {

@@ -9,7 +9,7 @@
 //!    for all hosts, counts only if both sites have the same robots.txt (file or URL), because the
 //!    host may be new. If no previous site is found, the new site starts without versions.
 //! 2. Enforcement of a new site is off if it was off for any previous site that had one of the new
-//!    site's hosts. When in doubt, requests are not refused.
+//!    site's hosts. If the state of enforcement is uncertain, requests are not refused.
 //!
 //! The previous sites are the sites of the previous config. At a reload, the previous sites are
 //! open. At a start and in commands, their states and hosts are read from the state directory. The
@@ -118,8 +118,8 @@ impl Inheritance {
         }
     }
 
-    /// Reports whether enforcement was off for the robots.txt that the new one replaces. `file` is
-    /// the name of the robots.txt without the name of its site: empty, or `/HOST`.
+    /// Reports whether enforcement was off for the robots.txt that the new robots.txt replaces.
+    /// `file` is the name of the new robots.txt without the name of the site: empty, or `/HOST`.
     fn was_off(&self, site: &str, file: &str) -> bool {
         let is_off = |robots: &Remembered| robots.switch() == Enforcement::Off;
         // If the previous site had no robots.txt for the same host, enforcement is off if it was

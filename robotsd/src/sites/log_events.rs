@@ -28,8 +28,8 @@ use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 use crate::webhooks::{HookEvent, HookEventKind};
 
-/// Returns an observer that logs disallowed requests, requests that exceed their crawl delay, and
-/// all requests of impostors.
+/// Returns an observer that logs disallowed requests, requests that come before the crawl delay has
+/// passed, and all requests of impostors.
 pub(super) fn request(
     site: SiteName,
     policy: Policy,
@@ -74,8 +74,8 @@ pub(super) fn request(
     }
 }
 
-/// Adds fields about a request to its line in the access log. `done` is the action that was taken;
-/// `None` if the request was allowed.
+/// Adds fields about a request to its line in the access log. `done` is the action for a disallowed
+/// request; `None` if the request was allowed.
 fn note(event: &Event<'_>, done: Option<&'static str>) {
     let (Some(notes), record) = (ClientRequest::access_of(event.request.extensions), event.record) else { return };
     notes.add("agent", record.name());
@@ -371,7 +371,7 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
 }
 
 /// Returns the steps that copy the accepted version to the baseline in version control, if there is
-/// a baseline. Without them, the gate compares the next version with the old baseline.
+/// a baseline. Without these steps, the gate compares the next version with the old baseline.
 pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();

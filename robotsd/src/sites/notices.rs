@@ -23,8 +23,8 @@ use crate::webhooks::{Notice, NotifyEvent};
 /// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of an operator's decision that is reported although no earlier decision about the
-/// site was reported.
+/// Maximum age of an operator's decision that is reported if no earlier decision about the site has
+/// been reported.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {

@@ -112,8 +112,8 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Confirms that nothing is enforced for these sites, by checking the snapshots that requests
-    /// use.
+    /// Confirms that nothing is enforced for the sites that `is_meant` selects, by checking the
+    /// snapshots that requests use.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl Sites {
         ))
     }
 
-    /// Records on the board that enforcement was switched off, so that counts may be too low.
+    /// Records on the board that enforcement was switched off. Counts for that time may be too low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
@@ -141,8 +141,9 @@ impl Sites {
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// Returns the switch for all sites. It is off if it is off for this process or for the fleet,
-    /// or if the fleet's switches are unknown. Switches for single sites are not considered.
+    /// Returns the switch for all sites. The result is off if the switch is off for this process or
+    /// for the fleet, or if the fleet's switches are unknown. Switches for single sites are not
+    /// considered.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }

@@ -41,8 +41,8 @@ pub(crate) type RefusalServers<B = SiteBackend> = Arc<[Option<RefusalServer<B>>]
 /// Header fields that describe the request body, which is not forwarded.
 const OF_BODY: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING];
 
-/// Conditional and range header fields. They refer to the requested page, but the refusal server
-/// returns a different page.
+/// Conditional and range header fields. These fields refer to the requested page, but the refusal
+/// server returns a different page.
 const OF_PAGE: [HeaderName; 6] = [IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE];
 
 impl<B: EdgeService> RefusalServer<B> {
@@ -66,7 +66,7 @@ impl<B: EdgeService> RefusalServer<B> {
         }
         let request = Request::from_parts(head, RequestBody::empty());
         let mut response = self.server.answer(Box::new(request)).await;
-        // If the server cannot be reached, `answer` also returns a 5xx response.
+        // If the server cannot be reached, `answer` returns a 5xx response, too.
         if response.status().is_server_error() {
             return None;
         }

@@ -69,8 +69,8 @@ impl Sites {
         Some(reload)
     }
 
-    /// Applies changes of the registry and of files that gates read. Then reads each robots.txt
-    /// that has a pending version again, because the changed gate may accept that version.
+    /// Applies changes of the registry and of files that gates read. Then, for each pending
+    /// version, reads the robots.txt again, because the changed gate may accept that version.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
             Arc::clone(&self).reload_registry().await;
@@ -254,8 +254,8 @@ fn in_windows<T, F: Future>(
     let numbered = |(number, working): (usize, F)| async move { (number, working.await) };
     let working: Vec<_> = items.into_iter().map(work).enumerate().map(numbered).collect();
     async {
-        // Results are collected in any order, so that a slow item does not delay others. They are
-        // sorted afterwards.
+        // Results are collected in any order, so that a slow item does not delay others.
+        // Afterwards, the results are sorted.
         let mut results: Vec<_> = stream::iter(working).buffer_unordered(AT_ONCE).collect().await;
         results.sort_unstable_by_key(|(number, _)| *number);
         results.into_iter().map(|(_, result)| result).collect()

@@ -46,7 +46,7 @@ pub(crate) struct Renewal {
     pub(crate) come_and_gone: Vec<String>,
     /// Descriptions of changed sites, for messages.
     pub(crate) altered: Vec<String>,
-    /// New sources that cannot be used. Their sites keep their previous sources.
+    /// New sources that cannot be used. The sites with these sources keep their previous sources.
     pub(crate) unusable: Vec<UnusableSource>,
 }
 
@@ -178,8 +178,8 @@ impl Sites {
         let followed =
             if were.published == are.published { held.followed.clone() } else { held.follow_registry(config)? };
         if were == are {
-            // The sources of the registry are unchanged. Their content is watched separately, so it
-            // is not read here.
+            // The sources of the registry are unchanged. The content of the sources is watched
+            // separately, so it is not read here.
             return Ok((held.registry.clone(), followed));
         }
         let base = followed.as_ref().map_or_else(|| Registry::builtin().clone(), FollowedRegistry::registry);

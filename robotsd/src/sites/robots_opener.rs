@@ -39,7 +39,7 @@ pub(super) struct RobotsOpener {
     pub(super) publish: Option<PublishListener>,
     /// Parts to append to the robots.txt that is being opened; `None` if the config appends none.
     parts: Option<AppendedParts>,
-    /// Deadline of the wait for parts that were never fetched, when a site is opened.
+    /// Until this time, opening a site waits for parts that were never fetched.
     parts_until: Instant,
     gate: Option<Gate>,
     /// State that new sites inherit.
@@ -322,7 +322,7 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     live.ok_or_else(|| "the folder of the site contains no file for this host".to_owned())
 }
 
-/// Version in notices about a robots.txt that was removed.
+/// Value of the version in notices about a removed robots.txt.
 const NONE: &str = "none";
 
 /// Creates listeners for the sites of one config. The listeners pass new versions to webhooks.

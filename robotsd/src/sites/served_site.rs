@@ -146,8 +146,8 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Records for the board that enforcement was switched off, so that crawlers were not
-    /// recognised for some time.
+    /// Records for the board that enforcement was switched off. Crawlers were not recognised during
+    /// that time.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }

@@ -7,8 +7,8 @@
 //! The gate protects the pages in the sitemaps, and the pages that search engines request most.
 //! When a version is published, the gate uses the pages that are known at that time, and does not
 //! wait until the sitemaps are read. If a sitemap cannot be read, the known pages are kept. If the
-//! sitemap lists less than half of the known pages, its pages still replace them. In both cases, a
-//! note reports the problem.
+//! sitemaps list less than half of the known pages, the listed pages still replace the known pages.
+//! In both cases, a note reports the problem.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -48,8 +48,8 @@ const REDIRECTS: usize = 3;
 /// Maximum number of servers that are tried per document.
 const SERVERS: usize = 3;
 
-/// Header with the scheme that visitors of the site use. Without it, an application might redirect
-/// the request to that scheme.
+/// Header with the scheme that visitors of the site use. Without this header, an application might
+/// redirect the request to that scheme.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Reads the documents of one site within a time limit. Blocks the thread.
@@ -69,8 +69,9 @@ enum DocumentPlace {
 
 impl SiteDocuments {
     /// Creates a reader for the documents of a site. Returns `None` if the site has no backend in
-    /// this process, or if documents cannot be fetched from its upstreams: from a Unix socket, with
-    /// a certificate for another name, or with HTTP/2 only.
+    /// this process, or if documents cannot be fetched from its upstreams. Documents cannot be
+    /// fetched from a Unix socket, from a server with a certificate for another name, or with
+    /// HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -94,7 +95,7 @@ impl SiteDocuments {
         Ok(Some(Self { place, hosts, end: Instant::now() + WITHIN, runtime }))
     }
 
-    /// Opens a document. Its content is read as it arrives. Returns `None` if the document does not
+    /// Opens a document. The content is read as it arrives. Returns `None` if the document does not
     /// exist (404, 410).
     pub(super) fn open(&self, url: &FetchUrl) -> Result<Option<Box<dyn Read + '_>>, String> {
         let mut url = url.clone();
@@ -306,7 +307,7 @@ impl Sites {
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.problem(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
-        // Without sitemaps, a site may respond to the default URL with something else, such as a
+        // A site without sitemaps may respond to the default URL with another document, such as a
         // page of the application. This is not a problem.
         let has_usual = walk.read > read_of_named;
         let mut problem = if known > 0 || has_usual { walk.problem() } else { of_named };

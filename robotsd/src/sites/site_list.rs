@@ -51,7 +51,7 @@ pub(crate) struct Sites {
     unasked: Option<&'static str>,
     /// Whether `fleet.replicas` in the config lists replicas, which commands with `--fleet` reach.
     has_replicas: bool,
-    /// Opener of the sites. It is locked only briefly, and never while a file is read.
+    /// Opener of the sites. The lock is held only briefly, and never while a file is read.
     opener: Mutex<RobotsOpener>,
     /// The sites that have replaced these sites; empty until then.
     successor: Mutex<Weak<Self>>,
@@ -268,7 +268,7 @@ impl Sites {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
 
-    /// Returns problems that do not concern a single site: with the state directory, the registry,
+    /// Returns the problems with resources that the sites share: the state directory, the registry,
     /// the evidence and the rate store.
     pub(crate) fn problems(&self) -> Vec<String> {
         let directory = self.state.directory.iter().flat_map(StateDir::problems);
@@ -321,7 +321,8 @@ impl Sites {
     }
 }
 
-/// Returns the webhooks of every site, with the site's name. It is empty for the hooks of events.
+/// Returns the webhooks of every site, with the site's name. The name is empty for the hooks of
+/// events.
 pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
     let notify = (String::new(), SiteHooks { hosts: Vec::new(), hooks: config.notify.clone() });
     let of_sites = config.sites.iter().map(|site| {
@@ -341,7 +342,8 @@ pub(super) fn switch_of_other(name: &str) -> String {
 }
 
 impl Drop for Sites {
-    /// Drops the sites on a blocking thread, because this writes state, and a file system may hang.
+    /// Drops the sites on a blocking thread, because dropping them writes state, and a file system
+    /// may hang.
     fn drop(&mut self) {
         let sites = std::mem::take(&mut self.sites);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

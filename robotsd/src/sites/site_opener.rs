@@ -152,7 +152,8 @@ pub(super) fn robots_of(
     let robots = opener.open(site, opener.site_settings(site, gate), when_missing);
     let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
     if strict {
-        // Opening a directory succeeds whatever its files contain, so the files are checked here.
+        // Opening a directory succeeds even if its files are unusable, so the files are checked
+        // here.
         let lives = robots.lives(&site.name, &[]);
         if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content.is_none()) {
             return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload));

@@ -42,7 +42,7 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// For each list, by its name: number of pages when the list was last considered complete.
+    /// For each list, by name: the number of pages when the list was last considered complete.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
@@ -104,8 +104,8 @@ impl SitePages {
         self.forget([NoteAbout::Urls, NoteAbout::UrlsLost]);
     }
 
-    /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps. It is
-    /// larger than the length of `pages` if the memory limit was reached.
+    /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps. This number
+    /// is larger than the length of `pages` if the memory limit was reached.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
         self.held.store(held_octets(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
@@ -233,7 +233,8 @@ impl SitePages {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Schedules a read of the sitemaps for now, and accepts the current length of every list.
+    /// Schedules a read of the sitemaps for now. Also forgets the previous number of pages in every
+    /// list, so that shorter lists are accepted.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);
@@ -271,9 +272,9 @@ const MAX_FILE_BYTES: u64 = 128 << 20;
 /// Maximum length of a line, in bytes. A longer line is ignored.
 const MAX_LINE_LENGTH: u64 = 4096;
 
-/// The file with the sitemap pages of one site. With it, the gate knows the pages after a restart
-/// even if the upstream cannot be reached. If there is no state directory, `path` is `None` and
-/// nothing is saved.
+/// The file with the sitemap pages of one site. With this file, the gate knows the pages after a
+/// restart even if the upstream cannot be reached. If there is no state directory, `path` is `None`
+/// and nothing is saved.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPages {
     path: Option<PathBuf>,
@@ -281,15 +282,15 @@ pub(super) struct SavedPages {
 }
 
 impl SavedPages {
-    /// Returns the file of a site. Its name is a hash, because the name of the site may not be a
-    /// valid file name. Its first line contains the name of the site.
+    /// Returns the file of a site. The file name is a hash, because the name of the site may not be
+    /// a valid file name. The first line of the file contains the name of the site.
     pub(super) fn of(state_dir: Option<&Path>, site: &str) -> Self {
         let name = || format!("{}.txt", VersionHash::of(site.as_bytes()).short());
         Self { path: state_dir.map(|folder| folder.join(FOLDER).join(name())), site: site.to_owned() }
     }
 
-    /// Returns the saved pages. If they cannot be read, returns no pages, because the sitemaps are
-    /// read soon anyway. Blocks.
+    /// Returns the saved pages. If the file cannot be read, returns no pages, because the sitemaps
+    /// are read soon anyway. Blocks.
     pub(super) fn load(&self) -> Vec<Page> {
         let mut pages = PageSet::within(MAX_BYTES_OF_SITE);
         let read = |path| -> io::Result<()> {

@@ -39,8 +39,8 @@ impl Sites {
         let (hooks, flags) = (self.hooks(), self.fleet_flags());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
-            // Unanswered requests, like the traffic, belong to the site and not to a host. So they
-            // are reported only with the first robots.txt of the site.
+            // Unanswered requests are counted per site, not per host. So they are reported only
+            // with the first robots.txt of the site.
             let (name, mut unanswered) = (site.name.clone(), site.unanswered());
             site.lives().into_iter().map(move |live| {
                 let mut report = live.report(flags);

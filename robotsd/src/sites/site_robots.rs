@@ -23,7 +23,8 @@ pub(super) struct SiteRobots {
     kind: RobotsKind,
     /// The parts that are appended to each robots.txt of the site.
     pub(super) parts: Option<AppendedParts>,
-    /// Lock that is held while the site is reloaded, so that reloads of it run one after another.
+    /// Lock that is held during a reload of the site, so that reloads of the same site run one
+    /// after another.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
 }
 

@@ -28,7 +28,8 @@ pub(crate) struct StateHandle {
     /// The switch for all sites if there is no state directory. Otherwise, the state directory
     /// contains this switch, and `all` is unused.
     all: KillSwitch,
-    /// The fleet of this process, if there is one. Its off switches disable enforcement, too.
+    /// The fleet of this process, if there is one. The off switches of the fleet disable
+    /// enforcement, too.
     pub(crate) fleet: Option<Arc<Fleet>>,
     /// For each site name, every robots.txt that has joined the switch of that name.
     sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
@@ -53,12 +54,13 @@ impl StateHandle {
         }
     }
 
-    /// Opens the state directory of a config for a dry run. It is read-only and not locked.
+    /// Opens the state directory of a config for a dry run. The directory is opened read-only and
+    /// is not locked.
     pub(super) fn read_only(config: &Config) -> Self {
         Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
     }
 
-    /// Returns a state without a state directory. It is lost when the process ends.
+    /// Returns a handle without a state directory. Its switches are lost when the process ends.
     pub(super) fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
@@ -74,7 +76,8 @@ impl StateHandle {
     }
 
     /// Connects a robots.txt to the switch of its site. If the previous robots.txt still exists,
-    /// adopts its switches and the ages of its versions. Blocks.
+    /// the new robots.txt adopts the switches and the ages of versions from the previous one.
+    /// Blocks.
     pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
         let mut joined = joined.lock();

@@ -267,7 +267,8 @@ mod tests {
         symlink(folder.path().join("outside"), root.join(".link")).unwrap();
         let files = serving(&root, Dotfiles::Hide);
         assert_eq!(answer(&files, Method::GET, "/link/page").await.2, "outside/page");
-        // The name of the link in the request decides, not the name of its target.
+        // Whether the file is served depends on the name of the link in the request, not on the
+        // name of its target.
         assert_eq!(status(&files, "/shown/page").await, 200);
         assert_eq!(status(&files, "/.link/page").await, 404);
     }

@@ -46,8 +46,8 @@ pub(crate) enum StoreConnection {
 
 impl StoreConnection {
     /// Tries all addresses of the store at the same time. If several reply to the probe, uses the
-    /// first one in sort order, so that all processes choose the same server. If none replies,
-    /// tries the nodes that the cluster last listed.
+    /// first one in sort order, so that all processes choose the same server. If no address
+    /// replies, tries the nodes that the cluster last listed.
     pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
         settings: &StoreSettings,
         addresses: &mut StoreAddresses,

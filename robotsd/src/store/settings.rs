@@ -10,7 +10,7 @@ use redis::{ConnectionInfo, IntoConnectionInfo};
 pub struct StoreSettings {
     /// The URL of the store.
     pub url: StoreUrl,
-    /// The password. It replaces the password in the URL.
+    /// The password. This password replaces the password in the URL.
     #[debug(skip)]
     pub password: Option<String>,
     /// Certificate authorities, in PEM, that are trusted instead of the system's.
@@ -105,7 +105,7 @@ impl fmt::Display for StoreUrl {
 impl StoreSettings {
     /// Default prefix of keys.
     pub const PREFIX: &str = "robotsd:rate:";
-    /// Default of [`deadline`](Self::deadline). It is less than
+    /// Default of [`deadline`](Self::deadline). This default is less than
     /// [`MAX_DEADLINE`](Self::MAX_DEADLINE), because timers have a resolution of one millisecond
     /// and workers may be busy.
     pub const DEADLINE: Duration = Duration::from_millis(12);

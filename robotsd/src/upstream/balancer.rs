@@ -57,8 +57,8 @@ impl UpstreamState {
         state
     }
 
-    /// Returns an idle connection to the server whose turn it is. This is the path of nearly every
-    /// request.
+    /// Returns an idle connection to the server whose turn it is. Nearly every request gets its
+    /// connection here.
     ///
     /// # Errors
     ///
@@ -103,9 +103,9 @@ impl UpstreamState {
         }
     }
 
-    /// Reports whether connections are scarce, so that a request must join the queue before it may
-    /// use even an idle connection. Connections are scarce if other requests wait (on this or
-    /// another worker), or if a transfer was recently aborted for waiting requests.
+    /// Reports whether connections are scarce: other requests wait (on this or another worker), or
+    /// a transfer was recently aborted for waiting requests. A request must then join the queue
+    /// before it may use any connection, even an idle one.
     fn is_scarce(&self) -> bool {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }

@@ -44,8 +44,9 @@ pub(super) struct ConnectionLimit {
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// End of the time without new connections for clients beyond their share, in milliseconds
-    /// since `start`. It begins when a transfer is aborted. Zero if they may get connections now.
+    /// Until this time, in milliseconds since `start`, clients beyond their share get no new
+    /// connections. The period begins when a transfer is aborted. Zero if these clients may get
+    /// connections now.
     short_until: AtomicU64,
     /// Earliest time of the next search for stalled transfers after a search without a result, in
     /// milliseconds since `start`.
@@ -55,7 +56,7 @@ pub(super) struct ConnectionLimit {
     pub(super) separate_until: AtomicU64,
 }
 
-/// Permission to open a connection. It is held until the connection is closed.
+/// Permission to open a connection. The permit is held until the connection is closed.
 #[derive(Debug)]
 pub(super) struct Permit {
     limit: Arc<ConnectionLimit>,
@@ -126,8 +127,8 @@ impl ConnectionLimit {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // The exchange fails if another transfer was aborted meanwhile. The time then starts
-            // again, so the value must not be reset.
+            // `compare_exchange` fails if another transfer was aborted meanwhile. The period has
+            // then started again, so the value must not be reset.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over
@@ -242,11 +243,13 @@ impl ByShareUse<AtomicUsize> {
 pub(super) struct Demand {
     pub(super) limit: Arc<ConnectionLimit>,
     waiting: ByShareUse<AtomicUsize>,
-    /// Number of requests in `waiting` that wait for a notification. The others are connecting.
+    /// Number of requests in `waiting` that wait for a notification. All other requests in
+    /// `waiting` are connecting.
     parked: ByShareUse<AtomicUsize>,
     /// Notified when the pool of this worker has a free connection.
     pub(super) returned: ByShareUse<Notify>,
-    /// Number of connections that became free while requests waited on this worker and on others.
+    /// Number of connections that became free while requests waited on this worker and on other
+    /// workers.
     turn: AtomicUsize,
 }
 
@@ -258,8 +261,8 @@ pub(super) struct QueuedRequest<'d> {
     pub(super) share_use: ShareUse,
 }
 
-/// If requests wait on this worker and on others, every eighth connection that becomes free is
-/// closed, so that another worker gets its permit.
+/// If requests wait on this worker and on other workers, every eighth connection that becomes free
+/// is closed, so that another worker gets the permit of this connection.
 const FOR_OTHERS: usize = 8;
 
 impl Demand {
@@ -330,7 +333,7 @@ impl QueuedRequest<'_> {
             parked.fetch_sub(1, Ordering::Relaxed);
         });
         // Other workers close idle connections when notified. If this request may not use a
-        // connection yet, that would not help it.
+        // connection yet, a closed connection would not help the request.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
         }

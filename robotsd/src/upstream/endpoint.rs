@@ -31,8 +31,9 @@ pub(super) enum EndpointAddress {
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum ServerAddress {
     Tcp(SocketAddr),
-    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). It is one server,
-    /// which may listen on the IPv4 loopback address, the IPv6 one, or both.
+    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). `localhost` counts
+    /// as one server, which may listen on the IPv4 loopback address, the IPv6 loopback address, or
+    /// both.
     #[display("localhost:{_0}")]
     Loopback(u16),
     #[display("unix:{}", _0.display())]
@@ -43,8 +44,8 @@ impl Endpoint {
     /// Reports whether a connection to this endpoint would arrive at a listener with the given
     /// address.
     pub(crate) fn is_listener(&self, listener: SocketAddr) -> bool {
-        // Connecting to an unspecified address connects to the loopback address. Listening on an
-        // unspecified address listens on every address.
+        // A connection to an unspecified address arrives at the loopback address. A listener on an
+        // unspecified address accepts connections to every address.
         let (ip, port) = match &self.address {
             EndpointAddress::Server(ServerAddress::Tcp(address)) => (Some(address.ip().to_canonical()), address.port()),
             EndpointAddress::Server(ServerAddress::Loopback(port)) => (None, *port),
@@ -184,10 +185,10 @@ pub(crate) struct UpstreamLimits {
     pub(crate) body_idle: Duration,
     /// Size of the buffer for a response body, in bytes. This is also the limit for everything
     /// before the body: the head and any interim responses. If the head is complete after a single
-    /// read, it may be twice as large.
+    /// read, the head may be twice as large.
     pub(crate) buffer_bytes: usize,
-    /// Maximum number of bytes to read ahead for one stalled client. Nothing is read ahead unless
-    /// the whole rest of the response fits, because otherwise the connection would not become free.
+    /// Maximum number of bytes to read ahead for one stalled client. A response is read ahead only
+    /// if all of its remaining bytes fit, because only then does the connection become free.
     pub(crate) buffer: usize,
     /// Maximum total number of bytes read ahead in the process.
     pub(crate) buffer_total: usize,
@@ -211,8 +212,8 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // Large enough to read a typical large response at once. With a quarter of this size,
-            // reading such a response needs 25 % more CPU.
+            // This is large enough to read a typical large response at once. With a quarter of this
+            // size, reading such a response needs 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,

@@ -17,15 +17,16 @@ use super::response_body::ResponseBody;
 use crate::http_common::plain_answer;
 use crate::metrics::EventCounter;
 
-/// The reason why a request got no response from its upstream. It is stored in the extensions of
-/// the response that the client gets instead, so that it can be logged.
+/// The reason why a request got no response from its upstream. The reason is stored in the
+/// extensions of the response that the client gets instead, so that the reason can be logged.
 // The detail may quote bytes from an upstream. Escaping keeps an event on one line.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{kind:?}: {}", self.detail.escape_debug())]
 pub(crate) struct UpstreamFailure {
     /// The kind of failure.
     pub(crate) kind: FailureKind,
-    /// The underlying error message. It is not shown to clients, because it may contain addresses.
+    /// The underlying error message. The message is not shown to clients, because it may contain
+    /// addresses.
     pub(crate) detail: String,
 }
 

@@ -59,8 +59,8 @@ impl FailureKind {
         match self {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,
             Self::RequestBody | Self::RequestTimeout => GrpcCode::Cancelled,
-            // The upstream may have processed the request or not, so the caller must decide whether
-            // to retry.
+            // It is unknown whether the upstream has processed the request, so the caller must
+            // decide whether to retry.
             _ => GrpcCode::Unavailable,
         }
     }

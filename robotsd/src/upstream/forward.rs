@@ -1,8 +1,8 @@
 //! Forwards a request to its upstream and returns the upstream's response.
 //!
 //! **A request is boxed on its way to an upstream**, separately from the future that waits for the
-//! response. Without the box, the future would contain space for several copies of the request. It
-//! would have 3,040 bytes, and allocations of that size are slow.
+//! response. Without the box, the future would contain space for several copies of the request. The
+//! future would have 3,040 bytes, and allocations of that size are slow.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,10 +37,10 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // The yield lets other tasks read before this task writes. It comes before a connection is
-        // chosen, because the chosen connection could close unnoticed during a later yield. The
-        // task of an HTTP/2 stream is new and has run after the other ready tasks, so it needs no
-        // yield.
+        // The yield lets other tasks read before this task writes. The yield comes before a
+        // connection is chosen, because the chosen connection could close unnoticed during a later
+        // yield. The task of an HTTP/2 stream is new and has run after the other ready tasks, so it
+        // needs no yield.
         if !is_stream {
             yield_before_write().await;
         }
@@ -100,7 +100,7 @@ impl UpstreamState {
             // The second attempt must not use a connection that was open when the first attempt
             // began. There is no third attempt.
             is_second = true;
-            // Dropping the rest of the lease closes the connection.
+            // The failed connection is closed before the second attempt.
             let failed = lease.candidate;
             drop(lease.connection);
             lease = Box::pin(self.another(&failed, requirement)).await?;
@@ -223,10 +223,10 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
     Ok(response)
 }
 
-/// Reports whether an idempotent request that got no response may be sent again. It may if its
-/// connection had served other requests before, because the server may have closed the idle
+/// Reports whether an idempotent request that got no response may be sent again. This is allowed if
+/// the connection had served other requests before, because the server may have closed the idle
 /// connection. But if an invalid response has ended the connection, the server has probably
-/// processed all requests on it. In this case, only GET and HEAD requests are sent again.
+/// processed all requests on the connection. Then only GET and HEAD requests are sent again.
 fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Cause) -> bool {
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }

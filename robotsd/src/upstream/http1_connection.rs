@@ -35,12 +35,13 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// Timer for overdue responses. It is not reset for each request, so it may fire too early.
+    /// Timer for overdue responses. The timer is not reset for each request, so it may fire too
+    /// early.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
-    /// Whether the last response could not have a body, even if its length fields declared one. If
-    /// the upstream sent a body nevertheless, its bytes may arrive now.
+    /// Whether the last response must not have a body, such as a response to HEAD. If the upstream
+    /// sent a body nevertheless, the bytes of this body may arrive now.
     is_doubtful: bool,
     /// Time when the last exchange ended.
     idle_since: Instant,
@@ -49,7 +50,8 @@ pub(super) struct UpstreamConnection {
 /// The implementation that sends requests and reads responses on a connection.
 #[derive(Debug)]
 enum Driver {
-    /// The fast path. It is used until an exchange needs more than it supports.
+    /// The fast path. The fast path is used until an exchange needs a feature that the fast path
+    /// lacks.
     Fast(FastConnection),
     /// hyper. A connection that was handed over to hyper stays with hyper.
     Hyper(SendRequest<OutgoingBody>, Box<HyperDriver>),
@@ -139,7 +141,7 @@ impl UpstreamConnection {
         response
     }
 
-    /// Exchanges a request on the fast path. Returns `None` if the response is overdue.
+    /// Performs an exchange on the fast path. Returns `None` if the response is overdue.
     async fn exchange_plainly(
         &mut self,
         request: &Request<RequestBody>,
@@ -323,8 +325,8 @@ impl HyperDriver {
 /// The implementations that can perform an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpEngine {
-    /// The fast path. It does not consume the request, so a request without a response can be sent
-    /// again.
+    /// The fast path. The fast path does not consume the request, so a request without a response
+    /// can be sent again.
     Fast,
     Hyper,
 }

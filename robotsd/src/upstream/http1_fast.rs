@@ -1,12 +1,12 @@
 //! The fast path for simple exchanges: a GET or HEAD request, and a response that declares its
 //! length and whose head arrives in one read.
 //!
-//! Nearly all exchanges are of this kind. They need no state machine, so they are written and read
-//! here, with the parser that hyper uses. A connection is handed over to hyper if a response is
-//! chunked or malformed, ends with the connection, follows an interim response, or has a head that
-//! arrives in parts. In this case, hyper sends the request once more, but to a socket that discards
-//! the request and returns the bytes read so far. The connection stays with hyper, so there is at
-//! most one handover per connection.
+//! Nearly all exchanges are of this kind. These exchanges need no state machine, so requests are
+//! written and responses are read here, with the parser that hyper uses. A connection is handed
+//! over to hyper if a response is chunked or malformed, ends with the connection, follows an
+//! interim response, or has a head that arrives in parts. In this case, hyper sends the request
+//! once more, but to a socket that discards the request and returns the bytes read so far. The
+//! connection stays with hyper, so there is at most one handover per connection.
 
 use std::future::Future;
 use std::io;
@@ -116,8 +116,8 @@ impl FastConnection {
 
     /// Reads up to `most` bytes of a body that has `left` bytes left.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
-        // One extra byte is read, to detect a server that sends too much. It also saves a system
-        // call: if the buffer is not full after a read, no more data has arrived.
+        // One extra byte is read, to detect a server that sends too much. The extra byte also saves
+        // a system call: if the buffer is not full after a read, no more data has arrived.
         let room = usize::try_from(left.saturating_add(1)).unwrap_or(most).min(most);
         self.body.reserve(room);
         let mut limited = (&mut self.body).limit(room);
@@ -167,14 +167,15 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
             CONTENT_LENGTH if length.is_none() => length = Some(fields::length(field.value)?),
-            // `keep-alive` concerns only this hop, so the field is not forwarded.
+            // `keep-alive` concerns only the connection to the upstream, so the field is not
+            // forwarded.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             CONTENT_LENGTH | CONNECTION | TRANSFER_ENCODING | TRAILER | UPGRADE => return None,
             _ => {}
         }
         map.append(name, HeaderValue::from_maybe_shared(keep(field.value)?).ok()?);
     }
-    // Responses without a body, whatever length they declare (RFC 9112, section 6.3).
+    // These responses have no body, even if they declare a length (RFC 9112, section 6.3).
     let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = if is_empty { 0 } else { length? };
     let came = octets.get(end..)?;
@@ -195,7 +196,7 @@ pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str>
         return Ok(());
     }
     // A repeated length is valid if all values are identical (RFC 9112, section 6.3). If there is a
-    // body, hyper has joined the values; otherwise it has kept all of them.
+    // body, hyper has joined the values; otherwise hyper has kept all values.
     let length = {
         let mut said = fields::listed(headers, CONTENT_LENGTH);
         let Some(first) = said.next() else { return Ok(()) };

@@ -2,10 +2,10 @@
 //! connections, or a few HTTP/2 connections, for each server.
 //!
 //! [`Origins`] is the process-wide state of the servers behind a site. An [`Upstream`] is one
-//! worker's client for these servers, with its own connections. It sends requests that the edge has
-//! checked, without changing their targets. It always returns a response: the response of the
-//! server, or an error response for an [`UpstreamFailure`](failure::UpstreamFailure). It neither
-//! selects the site nor decides whether a request is allowed.
+//! worker's client for these servers, with its own connections. The client sends requests that the
+//! edge has checked, without changing their targets. It always returns a response: the response of
+//! the server, or an error response for an [`UpstreamFailure`](failure::UpstreamFailure). Other
+//! modules select the site and decide whether a request is allowed.
 //!
 //! Where to begin:
 //! - [`forward`] sends a request and returns its response.

@@ -18,10 +18,11 @@ use super::tracked_io::ExchangeProgress;
 use crate::http_common::fields::ForwardedValues;
 use crate::http_common::{InterimResponses, RequestBody, RequestBodyError};
 
-/// A request body on its way to an upstream. It records whether the upstream waits for the client.
+/// A request body on its way to an upstream. This type records whether the upstream waits for the
+/// client.
 #[derive(Debug)]
 pub(super) struct OutgoingBody {
-    /// The client's body. It can be sent again only if nothing has been read from it.
+    /// The client's body. The body can be sent again only if nothing has been read from it.
     pub(super) body: RequestBody,
     pub(super) progress: Arc<ExchangeProgress>,
 }

@@ -34,8 +34,8 @@ pub(super) struct ReadAhead {
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {
-    /// Returns the budget of the process. It is static, so that it also limits responses from
-    /// before a configuration reload.
+    /// Returns the budget of the process. The budget is static, so that it also limits responses
+    /// from before a configuration reload.
     pub(super) fn of_process() -> Arc<Self> {
         static BUFFERS: LazyLock<Arc<BufferBudget>> = LazyLock::new(Arc::default);
         Arc::clone(&BUFFERS)
@@ -48,8 +48,8 @@ impl ReadAhead {
         Self { octets: BytesMut::new(), taken: 0, most, total, buffers: Arc::clone(buffers) }
     }
 
-    /// Reports whether more bytes may be read. If the length of the rest is known, takes all of it
-    /// from the budget. Otherwise the budget may be exceeded slightly.
+    /// Reports whether more bytes may be read. If the number of remaining bytes is known, takes
+    /// this number from the budget at once. Otherwise the budget may be exceeded slightly.
     pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
         let Some(left) = left else {
             return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;

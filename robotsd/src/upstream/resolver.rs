@@ -89,7 +89,7 @@ pub(super) struct LookupSchedule {
 /// Value of `due` while a lookup is in progress.
 const UNDER_WAY: u64 = u64::MAX;
 
-/// Permission to resolve a name now. Dropping it schedules the next lookup.
+/// Permission to resolve a name now. Dropping the permit schedules the next lookup.
 #[derive(Debug)]
 pub(super) struct LookupPermit {
     schedule: Arc<LookupSchedule>,

@@ -36,8 +36,8 @@ pub(crate) struct ResponseBody(Content);
 enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
-    /// A body on an HTTP/2 stream, which occupies a slot on the connection until it ends. It is
-    /// never aborted for other requests, only at its own deadlines.
+    /// A body on an HTTP/2 stream. The stream occupies a slot on the connection until the body
+    /// ends. Such a body is never aborted for other requests, only at its own deadlines.
     Http2(Box<Http2Body>),
 }
 
@@ -245,8 +245,8 @@ impl StreamState {
         left.map_or_else(SizeHint::default, |left| SizeHint::with_exact(ahead + left))
     }
 
-    /// Reads ahead while the client does not read. Stops when the rest of the body certainly does
-    /// not fit into the budget. Returns the side that must act next.
+    /// Reads ahead while the client does not read. Stops when it is certain that the rest of the
+    /// body does not fit into the budget. Returns the side that must act next.
     fn read_ahead(&mut self, cx: &mut Context<'_>) -> WaitsFor {
         while self.connection.is_some() && self.failed.is_none() && !self.has_ended {
             let left = self.incoming.size_hint().exact();

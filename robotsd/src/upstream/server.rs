@@ -1,10 +1,10 @@
 //! One server behind a site, and its health: whether it is in service.
 //!
-//! The health is known from requests; no probes are sent. Two failures count against a server: a
-//! connection that could not be opened, and a new connection that broke before any byte of a
-//! response arrived. Statuses such as 503 and slow responses do not count, because a client may be
-//! able to provoke them. That client could otherwise take the server out of service for everybody
-//! else.
+//! robotsd learns the health from requests and sends no probes. Two failures count against a
+//! server: a connection that could not be opened, and a new connection that broke before any byte
+//! of a response arrived. Statuses such as 503 and slow responses do not count, because a client
+//! may be able to provoke them. That client could otherwise take the server out of service for
+//! everybody else.
 //!
 //! A server that fails too often in a row is out of service for a while. After that time, one
 //! request tries it. If the request is answered, the server is in service again. If not, the server
@@ -123,8 +123,8 @@ pub(super) struct Health {
 struct FailureRecord {
     fails: u32,
     first: Option<Instant>,
-    /// Length of the current outage or, if there is none, of the last one. Zero if there was no
-    /// recent outage.
+    /// Length of the current outage or, if the server is in service, of its last outage. Zero if
+    /// there was no recent outage.
     span: Duration,
     returned: Option<Instant>,
     /// Start of the current outage, and the last failure. `None` if the server is in service.
@@ -158,8 +158,8 @@ impl Health {
         self.until.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns the number of times that the server has been taken out of service. If this number
-    /// has changed since a connection was opened, the connection is not used any more.
+    /// Returns the number of times that the server has been taken out of service. A connection that
+    /// was opened before the last change of this number is not used any more.
     pub(super) fn ejections(&self) -> u32 {
         self.ejections.load(Ordering::Relaxed)
     }

@@ -227,8 +227,8 @@ type Found = Result<Option<Lease>, UpstreamFailure>;
 type Opened = Result<Option<LeasedConnection>, ConnectFailure>;
 
 impl ConnectFailure {
-    /// Creates the failure for a request that has used up its time for connecting. It does not
-    /// count against the server.
+    /// Creates the failure for a request that has used up its time for connecting. The failure does
+    /// not count against the server.
     fn late(why: &str) -> Self {
         Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), is_of_server: false }
     }
@@ -329,8 +329,8 @@ impl ServerSearch<'_> {
             Ok(Ok(connection)) => return Ok(Some(connection)),
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), true),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), true),
-            // The server would support other versions that the request cannot use. So the failure
-            // does not count against the server.
+            // If only some of the configured versions were offered, the server may support the
+            // other versions. Then the failure does not count against the server.
             Ok(Err(Unreachable::Versions(error))) => {
                 (FailureKind::Tls, error.to_string(), versions == candidate.server.versions)
             }

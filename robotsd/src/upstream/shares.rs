@@ -43,7 +43,7 @@ pub(super) const STALLED: Duration = Duration::from_secs(2);
 /// Time without reading until a client within its share counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
-/// Time until connections are counted again, in milliseconds.
+/// Minimum time between two counts of the connections, in milliseconds.
 const FRESH: u64 = 10;
 
 /// Whether the client of a request is within its share. Requests within it are served first.
@@ -69,8 +69,8 @@ pub(super) struct Shares {
 /// Rank of a transfer that may be aborted. The transfer with the highest rank is aborted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
-    /// 4 if the client exceeds its share by both counts, 2 by one count, 1 for a tunnel, 0 within
-    /// the share.
+    /// 4 if the client exceeds its share by both counts, 2 if by one count, 1 for a tunnel, 0 if
+    /// the client is within its share.
     excess: u8,
     stalled: Duration,
 }

@@ -26,8 +26,8 @@ pub(crate) struct TlsSettings {
     pub(crate) server_name: Option<String>,
 }
 
-/// The TLS configuration that trusts the system's authorities. It is created on first use and
-/// shared by all sites.
+/// The TLS configuration that trusts the system's authorities. The configuration is created on
+/// first use, and all sites share it.
 #[derive(Debug, Default)]
 pub(super) struct SystemTrust(OnceLock<Result<Arc<ClientConfig>, String>>);
 

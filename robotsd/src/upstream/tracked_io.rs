@@ -22,8 +22,8 @@ use super::usage::Usage;
 use crate::http_common::{Flag, RequestBodyError};
 use crate::socket::{Socket, poll_write_slices};
 
-/// A socket that records its progress in an [`ExchangeProgress`]. It holds a permit until it is
-/// closed.
+/// A socket that records its progress in an [`ExchangeProgress`]. The socket holds a permit until
+/// it is closed.
 #[derive(Debug)]
 pub(super) struct TrackedIo {
     socket: Socket,
@@ -161,8 +161,8 @@ pub(super) struct ExchangeProgress {
     /// Whether the next read must ask the kernel for the connection's state, and not only the event
     /// loop.
     pub(super) look: Flag,
-    /// Whether the request has already been sent, so that the bytes that hyper writes are
-    /// discarded.
+    /// If set, the bytes that hyper writes are discarded, because the fast path has already sent
+    /// the request.
     replays: Flag,
 }
 

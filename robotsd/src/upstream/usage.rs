@@ -1,8 +1,9 @@
 //! Records which client uses a connection, and whether this client has stalled.
 //!
 //! Every connection has a [`Usage`]. The task that uses the connection writes to it. These writes
-//! are cheap, because other tasks rarely read the value. They read it if no connection is free, to
-//! find out [which client has most connections](super::shares) and which clients have stalled.
+//! are cheap, because other tasks rarely read the value. Other tasks read it if no connection is
+//! free, to find out [which client has the most connections](super::shares) and which clients have
+//! stalled.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -42,16 +43,16 @@ impl ClientKey {
 #[derive(Debug)]
 pub(super) struct Usage {
     pub(super) server: Arc<Server>,
-    /// Reference point of all times in milliseconds. It is the same for all connections of a site.
+    /// Reference point of all times in milliseconds. All connections of a site have the same
+    /// reference point.
     start: Instant,
     /// Index in [`ConnectionUse::ALL`] of the current use.
     what: AtomicU8,
     address: AtomicU64,
     connection: AtomicU64,
     /// Time since which the client has neither read nor sent data, in milliseconds since `start`,
-    /// plus 1. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted.
-    /// These states share one atomic, so that a transfer whose stall has just ended cannot be
-    /// aborted.
+    /// plus 1. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted. All
+    /// of this is in one atomic, so that a transfer whose stall has just ended cannot be aborted.
     pub(super) stalled: AtomicU64,
     waker: AtomicWaker,
 }
@@ -121,7 +122,8 @@ impl Usage {
         self.passed();
     }
 
-    /// Records that the client makes no progress. If it was already stalled, the stall continues.
+    /// Records that the client makes no progress. If the client was already stalled, the stall
+    /// continues.
     pub(super) fn stall(&self) {
         if self.stalled.load(Ordering::Relaxed) == 0 {
             self.stalled.store(millis(self.start), Ordering::Relaxed);
@@ -172,8 +174,8 @@ impl Usage {
     }
 }
 
-/// Used for tunnels. `poll_stalled` records no stall, because every read and write of a tunnel
-/// records stalls (see `passed`).
+/// Used for tunnels. `poll_stalled` need not record a stall, because `passed` does so at every read
+/// and write of a tunnel.
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)

@@ -22,9 +22,10 @@ const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// After `UNANSWERED` consecutive requests without an answer, the receiver gets no requests for a
-/// pause. `ALONE` is the length of the first pause, and `MAX_TIME_ALONE` the maximum length. After
-/// the longest pause, there is still time for several attempts to send a notice.
+/// After `UNANSWERED` consecutive requests without an answer, a pause begins, and the receiver gets
+/// no requests until its end. `ALONE` is the length of the first pause, and `MAX_TIME_ALONE` the
+/// maximum length. After the longest pause, there is still time for several attempts to send a
+/// notice.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const MAX_TIME_ALONE: Duration = Duration::from_secs(60);
@@ -145,9 +146,9 @@ impl Lane {
     }
 }
 
-/// Returns the key for requests of one config file to one receiver. It includes the file, because
-/// the URLs of another file may have a different path. All hooks for events have the same empty
-/// file name in their keys.
+/// Returns the key for requests of one config file to one receiver. The key includes the file,
+/// because the URLs of another file may have a different path. All hooks for events have the same
+/// empty file name in their keys.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))
@@ -205,8 +206,8 @@ mod tests {
         is_over();
         assert_eq!(lane.left_alone(&dead), None);
         assert!(lane.left_alone(&dead).is_some(), "one request tries it");
-        // As long as there is no answer, the pause grows, but it stays shorter than the time of all
-        // attempts of a notice.
+        // While the receiver does not answer, the pauses become longer, but each pause is shorter
+        // than the total time of all attempts to send a notice.
         lane.note(&dead, false);
         for seconds in [20, 40, 60, 60] {
             let left = lane.breakers.lock()[&share(&dead)].until - Instant::now();

@@ -106,7 +106,7 @@ pub(crate) struct HookEvent<'a> {
     pub(crate) kind: HookEventKind,
     /// Status of the response, if the request was successful.
     pub(crate) status: Option<u16>,
-    /// Message for operators. It never contains the path of the URL.
+    /// Message for operators. The message never contains the path of the URL.
     pub(crate) message: String,
 }
 
@@ -179,8 +179,8 @@ impl PublishHooks {
     }
 
     /// Sends the current events that `[[notify]]` selects, except events that were already sent. An
-    /// event is sent again if it ends and then occurs again, or if its mark changes. If an event
-    /// ends before it was sent, it is dropped. Reads the state directory.
+    /// event is sent again if it ends and then occurs again, or if the `mark` of its notice
+    /// changes. If an event ends before it was sent, it is dropped. Reads the state directory.
     pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
         for hook in self.hooks("") {
             let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));

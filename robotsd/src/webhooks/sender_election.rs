@@ -1,4 +1,5 @@
-//! Waits before a notice is sent: for the decision which process sends it, or for the next attempt.
+//! Waits before a notice is sent: until it is decided which process sends the notice, or until the
+//! next attempt.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -51,8 +52,8 @@ impl PublishHooks {
         }
     }
 
-    /// Waits for `time`. Returns `false` early if the notice is superseded or the process ends. At
-    /// the end of the process, the notice is left to the next start.
+    /// Waits for `time`. Returns `false` early if the notice is superseded or the process ends. If
+    /// the process ends, the notice is sent after the next start.
     pub(super) async fn waits(&self, of: &Delivery, time: Duration) -> bool {
         let until = Instant::now() + time;
         while timeout_at(until, of.woken.notified()).await.is_ok() {

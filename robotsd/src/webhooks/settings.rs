@@ -31,7 +31,7 @@ pub(crate) struct HookSettings {
     /// Events that a `[[notify]]` hook reports. Empty for a site's hook, which reports every
     /// version that goes live.
     pub(crate) on: Vec<NotifyEvent>,
-    /// File with the secret for signatures. It is read for each attempt.
+    /// File with the secret for signatures. The file is read for each attempt.
     pub(crate) secret: Option<PathBuf>,
     /// The config file that defines the hook, with the destinations that its hooks may use.
     pub(crate) scope: Arc<HookScope>,
@@ -64,7 +64,8 @@ pub(crate) enum HookHeader {
     File(PathBuf),
 }
 
-/// Absolute URL of a hook. It is displayed without its path, because the path may contain a secret.
+/// Absolute URL of a hook. The URL is displayed without its path, because the path may contain a
+/// secret.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::Display)]
 #[debug("{}", self.to_string())]
 #[display("{}://{}", _0.scheme_str().unwrap_or_default(), self.authority())]
@@ -82,8 +83,8 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// Returns an ID of the request that this hook sends for a notice. It consists of the mark of
-    /// the notice and, if the body contains hosts, a hash of the hosts.
+    /// Returns an ID of the request that this hook sends for a notice. The ID consists of the
+    /// `mark` of the notice and, if the body contains hosts, a hash of the hosts.
     pub(super) fn announcement(&self, notice: &Notice) -> String {
         match self.needs_host() {
             true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
@@ -91,8 +92,8 @@ impl HookSettings {
         }
     }
 
-    /// Returns the reason why the hook can never send a request; `None` if the URL alone shows no
-    /// reason.
+    /// Returns the reason why the hook can never send a request, according to its URL alone; `None`
+    /// if the URL shows no such reason.
     pub(crate) fn objection(&self) -> Option<String> {
         self.scope.objection(self.target.host(), self.target.port())
     }
@@ -259,7 +260,7 @@ pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
 word_enum! {
-    /// Format of a body. It determines how values are escaped.
+    /// Format of a body. The format determines how values are escaped.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum BodyFormat {

@@ -21,7 +21,7 @@ pub(crate) enum TurnOf {
     /// The process wants to send the notification.
     Wish,
     Sent,
-    /// The notification was not sent, or its event is over. It may be sent again.
+    /// The notification was not sent, or its event is over. The notification may be sent again.
     Over,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Turn {
     Sent,
 }
 
-/// Returns the ID of a notification to one receiver. It is the same in all processes.
+/// Returns the ID of a notification to one receiver. The ID is the same in all processes.
 pub(super) fn turn_id(hook: &str, notice: &Notice) -> String {
     format!("{}:{}", notice.id(), VersionHash::of(hook.as_bytes()).short())
 }

@@ -5,8 +5,8 @@
 //! module decides when to shut them down gracefully, and adds what both lack: deadlines, and a way
 //! to free a claimed slot.
 //!
-//! **The HTTP version of a connection is decided before hyper or `h2` sees it.** Its first bytes
-//! are compared with the HTTP/2 preface, up to the first difference.
+//! **The HTTP version of a connection is decided before hyper or `h2` sees it.** The first bytes of
+//! the connection are compared with the HTTP/2 preface, up to the first difference.
 
 pub(crate) mod settings;
 
@@ -183,8 +183,8 @@ async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: 
     poll_fn(|cx| if waits() { patience.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
 }
 
-/// Closes a connection whose slot a new connection has claimed. If this connection is not idle, it
-/// stays open, and the claim is withdrawn.
+/// Closes a connection whose slot a new connection has claimed. If the connection is not idle, the
+/// claim is withdrawn, and the connection stays open.
 fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx: &mut Context<'_>) -> Poll<Event<O, E>>
 where
     C: Future<Output = Result<O, E>>,
@@ -210,11 +210,11 @@ struct ConnectionDeadline<'c> {
     limits: &'c EdgeLimits,
     /// Deadline of a client that was sent a GOAWAY.
     patience: Instant,
-    /// The turn number of the unsent HTTP/2 streams, and the time when this number was first seen.
-    /// If the number does not change in time, the first stream is stalled, and the connection is
-    /// closed. [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream,
-    /// because its task has already passed the whole response to `h2` and ended. While another
-    /// request is in progress, the connection is not closed.
+    /// The number in [`Unsent::Streams`], and the time when this number was first seen. If the
+    /// number does not change in time, the first stream is stalled, and the connection is closed.
+    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream, because its
+    /// task has already passed the whole response to `h2` and ended. While another request is in
+    /// progress, the connection is not closed.
     untaken: Option<(u32, Instant)>,
 }
 
@@ -228,8 +228,8 @@ impl ConnectionDeadline<'_> {
     }
 
     /// Returns the deadline. If there is none, returns the time of the next check: after
-    /// `header_read`. This is soon enough, because a head whose first byte arrives later than now
-    /// has at least that time.
+    /// `header_read`. This is soon enough, because a head that begins to arrive after `now` may
+    /// take at least that long.
     fn next(&mut self, now: Instant) -> Instant {
         let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))

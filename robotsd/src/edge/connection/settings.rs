@@ -5,8 +5,8 @@
 //! default of httparse: single spaces in the request line, no folded lines, no space before a
 //! colon, and no invalid field lines. hyper uses httparse with the same default. The size of a head
 //! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Bytes in a target that
-//! `http::Uri` rejects are escaped [before](crate::edge::http1_fast) either of the two reads the
-//! target. The fast path hands over some requests to hyper, but never interprets a request
+//! `http::Uri` rejects are [escaped](crate::edge::http1_fast) before the fast path or hyper reads
+//! the target. The fast path hands over some requests to hyper, but never interprets a request
 //! differently.
 //!
 //! A property test sends the same bytes through the edge and through hyper alone, and compares the
@@ -55,8 +55,8 @@ impl ConnectionSettings {
     /// connection is closed without an announcement.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // The second half of the drain time is for requests that arrive at the end of the first
-            // half.
+            // Requests that arrive at the end of the first half of the drain time are answered in
+            // the second half.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
             (false, false) => self.limits.greeting,
@@ -103,7 +103,7 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
 /// The limits for the clients of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
-    /// Kind of callers. It determines which fields their requests may contain.
+    /// Kind of callers. The kind determines which fields requests may contain.
     pub(crate) callers: Callers,
     /// Maximum number of open connections. At the limit, the connection that has been idle for
     /// longest is closed to make room for a new connection. If no connection is idle, the new
@@ -134,9 +134,9 @@ pub(crate) struct EdgeLimits {
     pub(crate) streams: u32,
     /// Flow-control window and buffer size of an HTTP/2 stream, in bytes.
     pub(crate) window_bytes: usize,
-    /// Time that a new connection has to send its first byte after a shutdown has begun. Its
-    /// request may already be on its way. If the connection were cut off, the client could not know
-    /// whether it may retry.
+    /// Time that a new connection has to send its first byte after a shutdown has begun. A request
+    /// of the client may already be on its way. If the connection were cut off, the client could
+    /// not know whether it may retry.
     pub(crate) greeting: Duration,
     /// Time for requests in progress to finish after a shutdown has begun.
     pub(crate) drain: Duration,
@@ -149,8 +149,8 @@ pub(crate) enum Callers {
     #[default]
     Clients,
     /// A proxy that asks for decisions about its clients' requests. The fields that describe the
-    /// clients' requests are kept. robotsd does not reject a question with invalid bytes in the
-    /// target, because the bytes may come from the client.
+    /// clients' requests are kept. robotsd does not reject a decision request with invalid bytes in
+    /// the target, because the bytes may come from the client.
     AskingProxies,
 }
 
@@ -159,8 +159,8 @@ impl Default for EdgeLimits {
         Self {
             callers: Callers::Clients,
             connections: 16_384,
-            // More handshakes than a core can perform in a second. Each handshake in progress may
-            // buffer up to 16 KiB of a ClientHello, which is 16 MiB in total. Other connections
+            // A core cannot perform this many handshakes in a second. Each handshake in progress
+            // may buffer up to 16 KiB of a ClientHello, which is 16 MiB in total. Other connections
             // buffer at most 4 KiB each, which is 64 MiB in total.
             handshakes: const { NonZeroUsize::new(1024).unwrap() },
             tls_handshake: Duration::from_secs(10),

@@ -11,15 +11,15 @@
 //! does not handle: if TLS has negotiated HTTP/2 but the client sends something else, and if an
 //! idle connection is closed to free its slot.
 //!
-//! **A library may accept a whole body long before the client has received it.** In this case, no
-//! request is in progress any more, but the connection must not be closed yet. The socket detects
-//! this state by a write or flush that waits, and by HTTP/2 streams whose end has not been sent.
-//! Unfinished streams keep a connection open for `body_idle` after the last request in progress.
-//! Requests that arrive meanwhile do not restart `body_idle`.
+//! **A library may accept a whole body long before the client has received it.** Then no request is
+//! in progress any more, but the connection must not be closed yet. The socket detects that the
+//! client has not received everything by two signs: a write or flush waits, or the end of an HTTP/2
+//! stream has not been sent. Unfinished streams keep a connection open for `body_idle` after the
+//! last request in progress. Requests that arrive meanwhile do not restart `body_idle`.
 //!
-//! **An incomplete HTTP/2 frame is treated like an incomplete head.** It has the same deadline, and
-//! the connection can lose its slot after the same time. A request begins when its field section is
-//! complete.
+//! **An incomplete HTTP/2 frame is treated like an incomplete head.** The frame has the same
+//! deadline as a head, and the connection can lose its slot after the same time. A request begins
+//! when its field section is complete.
 
 use std::io;
 use std::pin::Pin;
@@ -54,7 +54,7 @@ pub(crate) struct WatchedSocket<T> {
     unsent: Unsent,
     /// Number of the incomplete frame that was last reported to the [`ConnectionState`].
     partial: Option<u32>,
-    /// `Some` once the sending side is closed.
+    /// `Some` if the sending side is closed.
     lingering: Option<LingeringClose>,
 }
 
@@ -164,7 +164,7 @@ impl<T> WatchedSocket<T> {
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     /// Ends the connection of a client that did not send the HTTP/2 preface although TLS has
-    /// negotiated HTTP/2. Nothing has been sent to the client before.
+    /// negotiated HTTP/2. Before this call, nothing has been sent to the client.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
@@ -201,8 +201,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     }
 
     /// Writes the interim responses, because hyper cannot send them. hyper flushes the socket
-    /// whenever it has polled the service. At that time, no message of hyper's own is partly
-    /// written.
+    /// whenever it has polled the service. At that time, no message from hyper is partly written.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -218,8 +217,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the rest of interim responses that are partly written. hyper's own bytes are written
-    /// afterwards.
+    /// Finishes writing interim responses that are partly written. Afterwards, the bytes from hyper
+    /// are written.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -231,8 +230,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the result of a write or a flush. If it is pending and has made no progress for
-    /// too long, returns an error instead.
+    /// Passes on the result of a write or a flush. If the operation is pending and has made no
+    /// progress for too long, returns an error instead.
     fn watch<R>(
         &mut self,
         operation: Operation,
@@ -369,9 +368,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 ///
 /// By default a socket becomes writable again when a third of the send buffer is free, and that
 /// buffer grows to megabytes. A client that reads 50 KB a second would seem stalled for many
-/// seconds. With this limit, the socket becomes writable when the unsent data is less than half of
-/// the limit. Most large responses are smaller than this limit. A lower limit would split them into
-/// two writes, and cost 10 % more CPU.
+/// seconds. With this limit, the socket becomes writable again when less data than half of the
+/// limit is unsent. Most large responses are smaller than this limit. A lower limit would split
+/// them into two writes, and cost 10 % more CPU.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
@@ -379,7 +378,7 @@ const UNSENT: u32 = 128 * 1024;
 /// then becomes writable soon after the client has read data. The option is set on the listener,
 /// and accepted connections inherit it.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
-    // If the kernel does not support this option, the progress of clients is only reported later.
+    // If the kernel does not support this option, robotsd notices the progress of clients later.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
     #[cfg(not(target_os = "linux"))]

@@ -2,10 +2,10 @@
 //! read.
 //!
 //! Nearly all requests are of this kind, and their framing is simple: the request ends with its
-//! head. They are answered here without a state machine for bodies, but with the same parser as in
-//! hyper (httparse), the same request chain and the same service. For any other request, the
-//! connection is handed over with the bytes read so far, nearly always to hyper. So only hyper
-//! deals with request bodies, upgrades, expectations, and bytes that are not HTTP.
+//! head. These requests are answered here without a state machine for bodies, but with the same
+//! parser as in hyper (httparse), the same request chain and the same service. For any other
+//! request, the connection is handed over with the bytes read so far, nearly always to hyper. So
+//! only hyper deals with request bodies, upgrades, expectations, and bytes that are not HTTP.
 //!
 //! An idle connection is parked: it keeps its socket but no buffer. Bytes are read into a buffer on
 //! the stack.
@@ -13,10 +13,11 @@
 //! [`request`] reads a head, [`response`] writes a response.
 //!
 //! **Writes are batched after reads.** A write to a sleeping peer wakes the peer, which costs more
-//! than anything else. So each task yields once to the other tasks of its worker before it writes a
-//! response, and once before it acquires an upstream connection. The other tasks then read and
-//! decide before any task writes, and a peer with many connections is woken only once. In a
-//! measurement, the two writes for a response of 1 KiB took 4.2 µs together instead of 5.0 µs.
+//! than the rest of the write. So each task yields once to the other tasks of its worker before it
+//! writes a response, and once before it acquires an upstream connection. The other tasks then read
+//! and decide before any task writes, and a peer with many connections is woken only once. In a
+//! measurement with responses of 1 KiB, the write to the upstream and the write to the client took
+//! 4.2 µs in total, instead of 5.0 µs without batching.
 
 pub(crate) mod request;
 
@@ -71,8 +72,8 @@ pub(crate) async fn serve<S: EdgeService>(
         Box::new(FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)));
     let mut wait = pin!(RequestWait::new(limits.first_byte));
     let mut stop_signal = StopSignal::new(stop.clone(), settings);
-    // Memory for the future that writes a response. It grows to the size of the largest response,
-    // and is reused while requests arrive.
+    // Memory for the future that writes a response. This memory grows to the size of the largest
+    // such future, and is reused while requests arrive.
     let mut response = None;
     loop {
         let octets = match wait.as_mut().next(&mut client, &mut stop_signal, &service.connection, &mut response).await {

@@ -6,8 +6,8 @@
 //! change the meaning (RFC 3986, section 2.1). Harmful bytes are rejected: control characters,
 //! spaces, DEL and the backslash.
 //!
-//! So the fast path and hyper agree on every target, which a property test checks. The rules are
-//! applied to the same target that is forwarded.
+//! So the fast path and hyper agree on every target, which a property test checks. The rules of the
+//! robots.txt are applied to the same target that is forwarded.
 
 use std::mem::MaybeUninit;
 
@@ -26,8 +26,8 @@ const FIELDS: usize = 64;
 const ADDED: usize = 4;
 
 /// Parses a request if the bytes are exactly one complete head that the fast path can handle.
-/// Otherwise, also in doubtful cases, returns the bytes for the handover. The target in these bytes
-/// is escaped if necessary, because hyper rejects the same bytes as this parser.
+/// Otherwise, or if in doubt, returns the bytes for the handover. The target in these bytes is
+/// escaped if necessary, because hyper rejects the same bytes as this parser.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
@@ -57,7 +57,8 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     for field in head.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
-            // `keep-alive` concerns only this hop, which keeps connections alive anyway.
+            // `keep-alive` concerns only the connection between client and robotsd, which is kept
+            // alive anyway.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             // Requests with these fields have a body or change the state of the connection.
             CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE => return None,

@@ -31,7 +31,7 @@ pub(crate) struct FastSocket {
     socket: Socket,
     /// Bytes that arrived while a response was in progress.
     early: Bytes,
-    /// Bytes that wait to be written. They begin with the head of a response.
+    /// Bytes that wait to be written. These bytes begin with the head of a response.
     pub(crate) out: Vec<u8>,
     sent: usize,
     timeout: IdleTimeout,
@@ -69,8 +69,8 @@ impl FastSocket {
         self.poll_read(cx)
     }
 
-    /// Completes when the client has disconnected. Keeps bytes that arrive meanwhile for later, up
-    /// to [`READ`].
+    /// Completes when the client has disconnected. Stores up to [`READ`] bytes that arrive
+    /// meanwhile.
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
@@ -160,8 +160,8 @@ impl FastSocket {
             }
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
         });
-        // The time limit is for clients that do not read. The future is boxed, so that a connection
-        // reserves memory for it only when it closes.
+        // The time limit ends the wait for clients that do not read. The future is boxed, so that a
+        // connection reserves memory for it only when it closes.
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
@@ -265,8 +265,8 @@ pin_project_lite::pin_project! {
 impl RequestWait {
     pub(crate) fn new(patience: Duration) -> Self {
         let now = Instant::now();
-        // At first, the connection counts as parked, because there is no memory to free before the
-        // first request.
+        // A new connection counts as parked, because there is no memory to free before the first
+        // request.
         Self {
             since: now,
             patience,
@@ -287,7 +287,7 @@ impl RequestWait {
         *this.has_served = true;
     }
 
-    /// Waits for the next request. If none arrives for [`PARK`], parks the connection: drops
+    /// Waits for the next request. If no request arrives for [`PARK`], parks the connection: drops
     /// `response` and frees the client's buffers.
     pub(crate) async fn next<D>(
         mut self: Pin<&mut Self>,
@@ -343,8 +343,8 @@ impl RequestWait {
     }
 }
 
-/// The signal that the listener stops. Its waker is registered only once per connection, because
-/// under load, the next request usually arrives before the signal.
+/// The signal that the listener stops. The waker for the signal is registered only once per
+/// connection, because under load, the next request usually arrives before the signal.
 pub(crate) struct StopSignal<'s> {
     stop: watch::Receiver<bool>,
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,

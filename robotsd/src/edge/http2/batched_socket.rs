@@ -1,5 +1,5 @@
 //! The socket that `h2` uses for a connection. It gathers the small writes that `h2` makes in one
-//! turn of the connection, and sends them together at the end of the turn.
+//! turn (one poll of the connection), and sends them together at the end of the turn.
 //!
 //! `h2` writes each piece of content separately and flushes after it. Without this socket, ten
 //! responses in a turn would need ten TLS records and ten system calls. The [underlying
@@ -26,8 +26,8 @@ const BATCH: usize = 16 * 1024;
 /// sending them separately is cheaper.
 const SMALL: usize = 4 * 1024;
 
-/// A socket with two owners: `h2` reads and writes, and the connection sends what was gathered. All
-/// clones refer to the same socket.
+/// A socket with two owners: `h2` reads and writes, and the connection sends the gathered bytes.
+/// All clones refer to the same socket.
 #[derive(Debug)]
 pub(crate) struct BatchedSocket<T>(Arc<Mutex<Batch<T>>>);
 

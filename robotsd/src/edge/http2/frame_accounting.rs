@@ -1,5 +1,5 @@
-//! Inspects the frames of one HTTP/2 connection. Finds the streams whose response is not finished,
-//! incomplete frames and field sections, and clients that send too many frames.
+//! Inspects the frames of one HTTP/2 connection. Finds incomplete frames and field sections,
+//! streams whose response is not finished, and clients that send too many frames.
 
 use tokio::time::Instant;
 
@@ -22,11 +22,12 @@ pub(crate) struct FrameAccounting {
     /// Number of streams whose request has arrived.
     pub(crate) requests: usize,
     open: OpenStreams,
-    /// Whether a field section is incomplete, and its last frame has not begun to arrive.
+    /// Whether a field section is incomplete because its last frame has not begun to arrive.
     in_fields: bool,
     /// The stream whose field section is complete when the current frame is complete.
     coming: Option<u32>,
-    /// Number of frames and field sections so far. It identifies the current frame or section.
+    /// Number of frames and field sections so far. This number identifies the current frame or
+    /// section.
     begun: u32,
 }
 
@@ -35,8 +36,9 @@ pub(crate) struct FrameAccounting {
 struct OpenStreams {
     /// The streams, ordered by stream number.
     streams: Vec<OpenStream>,
-    /// A number that changes whenever the first stream has sent a whole piece or has ended. As in
-    /// [`stream_timeout`](super::stream_timeout), single bytes do not count as progress.
+    /// A number that changes whenever a whole piece of the first stream has been sent, or the first
+    /// stream has ended. As in [`stream_timeout`](super::stream_timeout), single bytes do not count
+    /// as progress.
     turn: u32,
     /// Number of bytes of the first stream's current piece that have been sent.
     moved: usize,
@@ -56,12 +58,12 @@ impl FrameAccounting {
         Self { received, sent, budget, last, requests, open, in_fields, coming, begun }
     }
 
-    /// Inspects bytes from the client. If there are more frames than the client's requests explain,
+    /// Inspects bytes from the client. If there are more frames than the client's requests need,
     /// returns the type of the first excess frame as the error.
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, requests, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
-        // A stream becomes a request as soon as its field section is complete. Earlier frames must
+        // A stream becomes a request when its field section is complete. Frames before that must
         // not keep a connection open.
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
@@ -143,7 +145,7 @@ impl OpenStreams {
         }
     }
 
-    /// Removes a stream. Returns the last state of an open stream.
+    /// Removes a stream. Returns its state, or `None` if the stream was not open.
     fn close(&mut self, stream: u32) -> Option<OpenStream> {
         let at = self.position(stream)?;
         let closed = self.streams.remove(at);

@@ -92,9 +92,9 @@ const MAX_WINDOW: u32 = i32::MAX as u32;
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Creates the builder. The connection's window has room for all of its streams. So if an upstream
-/// does not read an upload, this does not block other uploads. Small frames use more memory than
-/// their bytes. So there is an additional budget for small frames. It is as large as the
-/// connection's window, so the small frames of one stream always fit into it.
+/// does not read an upload, this does not block other uploads. A small frame uses more memory than
+/// the size of its content. So there is an additional budget for small frames. This budget is as
+/// large as the connection's window, so the small frames of one stream always fit into the budget.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);
@@ -134,7 +134,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         Poll::Ready(Err("the client did not answer a PING in time".into()))
     }
 
-    /// Reads and answers as much as possible now. Written bytes may remain in the socket's buffer.
+    /// Reads and answers requests until it would have to wait. Bytes of the responses may remain in
+    /// the socket's buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {
@@ -231,7 +232,8 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
             continue;
         }
         // If other bytes arrived before the answer to the last PING, that answer may have arrived
-        // in the meantime, and is discarded. If it has not, the last PING is still pending.
+        // in the meantime, and is discarded. If that answer has not arrived, the last PING is still
+        // pending.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();

@@ -170,11 +170,12 @@ enum BodyStep {
 
 /// Waits until the client accepts more bytes. Must be called only if there is something to send,
 /// because other streams cannot use a window that is reserved for this stream. The client counts as
-/// stalled during the wait, even if the body reports something else.
+/// stalled during the wait, even if the body has recorded that the client reads.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {
-        // The buffer of the stream may be full only because the connection has not sent it yet.
+        // The stream's buffer may be full only because the connection has not sent the buffered
+        // bytes yet.
         consumer.polled();
         yield_before_write().await;
     }

@@ -26,7 +26,7 @@ pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
     /// Counter that becomes odd when the body returns a frame, and even when the body is polled
-    /// again. It is different for each frame.
+    /// again. The value is different for each frame.
     turn: AtomicUsize,
     /// Number of bytes of the body that the stream has accepted.
     sent: AtomicU64,
@@ -69,8 +69,8 @@ impl StreamDelivery {
     }
 
     fn turn(&self) -> usize {
-        // Only the stream's own task uses this value. It is an atomic, because the task may move
-        // between threads.
+        // Only the stream's own task uses this value. The value is an atomic, because the task may
+        // move between threads.
         self.turn.load(Ordering::Relaxed)
     }
 }
@@ -94,9 +94,9 @@ pin_project! {
 /// Interval between checks whether the connection of a stalled stream makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Maximum time that a stream may wait while other streams of its connection progress. It is enough
-/// for a hundred pieces at 50 KB a second. Without a maximum, a client could read one stream in
-/// small pieces and keep another stream open forever.
+/// Maximum time that a stream may wait while other streams of its connection progress. This time is
+/// enough to send a hundred pieces at 50 KB a second. Without a maximum, a client could read one
+/// stream in small pieces and keep another stream open forever.
 const TURN: Duration = Duration::from_secs(30);
 
 /// Decides whether a stream is stalled only because other streams of its connection are being sent.

@@ -1,8 +1,8 @@
 //! The access record of one request, which is written as a line of the access log.
 //!
-//! A record is created when the head of its request has arrived. It is sent to the log when the
-//! response has ended, for any reason. Without an access log, no records are created. The services
-//! behind the edge may add fields.
+//! A record is created when the head of its request has arrived. The record is sent to the log when
+//! the response has ended, for any reason. Without an access log, no records are created. The
+//! services behind the edge may add fields.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::ClientInfo;
 use super::request_id::{RequestId, trace_id};
 use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 
-/// A request and its outcome. For a proxy's question, the record describes the original request and
-/// the answer to the question.
+/// A request and its outcome. For a decision request of another proxy, the record describes the
+/// original request and the decision.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
     /// Time when the head of the request was complete.
     pub(crate) at: SystemTime,
-    /// Address of the client's end of the connection. For a proxy's question, the address that the
-    /// question contains; `None` if it contains none.
+    /// Address of the client's end of the connection. For a proxy's decision request, the address
+    /// of the original client; `None` if the decision request does not contain it.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
     /// Id of the request's trace, in hexadecimal digits.

@@ -1,9 +1,9 @@
 //! Rejects requests with an invalid method, size, target, transfer coding or expectation. Also
 //! builds the edge's own responses to refused requests, which are short and never cached.
 //!
-//! hyper and `h2` do not check everything in a request head. The rest is checked here or in
-//! [`host`](super::host). Path and query are not changed here; bytes that `http::Uri` rejects have
-//! already been [escaped](crate::edge::http1_fast).
+//! hyper and `h2` do not check everything in a request head. This module and [`host`](super::host)
+//! check what they leave out. Path and query are not changed here; bytes that `http::Uri` rejects
+//! have already been [escaped](crate::edge::http1_fast).
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -34,8 +34,8 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // hyper would drop the length and close the connection after the response. The request is
-    // rejected here, so that its safety does not depend on hyper.
+    // hyper would drop the length of such a request, and close the connection after the response.
+    // The request is rejected here, so that safety does not depend on hyper.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
@@ -55,7 +55,7 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     if !path.starts_with('/') && !is_asterisk {
         return Err(RequestRefusal::bad_request("invalid target"));
     }
-    // hyper has rejected most of these bytes, but neither DEL nor the backslash. Some upstreams
+    // hyper has rejected most of these bytes, but it accepts DEL and the backslash. Some upstreams
     // interpret a backslash as a slash.
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
@@ -91,7 +91,7 @@ fn asks_for_websocket(head: &Parts) -> bool {
         && mentions(CONNECTION, b"upgrade")
 }
 
-/// The status and the reason of a request's refusal by the edge.
+/// The reason why the edge refuses a request, and the status of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestRefusal {
     pub(crate) status: StatusCode,

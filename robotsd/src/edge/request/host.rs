@@ -50,9 +50,9 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     to_origin_form(head)
 }
 
-/// Converts the target of a proxy's question to origin-form, and stores its host in `Host`. The
-/// host is not checked: it comes from the client whose request the question is about, so an invalid
-/// host is not a reason to reject the question.
+/// Converts the target of a proxy's decision request to origin-form, and stores its host in `Host`.
+/// The host is not checked, because it comes from the client of the original request. The proxy
+/// must get a decision even if that client sent an invalid host.
 pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -99,8 +99,8 @@ fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
 
 /// Reports whether the bytes are a valid host with an optional port.
 ///
-/// The grammar of URIs also allows commas, quotes and escapes. They are rejected here, because no
-/// name that can be resolved contains them.
+/// The grammar of URIs also allows commas, quotes and escapes. These characters are rejected here,
+/// because no name that can be resolved contains them.
 pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
     let name_is_valid = match authority.host {

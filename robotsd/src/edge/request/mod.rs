@@ -23,8 +23,8 @@ use http::HeaderValue;
 
 use crate::http_common::Peer;
 
-/// The address and the `User-Agent` of a request's client. They come from the forwarded fields if
-/// the peer is a trusted proxy.
+/// The address and the `User-Agent` of a request's client. The values come from the forwarded
+/// fields if the peer is a trusted proxy.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) peer: Peer,

@@ -5,8 +5,8 @@
 //! not accepted, because a client could use them to write arbitrary text into the log, or use one
 //! id twice. Ids are unique, but not secret.
 //!
-//! `traceparent` and `tracestate` come from the client and are passed on unchanged. Only the trace
-//! id is read from them, for logs, and only if the field follows the standard. So clients cannot
+//! `traceparent` and `tracestate` come from the client and are passed on unchanged. robotsd reads
+//! only the trace id in `traceparent`, for logs, and only if the field is valid. So clients cannot
 //! write arbitrary text into logs.
 
 use std::hash::{BuildHasher, RandomState};
@@ -28,14 +28,14 @@ const MAX_BYTES: usize = 64;
 const OWN: usize = 32;
 
 impl RequestId {
-    /// Creates the id of a request from the number of its connection, and its own number within the
-    /// connection. So threads need not share a counter of requests.
+    /// Creates the id of a request from the number of the connection, and the number of the request
+    /// within the connection. So threads need not share a counter of requests.
     pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; MAX_BYTES];
-        // `mix` is a bijection. So for any two requests of the process, at least one half of their
-        // ids differs.
+        // `mix` is a bijection. So the ids of any two requests of the process differ in at least
+        // one half.
         write_hex(&mut digits[..16], mix(process ^ connection));
         write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
         Self { text: digits, length: OWN as u8 }

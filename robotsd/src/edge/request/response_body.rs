@@ -34,8 +34,8 @@ pin_project! {
     }
 }
 
-/// Splits a body into pieces for an HTTP/2 stream. Each piece that is sent shows that the client
-/// reads.
+/// Splits a body into pieces for an HTTP/2 stream. Whenever a piece has been sent, the client
+/// counts as reading.
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
@@ -137,8 +137,8 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         }
     }
 
-    /// Adds bytes to the access record, unless there is no record or the HTTP/2 stream counts the
-    /// bytes.
+    /// Adds bytes to the access record, if there is one. On HTTP/2, the stream counts the bytes
+    /// instead.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
@@ -194,7 +194,7 @@ pub(crate) enum Framing {
     /// No body follows. For the response to a HEAD request, `length` is the `Content-Length` that
     /// must be added to the head, if any.
     Absent { length: Option<u64> },
-    /// The length is known. `is_in_head` tells whether the head already contains it as
+    /// The length is known. If `is_in_head` is true, the head already contains the length as
     /// `Content-Length`.
     Length { octets: u64, is_in_head: bool },
     /// Every piece and the end are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
@@ -231,11 +231,12 @@ impl Framing {
     }
 }
 
-/// One request and its response. Dropping this value ends the exchange: after the last byte of the
-/// body, or when the client disconnects.
+/// One request and its response. The exchange ends when this value is dropped: after the last byte
+/// of the body, or when the client disconnects.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    // Must be before the record, so that the connection counts as idle when the record is logged.
+    // This field must be before `record`, because fields are dropped in order: when the record is
+    // logged, the connection must already count as idle.
     in_progress: RequestInProgress,
     holds_transfer: bool,
     is_answered: bool,

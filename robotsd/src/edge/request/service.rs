@@ -48,7 +48,7 @@ use crate::metrics::MethodLabel;
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
     pub(crate) forwarded: ForwardedFields,
-    /// `None` on a listener without TLS.
+    /// Result of the TLS handshake; `None` on a listener without TLS.
     pub(crate) secured: Option<Secured>,
 }
 
@@ -91,7 +91,7 @@ impl<S> RequestService<S> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
 
-    /// Determines the request id (step 2). Also returns whether the request is the first one of its
+    /// Determines the request id (step 2). Also returns whether this is the first request on the
     /// connection.
     fn request_id(&self, given: Option<RequestId>) -> (RequestId, bool) {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
@@ -193,8 +193,8 @@ impl<S: EdgeService> RequestService<S> {
                 let given = forwarded.as_ref().and_then(|forwarded| forwarded.id);
                 (forwarded, given)
             }
-            // For a question, the client's address and `User-Agent` are read later, from the fields
-            // of its preset.
+            // For a decision request, the preset of the listener determines which fields contain
+            // the client's address and `User-Agent`. These fields are read later.
             Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
         };
         let (id, is_first) = self.request_id(given);
@@ -236,8 +236,8 @@ impl<S: EdgeService> RequestService<S> {
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // The client does not read, so other requests may need the upstream connection. `hold`
-        // registers the transfer, so that it can be aborted for them.
+        // The client does not read. `hold` registers the transfer, so that it can be aborted if
+        // other requests need the upstream connection.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }
@@ -264,8 +264,8 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if requested == Version::HTTP_10 && response.headers().contains_key(CONNECTION) {
-        // If the version were HTTP/1.1, hyper would add `keep-alive` because the client has
-        // requested it.
+        // The response already contains a `Connection` field. If its version were HTTP/1.1, hyper
+        // would add `keep-alive`, because the client has requested it.
         *response.version_mut() = Version::HTTP_10;
     }
     if let Some(transfer) = response.extensions().get::<Transfer>() {

@@ -83,8 +83,8 @@ impl Trusted {
     }
 }
 
-/// Name of the field with the request id. robotsd or a trusted proxy sets it; a client's own field
-/// is removed.
+/// Name of the field with the request id. robotsd or a trusted proxy sets this field. If a client
+/// sends the field, it is removed.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 fn scheme(given: &[u8]) -> Option<&'static str> {
@@ -144,9 +144,9 @@ impl ForwardedFields {
         }
     }
 
-    /// Returns the values of the forwarded fields for a request. The request's own forwarded fields
-    /// must have been removed. If the proxies send the client's `User-Agent` in another field, that
-    /// field is added again for the upstream.
+    /// Returns the values of the forwarded fields for a request. The forwarded fields that came
+    /// with the request must have been removed. If the proxies send the client's `User-Agent` in
+    /// another field, that field is added again for the upstream.
     pub(crate) fn values(
         &self,
         fields: &mut HeaderMap,

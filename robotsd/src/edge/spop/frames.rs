@@ -182,7 +182,7 @@ const HEAD: usize = 1 + 4 + 10 + 10;
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {
-    /// Creates an empty list for a frame of at most this size.
+    /// Creates an empty list for a frame of at most `largest` bytes.
     pub(crate) fn of_frame(largest: usize) -> Self {
         Self { actions: Vec::new(), most: largest.saturating_sub(HEAD) }
     }
@@ -282,7 +282,7 @@ fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
     Some(((name, value), rest))
 }
 
-/// Parses a string at the start of the bytes. Also returns the rest.
+/// Parses a string at the start of the bytes. Also returns the remaining bytes.
 pub(crate) fn split_string(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = split_integer(octets)?;
     rest.split_at_checked(usize::try_from(length).ok()?)
@@ -313,9 +313,9 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
     })
 }
 
-/// Parses an integer at the start of the bytes. Also returns the rest. Values below 240 are a
-/// single byte. Otherwise, the first byte contributes four bits and each following byte seven; the
-/// highest bit of the last byte is 0.
+/// Parses an integer at the start of the bytes. Also returns the remaining bytes. Values below 240
+/// are a single byte. Otherwise, the first byte contributes four bits, and each following byte
+/// contributes seven. The highest bit of the last byte is 0.
 pub(super) fn split_integer(octets: &[u8]) -> Option<(u64, &[u8])> {
     let (first, mut rest) = octets.split_first()?;
     let mut number = u64::from(*first);

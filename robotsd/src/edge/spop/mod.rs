@@ -2,10 +2,10 @@
 //! listeners support it in addition to HTTP.
 //!
 //! A SPOP connection is recognised by its first byte. A frame begins with its length in four bytes,
-//! of which the first byte is 0. No HTTP request begins with 0. Each message in a NOTIFY frame is
-//! converted to a request, which is answered by the same [chain](super::request) and service as a
-//! question over HTTP. The response is converted to the variables of the ACK. These conversions are
-//! defined by the services behind the edge ([`SpopMessages`]).
+//! and the first of these bytes is 0. No HTTP request begins with 0. Each message in a NOTIFY frame
+//! is converted to a decision request. The same [chain](super::request) and service answer it as
+//! for a decision request over HTTP. The response is converted to the variables of the ACK. These
+//! conversions are defined by the services behind the edge ([`SpopMessages`]).
 //!
 //! Only the required parts of the protocol are implemented: the handshake with its health check,
 //! NOTIFY and ACK, and DISCONNECT in both directions. Several NOTIFY frames can be in progress at
@@ -122,8 +122,8 @@ struct Session<S> {
     /// frame has begun.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// Whether reading frames has ended because of a shutdown. Otherwise, a connection with a
-    /// constant flow of questions would never end.
+    /// Whether reading frames has ended because of a shutdown. A connection with a constant flow of
+    /// messages would otherwise never end.
     takes_no_more: bool,
     service: Arc<RequestService<S>>,
     messages: SpopMessages,
@@ -247,7 +247,7 @@ impl<S: EdgeService> Session<S> {
                 }
                 (HaproxyFrame::Notify { stream, frame, payload }, Some(agreement)) => {
                     let mut deciding = self.decide((stream, frame), &payload, agreement.largest)?;
-                    // Nearly every question is decided without waiting.
+                    // Nearly every message is decided without waiting.
                     match (&mut deciding).now_or_never() {
                         Some(((stream, frame), variables)) => {
                             frames::push_ack(&mut self.client.out, stream, frame, &variables);
@@ -275,9 +275,9 @@ impl<S: EdgeService> Session<S> {
         answered
     }
 
-    /// Decides the messages of a frame and returns its variables. An invalid frame means that
-    /// HAProxy's config is wrong, because HAProxy builds frames according to it. The connection
-    /// then ends, and HAProxy does what its config prescribes for errors.
+    /// Decides the messages of a frame and returns its variables. An invalid frame ends the
+    /// connection, and HAProxy then does what its config prescribes for errors. The cause is
+    /// HAProxy's config, which determines the content of the frames.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;

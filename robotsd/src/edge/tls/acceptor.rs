@@ -5,12 +5,12 @@
 //! the record is complete, the handshake begins: the connection acquires a permit, and rustls reads
 //! the ClientHello, which may consist of several records. If the first record is longer than
 //! [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest of it. This limits
-//! the memory for first records.
+//! the memory that all incomplete first records use.
 //!
 //! rustls is not used before the handshake begins, because it reserves 4 to 64 KiB for each
 //! incomplete ClientHello. Otherwise, every connection would need a permit from its first byte on.
-//! Because of the memory, there can only be few permits, so a few clients could block all others by
-//! sending one byte each.
+//! Because of this memory, there can only be few permits. A few clients could then block all others
+//! by sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
 //! So the certificate of a connection is known without asking the TLS session, and does not change
@@ -206,8 +206,8 @@ fn is_record_whole(begun: &[u8]) -> bool {
     }
 }
 
-/// Reads the ClientHello that begins with the bytes in `begun`. If it is invalid, sends an alert to
-/// the client.
+/// Reads the ClientHello that begins with the bytes in `begun`. If the ClientHello is invalid,
+/// sends an alert to the client.
 async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted> {
     let (reader, writer) = socket.split();
     let reader = begun.chain(reader).take(MAX_HELLO);
@@ -236,7 +236,7 @@ const HANDSHAKE: u8 = 22;
 /// Maximum size of the fragment in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// The response to a request without TLS. It is sent without reading the request.
+/// The response to a request without TLS. The response is sent without reading the request.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
@@ -257,7 +257,7 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 
-/// A handshake that has a permit. It is dropped when the handshake ends.
+/// A handshake that has a permit. This value is dropped when the handshake ends.
 #[derive(Debug)]
 pub(crate) struct Handshake(Arc<ConnectionState>);
 

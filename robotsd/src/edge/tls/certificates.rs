@@ -3,13 +3,14 @@
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates have the same name, for example with an ECDSA key and
 //! with an RSA key, the first certificate whose signature the client supports is chosen. If a
-//! client sends an unknown name or no name, it gets the first certificate of the listener. A person
-//! who sees a certificate for another name understands more than from a failed handshake, and
-//! health checks that connect by address keep working.
+//! client sends an unknown name or no name, it gets the first certificate of the listener. A
+//! certificate for another name tells a person more than a failed handshake does, and health checks
+//! that connect by address keep working.
 //!
-//! A certificate and its key are two files, which are not replaced at the same moment. So a pair is
-//! used only when certificate and key match, and two successive reads have found the same content.
-//! Otherwise the previous pair stays in force. A new pair applies only to later handshakes.
+//! A certificate and its key are two files, which are not replaced at the same moment. So a new
+//! pair is used only if certificate and key match, and two successive reads have found the same
+//! content. Otherwise the previous pair stays in force. A new pair applies only to later
+//! handshakes.
 //!
 //! The caller decides when to check the files, on a thread that may block. Each change is reported
 //! once. The files are read every few seconds, which costs less than interpreting file system
@@ -103,8 +104,8 @@ pub(super) struct ServedCertificate {
 #[derive(Debug)]
 pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
-    /// The keys for session tickets. They are kept when certificates are reloaded, because resuming
-    /// a session does not involve a certificate. They are replaced every six hours.
+    /// The keys for session tickets. The keys are replaced every six hours, but not when
+    /// certificates are reloaded, because resuming a session does not involve a certificate.
     tickets: Arc<dyn ProducesTickets>,
     clients: Arc<dyn ClientCertVerifier>,
     protocols: &'static [&'static [u8]],
@@ -181,7 +182,8 @@ pub(crate) enum CertificateEventKind {
     Warning,
 }
 
-/// Two values are equal if they have the same paths in the same order, whatever the files contain.
+/// Two values are equal if they have the same paths in the same order. The content of the files is
+/// not compared.
 impl PartialEq for LiveCertificates {
     fn eq(&self, other: &Self) -> bool {
         self.0.paths == other.0.paths && self.0.clients == other.0.clients
@@ -263,9 +265,9 @@ impl LiveCertificates {
         events
     }
 
-    /// Loads files that have changed. Waits for `settling` first, and loads only pairs that have
-    /// not changed during this wait, because the two files of a pair are rarely replaced at the
-    /// same moment. Blocks.
+    /// Loads files that have changed. The two files of a pair are rarely replaced at the same
+    /// moment. So this function first waits for `settling`, and then loads only pairs that have not
+    /// changed during this wait. Blocks.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen = self.versions();

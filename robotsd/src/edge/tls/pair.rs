@@ -1,5 +1,5 @@
-//! A certificate with its issuers and its key. They are read from files, and the key must match the
-//! certificate.
+//! A certificate with its issuers and its key. All of them are read from files, and the key must
+//! match the certificate.
 //!
 //! No message contains anything from a key file.
 
@@ -147,13 +147,14 @@ pub(super) fn name_of(certificate: &CertificateDer<'_>) -> String {
     name.unwrap_or_else(|| format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(certificate)[..8])))
 }
 
-/// Returns the cryptography provider based on ring. It is passed explicitly to rustls, because
-/// libraries could change the process-wide default.
+/// Returns the cryptography provider based on ring. The provider is passed explicitly to rustls,
+/// because libraries could change the process-wide default.
 pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// Returns the current version of a pair's files. Returns `None` if one of them cannot be read.
+/// Returns the current version of a pair's files. Returns `None` if one of the files cannot be
+/// read.
 pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
@@ -225,7 +226,7 @@ const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 ///
 /// rustls has no method that returns these dates, and an X.509 parser would add 14 crates. So the
 /// verifier of rustls is called with a time before the first date, and with a time after the last
-/// date. Its errors contain the dates.
+/// date. The errors of the verifier contain the dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     begin: SystemTime,

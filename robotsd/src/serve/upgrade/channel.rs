@@ -34,16 +34,17 @@ const MAX_PACKET_BYTES: usize = 16 * 1024;
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
-    /// From the old process: here is a listening socket. It is attached to the message.
+    /// From the old process: here is a listening socket. The socket is attached to the message.
     Socket { place: SocketPlace },
     /// From the old process: all sockets have been sent.
     Start,
-    /// From the new process: its config is usable. It now needs the resources that only one process
-    /// may have, such as the state directory.
+    /// From the new process: its config is usable. The new process now needs the resources that
+    /// only one process may have, such as the state directory.
     Prepared,
     /// From the old process: it has released these resources.
     Take,
-    /// From the new process: it serves. `summary` contains the number of its sites and listeners.
+    /// From the new process: it serves. `summary` contains the number of sites and the number of
+    /// listeners.
     Serves { summary: String },
     /// From the new process: it cannot serve. Contains the reason.
     Failed { why: String },

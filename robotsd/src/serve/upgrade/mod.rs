@@ -20,14 +20,14 @@
 //! "serves", the new process continues. After "serves", the new process is like any other: if it
 //! ends, its supervisor restarts it.
 //!
-//! The two processes communicate over a pair of sockets ([`channel`]). [`processes`] represents
-//! each process in the other one.
+//! The two processes communicate over a pair of sockets ([`channel`]). In each process, a type of
+//! [`processes`] represents the other process.
 //!
 //! **The state directory is handed over, not shared.** The old process writes all changes to the
-//! directory and unlocks it. It keeps later changes in memory, because it may have to take the
-//! directory back. At the admin interface, requests for changes wait until one of the processes
-//! serves alone. The new process changes nothing before "serves", so the old process loses nothing
-//! if it takes the directory back.
+//! directory and unlocks it. The old process keeps later changes in memory, because it may have to
+//! take the directory back. At the admin interface, requests for changes wait until one of the
+//! processes serves alone. The new process changes nothing before "serves", so the old process
+//! loses nothing if it takes the directory back.
 //!
 //! **The old process closes a connection after a response that announces the end of the
 //! connection.** Closing an idle connection could collide with its next request. Therefore, an idle

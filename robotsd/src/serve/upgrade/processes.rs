@@ -132,8 +132,8 @@ impl Successor {
         drop(command);
         let (say, said) = mpsc::unbounded_channel();
         let thread = channel.try_clone().and_then(|channel| {
-            // A separate thread uses the channel: if the new program does not read its messages,
-            // sending blocks, and must not block the control thread.
+            // A separate thread uses the channel, because sending blocks if the new process does
+            // not read its messages, and the control thread must not block.
             let converse = move || converse(&channel, sockets, &say);
             std::thread::Builder::new().name("upgrade".into()).spawn(converse)
         });

@@ -3,9 +3,10 @@
 //!
 //! gRPC servers close a connection if the client sends more than one PING in five minutes without
 //! DATA or HEADERS frames of the server in between. So a PING is sent only if the server has been
-//! silent for [`QUIET`], or if a request got no response before its deadline. A missed deadline is
-//! better evidence than silence. Until the PING is answered, the connection gets no new requests.
-//! If it is too early for another PING, the connection gets no more requests at all.
+//! silent for [`QUIET`], or if a request got no response before its deadline. A missed deadline
+//! shows more clearly than silence that the server may be unreachable. Until the PING is answered,
+//! the connection gets no new requests. If it is too early for another PING, the connection gets no
+//! more requests at all.
 //!
 //! **The window of a connection has room for all of its 128 streams.** So a client that does not
 //! read blocks only its own stream. In the worst case, all 128 clients stall, and the connection
@@ -38,22 +39,22 @@ use crate::upstream::usage::{ClientKey, Usage};
 pub(super) const STREAMS: usize = 128;
 
 /// Maximum number of reset streams that are remembered for a second. Frames that arrive late for a
-/// remembered stream are not errors. This is more than clients can cancel in a second. A remembered
-/// stream uses a few hundred bytes.
+/// remembered stream are not errors. Clients cannot cancel this many requests in a second. A
+/// remembered stream uses a few hundred bytes.
 const REMEMBERED: usize = 4096;
 
-/// Maximum number of stream errors on one connection. At this number, h2 treats the server as
-/// hostile. For example, a frame for a reset stream is an error if the stream is no longer
-/// remembered.
+/// Maximum number of stream errors on one connection. If this number is reached, h2 treats the
+/// server as hostile and ends the connection. For example, a frame for a reset stream is an error
+/// if the stream is no longer remembered.
 const STREAM_ERRORS: usize = 8192;
 
-/// Maximum number of resets, for any reason. At this number, a connection gets no more requests.
-/// Each stream error resets its stream. With half of [`STREAM_ERRORS`], the requests that are still
-/// in progress can cause as many errors again before h2 ends the connection.
+/// Maximum number of resets, for any reason. A connection with this number of resets gets no more
+/// requests. Each stream error resets its stream. With half of [`STREAM_ERRORS`], the requests that
+/// are still in progress can cause as many errors again before h2 ends the connection.
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// Maximum number of empty DATA frames. At this number, a connection gets no more requests. h2 ends
-/// the connection at twice this number.
+/// Maximum number of empty DATA frames. After this number of frames, a connection gets no more
+/// requests. h2 ends the connection at twice this number.
 const EMPTY: usize = 50;
 
 /// Maximum number of bytes that h2 charges against a budget for each byte of content that waits to
@@ -62,7 +63,7 @@ const EMPTY: usize = 50;
 /// other streams.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// An HTTP/2 connection. It exists as long as the pool or a request refers to it.
+/// An HTTP/2 connection. The connection exists as long as the pool or a request refers to it.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2ClientConnection {
     sender: SendRequest<Bytes>,
@@ -73,8 +74,8 @@ pub(in crate::upstream) struct Http2ClientConnection {
     streams: AtomicUsize,
     /// Whether a response has arrived on the connection.
     pub(in crate::upstream) has_answered: Flag,
-    /// Whether a failure of this connection has already been counted against the server. It is
-    /// counted at most once.
+    /// Whether a failure of this connection has already been counted against the server. At most
+    /// one failure is counted.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
     /// Time when the last request ended, in milliseconds since `opened`.
@@ -303,8 +304,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
         loop {
             match timeout(patience, poll_fn(|cx| ping.poll_pong(cx))).await {
                 Ok(Ok(_)) => break doubt.settle(),
-                // If bytes have arrived meanwhile, the server is alive, and its answer to the PING
-                // may be queued behind these bytes.
+                // If bytes have arrived meanwhile, the server is alive. The answer to the PING may
+                // be queued behind these bytes.
                 Err(_) if activity.received_at() > asked => asked = activity.received_at(),
                 Ok(Err(_)) | Err(_) => return,
             }
@@ -318,7 +319,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames without message content. Client connections have the same budget.
+    /// Budget for frames without message content. The connections of clients to robotsd have the
+    /// same budget.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,

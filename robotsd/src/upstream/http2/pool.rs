@@ -27,8 +27,8 @@ pub(in crate::upstream) struct Http2Pool {
     /// Locked by the request that is opening a connection. Contains the time and the error of the
     /// last attempt, if it failed.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
-    /// Whether the server chose HTTP/1.1 in the last TLS handshake. Connections cannot be shared
-    /// then, so requests connect without waiting for each other.
+    /// Whether the server chose HTTP/1.1 in the last TLS handshake. If so, connections cannot be
+    /// shared, and requests connect without waiting for each other.
     pub(in crate::upstream) has_refused: Flag,
     /// Whether a connection is kept when it has no requests.
     keeps_idle: bool,
@@ -150,7 +150,8 @@ impl Http2Pool {
         Some(())
     }
 
-    /// Stops using the current connections for new requests. Requests on them continue.
+    /// Stops using the current connections for new requests. Requests in progress on these
+    /// connections continue.
     pub(in crate::upstream) fn clear(&self) {
         let all = std::mem::take(&mut *self.connections.lock());
         drop(all);

@@ -17,8 +17,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::http_common::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
-/// Maximum number of body bytes that are kept until the response arrives. They are needed to send
-/// the request again if the server reports that it did not process the request.
+/// Maximum number of body bytes that are kept until the response arrives. With these bytes, the
+/// request can be sent again if the server reports that it did not process the request.
 const KEPT: usize = 64 * 1024;
 
 /// Maximum number of pieces that are kept. Each piece uses more memory than its bytes.
@@ -36,8 +36,8 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// Result of polling the body in advance, unless it was data. It is processed after the bytes
-    /// in `waiting`.
+    /// Result of polling the body in advance, unless it was data. This result is processed after
+    /// the bytes in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// The copies of all pieces received from the client so far. `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,
@@ -111,8 +111,8 @@ impl RequestUpload {
                         self.waiting = data;
                     }
                     Err(frame) => {
-                        // Trailers end the body. They are not kept, so the body cannot be sent
-                        // again.
+                        // Trailers end the body. Trailers are not kept, so a body with trailers
+                        // cannot be sent again.
                         self.kept = None;
                         let Ok(trailers) = frame.into_trailers() else { continue };
                         return self.end(|stream| stream.send_trailers(trailers));

@@ -28,7 +28,8 @@ pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
     left: ExpectedBody,
     idle: Duration,
-    /// Timer for deadlines. It is created at the first wait and not reset for each frame.
+    /// Timer for deadlines. The timer is created at the first wait, and is not reset for each
+    /// frame.
     timer: Option<Pin<Box<Sleep>>>,
     /// Time when the current wait for data began; `None` after data has arrived.
     moved: Option<Instant>,
@@ -44,7 +45,7 @@ pub(in crate::upstream) struct Http2Body {
 /// The length of the rest of the body, as declared in the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedBody {
-    /// No body follows, whatever length the head declares.
+    /// No body follows, even if the head declares a length.
     Absent,
     Length(u64),
     /// The head declares no length; the body ends with the stream.
@@ -87,7 +88,7 @@ impl Http2Body {
         body
     }
 
-    /// Occupies the stream's slot until the end of the body.
+    /// Keeps the stream's slot occupied until the end of the body.
     pub(in crate::upstream) fn hold(&mut self, slot: Box<Http2Slot>) {
         if self.part != BodyPart::End {
             self.slot = Some(slot);

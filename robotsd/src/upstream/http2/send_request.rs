@@ -178,7 +178,7 @@ fn failed(
     if is_whole {
         return match cause {
             cause if is_refused => ExchangeError::Unsent(request, cause),
-            // The server may have processed the request or not.
+            // It is unknown whether the server has processed the request.
             cause if has_broken || cause.ends_connection() => ExchangeError::Unanswered(request, cause),
             cause => ExchangeError::Broken(cause),
         };
