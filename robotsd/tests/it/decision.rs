@@ -107,7 +107,7 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
         }
         // Errors of the proxy's config are problems; those that clients can cause are counted.
         let missing = format!("were {done} (reason: missing; 4 since the start)");
-        assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
+        assert_has(said(), &[&missing, "(reason: unknown-preset; 2 since", "(reason: unknown-site; 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
         let metrics = running.ask_admin("GET /metrics").body;
         for (reason, count) in [("missing", 4), ("unknown-preset", 2), ("unknown-site", 1), ("repeated", 4)] {
