@@ -105,8 +105,8 @@ fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
 }
 
-/// Returns the paths that servers may derive from a path before they resolve and merge its segments
-/// in the final steps. The path itself comes first. Escaped reserved bytes stay escaped, because an
+/// Returns the results of all steps before the final steps, in which servers resolve and merge the
+/// segments of a path. The path itself comes first. Escaped reserved bytes stay escaped, because an
 /// escaped `;` does not begin a parameter.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     // In standard form, bytes with the same meaning have the same spelling, so the steps can
@@ -187,8 +187,8 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.join(&b'/'))
 }
 
-/// Applies a step to the segments of a path. Returns `None` if the step changes nothing, or if no
-/// later step would change the result.
+/// Applies a step to the segments of a path before other steps. Returns `None` if the step changes
+/// nothing, or if no later step would change the result.
 fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
