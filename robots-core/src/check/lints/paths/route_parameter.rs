@@ -71,8 +71,8 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
         if at < last {
             continue;
         }
-        // After `*/`, a placeholder is probably meant literally, to block broken links with
-        // placeholders that a template left there.
+        // After `*/`, a placeholder is probably meant literally: a template may have left it in
+        // links by mistake, and the rule blocks these broken links.
         let is_start = match path[at - 1] {
             b'/' => !path[..at].ends_with(b"*/"),
             // After these characters, `[` is usually part of a name: `/filter-[price]`.
