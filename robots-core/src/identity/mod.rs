@@ -13,16 +13,16 @@
 //! 3. A method is complete if it verifies all genuine requests of the crawler. A claim is refuted
 //!    only if every complete method that could be tried failed. If evidence is missing, old or
 //!    unreliable, the claim is undecided.
-//! 4. A list of any age can verify a claim. A list can refute a claim only if its server confirmed
-//!    the list at most a day ago, or more than a day after the address was first seen
+//! 4. A list of any age can verify a claim. A list can refute a claim only if the operator's server
+//!    confirmed the list at most a day ago, or more than a day after the address was first seen
 //!    ([`ListEvidence`]).
 //! 5. A reverse DNS name verifies a claim only if the name is in the operator's domain and resolves
 //!    back to the client's address. A failed check refutes the claim only if the same resolver
 //!    verified another address of this operator within the last hour.
 //!
-//! If very many claims fail, the addresses that the server sees may not be those of the clients,
-//! for example because of an unknown proxy. The caller should then not refute any claim. The
-//! `Verifier` counts failures to detect this.
+//! If very many claims fail, the addresses that the server sees may not be the addresses of the
+//! clients, for example because of an unknown proxy. The caller should then not refute any claim.
+//! The `Verifier` counts failures to detect this situation.
 //!
 //! Some items need cargo features: `RangeList` and `DocumentError` need `identity`, and items for
 //! signatures and keys need `signatures`. The feature `verify` of `tower-robots` enables both.
