@@ -13,6 +13,7 @@ pub use self::range_list::RangeList;
 
 /// Error for a document that is rejected: it is not a valid address list or key set, or it must not
 /// replace the previous list.
+///
 /// `Display` writes the message. If the position is known, it comes before the message: `12:3:
 /// message`. The caller adds a path or URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
