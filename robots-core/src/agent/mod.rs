@@ -28,9 +28,8 @@
 //!    names are found only if they are the whole leading product. Words of the browsers' costume
 //!    are never found.
 //! 5. In a header that looks like the header of a browser, only declared parts are searched:
-//!    segments
-//!    `compatible;`, segments that contain or precede a contact address, and products that call
-//!    themselves a crawler.
+//!    segments after `compatible;`, segments that contain or precede a contact address, and
+//!    products that call themselves a crawler.
 //! 6. Headers of telephones, televisions, applications, players and readers may contain the address
 //!    of the maker. In these headers, neither an address alone nor the syllable "bot" alone
 //!    (`CUBOT`, `BOTECH`) declares a crawler. In the header of an application's web view or of a

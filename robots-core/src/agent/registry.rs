@@ -46,8 +46,8 @@ impl Registry {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, if two rows have the same name, if two crawlers have
-    /// Returns an error if a value is invalid, if two rows have the same name, if two crawlers have
     /// the same header name, or if a row removes an unknown crawler.
+    ///
     /// ```
     /// use robots_core::agent::{Category, Crawler, Registry, RegistryRow};
     ///
