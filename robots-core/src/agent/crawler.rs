@@ -35,8 +35,8 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Purposes, other than `category`, for which others use the collected data. The operator
-    /// publishes the data.
+    /// Other purposes of the collected data. The operator publishes the data, and others use it for
+    /// these purposes.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,

@@ -23,9 +23,9 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// The marks with which the following parts begin, in the open comment or, if no comment is
-    /// open, outside comments. While a comment is open, `inherited_outside` stores the marks for
-    /// the parts after the comment.
+    /// The initial marks of the following parts, in the open comment or, if no comment is open,
+    /// outside comments. While a comment is open, `inherited_outside` stores the marks for the
+    /// parts after the comment.
     inherited: Marks,
     inherited_outside: Marks,
     /// Which of the following words are ignored because of an earlier word such as "like".

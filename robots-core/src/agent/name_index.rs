@@ -1,6 +1,6 @@
 //! An index of names by their first word. One lookup per word of a header finds every name that may
-//! begin at this word. This module also contains the kinds of words, by which headers are
-//! classified.
+//! begin at this word. This module also contains the kinds of words, which determine the class of a
+//! header.
 //!
 //! Names begin at the beginning of a word. So hashing words finds all names in one pass over the
 //! header, for any number of names. An automaton over all names would step through every byte, and

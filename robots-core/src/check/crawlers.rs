@@ -9,12 +9,12 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Minimum length of an unknown name, in bytes, for which similar names are suggested. A shorter
-/// name is similar to too many names of crawlers.
+/// Minimum length of an unknown name, in bytes, to suggest similar names. A shorter name is similar
+/// to too many names of crawlers.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length, in bytes, of an unknown name (`Claude`) for which the crawlers of the search
-/// engine or assistant with this name are suggested.
+/// Minimum length of an unknown name, in bytes, to treat the name as that of a search engine or an
+/// assistant (`Claude`). The crawlers of this service are then suggested.
 const MIN_BRAND_LENGTH: usize = 3;
 
 /// Endings that turn the name of a search engine or an assistant into the name of its crawler.

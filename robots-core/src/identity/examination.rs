@@ -213,9 +213,9 @@ pub trait ClaimEvidence {
 /// recently.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// If a list is confirmed this long after the first request from an address, it can refute the
-/// claim of the address at any age. If the time is shorter, the order of the two events is
-/// uncertain, because the clock may have been wrong by a day.
+/// If a list was confirmed this long after the first request with a claim, it can refute the claim
+/// even if the list is old. If the time is shorter, the order of the two events is uncertain,
+/// because the clock may have been wrong by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Maximum time from now to a confirmation of a list that seems to be in the future. If the time is

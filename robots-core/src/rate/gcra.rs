@@ -14,7 +14,7 @@ use crate::rules::ProductToken;
 pub struct Quota {
     /// Minimum average time between two requests, in nanoseconds; at least 1.
     interval: u64,
-    /// Maximum time by which a bucket may be ahead of the clock, in nanoseconds: interval × burst.
+    /// Maximum time that a bucket may be ahead of the clock, in nanoseconds: interval × burst.
     depth: u64,
 }
 

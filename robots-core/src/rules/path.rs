@@ -159,8 +159,8 @@ fn is_plain(target: &[u8]) -> bool {
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
         // Short targets are checked in the same way, but with a table. For each byte, the table
-        // contains whether `is_telling` is true for the byte alone, and whether the byte can be the
-        // first or the second byte of a pair for which `is_telling` is true.
+        // contains whether `is_telling` is true for the byte alone, and whether it can be true for
+        // a pair with this first or second byte.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];

@@ -105,7 +105,7 @@ fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
 }
 
-/// Returns the results of all steps before the final steps, in which servers resolve and merge the
+/// Returns the results of all steps before the final two steps, which resolve and merge the
 /// segments of a path. The path itself comes first. Escaped reserved bytes stay escaped, because an
 /// escaped `;` does not begin a parameter.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {

@@ -21,8 +21,7 @@ pub struct RuleSet {
     index: RuleIndex,
     /// For each section, the indexes of its groups.
     sets: Vec<Vec<usize>>,
-    /// For each group of a section, the name because of which the group applies, as an index into
-    /// the document's names.
+    /// For each group of a section, the matching name, as an index into the document's names.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,

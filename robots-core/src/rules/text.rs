@@ -35,8 +35,8 @@ const STAR: u8 = 0x80;
 /// than starting a search.
 const NEAR: usize = 16;
 
-/// Maximum number of occurrences of the rare byte at which a search compares the literal. After
-/// that, the search switches to an algorithm with guaranteed linear cost.
+/// Maximum number of comparisons with the literal, one per occurrence of the rare byte. After that,
+/// the search switches to an algorithm with guaranteed linear cost.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.

@@ -16,7 +16,7 @@ static LISTS: LazyLock<Box<[EmbeddedList]>> = LazyLock::new(|| read(SNAPSHOT));
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmbeddedList {
-    /// URL at which the operator publishes the list.
+    /// URL of the operator's published list.
     pub url: &'static str,
     /// Date of the copy, for example `2026-09-02`.
     pub fetched: &'static str,

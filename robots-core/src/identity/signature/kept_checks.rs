@@ -15,8 +15,8 @@ use super::parameters::ValidityWindow;
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// Maximum total size of a request's signature fields, in bytes, for which results are cached. Real
-/// signers send about 500 bytes.
+/// Maximum total size of a request's signature fields, in bytes. If they are larger, the results
+/// are not cached. Real signers send about 500 bytes.
 const MAX_BYTES: usize = 4 * 1024;
 
 /// The results of checking a request's signatures, and all values that the results depend on.

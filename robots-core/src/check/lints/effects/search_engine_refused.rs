@@ -23,7 +23,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let registry = file.crawlers.registry;
-    // Each search engine is reported at the first rule for which the policy refuses its requests.
+    // Each search engine is reported at the first rule that makes the policy refuse its requests.
     // Search engines with the same first rule share one finding.
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
@@ -79,8 +79,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// A rule that leads to refused requests, and the search engines for which it is the first such
-/// rule.
+/// A rule that leads to refused requests, and the search engines that are reported at this rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
     /// Number of further rules that lead to refused requests. If it differs between the engines,

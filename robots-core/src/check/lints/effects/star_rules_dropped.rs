@@ -147,9 +147,9 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups are intended. Some are copies of the group for `*` in which only
-        // rules for images, scripts and similar files are missing. Others have many rules of which
-        // only a few are copied from the group for `*`.
+        // Two kinds of groups are intended. Some are copies of the group for `*` that only lack
+        // rules for images, scripts and similar files. Others have many rules, and share only a few
+        // of them with the group for `*`.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
         // A group is also intended if its own rules allow most of the paths.
