@@ -137,7 +137,7 @@ impl Agent {
     }
 }
 
-/// Creates the agent of a registered crawler, without any request.
+/// Creates the agent of a registered crawler without a `User-Agent` header.
 impl From<&Crawler> for Agent {
     fn from(crawler: &Crawler) -> Self {
         Self::of(Arc::new(crawler.clone()))

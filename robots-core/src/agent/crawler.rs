@@ -56,7 +56,7 @@ pub struct Crawler {
     /// If the name is also an ordinary word, a header must contain the name and at least one of
     /// these strings.
     pub requires: Vec<String>,
-    /// URLs of the operator's lists of the crawler's address ranges.
+    /// URLs of the address lists that the operator publishes for the crawler.
     pub ranges: Vec<String>,
     /// Suffixes of the reverse DNS names of the crawler's addresses. A string with a `*` is a
     /// pattern.

@@ -136,8 +136,8 @@ impl<'h> Header<'h> {
         &self.words[part.words.clone()]
     }
 
-    /// Iterates over the words, without those of device models. A product with a version does not
-    /// belong to the model before it (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
+    /// Iterates over the words, except words of device models. A product with a version after a
+    /// model does not belong to the model (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
     pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
         let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);
         self.parts

@@ -92,7 +92,7 @@ pub(super) struct Named {
     text: Box<[u8]>,
     /// Number of bytes before the first word of the name: 1 in `!Susie`.
     lead: usize,
-    /// The value of the name.
+    /// Value that the index maps the name to.
     pub(super) value: u32,
 }
 

@@ -159,7 +159,7 @@ impl Recognizer {
     }
 
     /// Returns the agent of a header that names no registered crawler other than a framework.
-    /// `framework` is true if the header names a framework outside versions.
+    /// `framework` is true if the header names a framework in a word that is not a version.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let reader = ClaimReader::of(header);
         if let Some((framework, place)) = self.registry.framework(header, framework) {
@@ -206,7 +206,7 @@ pub(super) struct NamedCrawlers<'r> {
     pub(super) crawlers: Vec<&'r Arc<Crawler>>,
     /// The ranges of all registered names, in the order of the header.
     pub(super) places: Vec<Range<usize>>,
-    /// Whether the header names a framework outside versions.
+    /// Whether the header names a framework in a word that is not a version.
     pub(super) framework: bool,
     /// Pointers to the crawlers after the first one. This set makes it fast to find repeated names,
     /// because a header of 64 KiB may contain thousands of names.

@@ -22,7 +22,7 @@ use super::agents::Agent;
 pub struct Registry {
     pub(super) crawlers: Vec<Arc<Crawler>>,
     tokens: HashSet<ProductToken>,
-    /// The header names. The value of a name is the index of its crawler.
+    /// The header names of all crawlers. Maps each name to the index of its crawler.
     index: NameIndex,
     referrers: ReferrerIndex,
 }

@@ -160,7 +160,7 @@ fn spelled(name: &str, own: &ProductToken) -> String {
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of a file that give some crawlers the same access.
+/// The edits of a file that block all crawlers in `own`, or that allow all of them.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,

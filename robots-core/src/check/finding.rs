@@ -65,7 +65,7 @@ keywords!(Severity, "a severity", {
 
 impl Finding {
     /// Default maximum number of findings of one lint in a [`Report`](super::Report), which
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. Further
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. All other
     /// findings are only counted, to bound the cost of files full of garbage.
     pub const MAX_PER_LINT: usize = 100;
 }
@@ -87,9 +87,9 @@ pub(super) struct Sink {
     /// Severity that the options set for all findings of the lint; `None` if the options set none.
     pub(super) forced: Option<Severity>,
     pub(super) file_length: usize,
-    /// Maximum number of findings that are stored. Further findings are only counted.
+    /// Maximum number of findings that are stored. All other findings are only counted.
     pub(super) most: usize,
-    /// Ranges where comments of the file turn the lint off.
+    /// Byte ranges of the file that comments exclude from the lint.
     pub(super) allowed: Vec<Range<usize>>,
     /// Ranges of the lines that this lint does not check, because they contain several directives.
     pub(super) left_out: Rc<[Range<usize>]>,

@@ -78,7 +78,7 @@ impl Options {
         self
     }
 
-    /// Sets the maximum number of findings per lint in the report. Further findings are only
+    /// Sets the maximum number of findings per lint in the report. All other findings are only
     /// counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);

@@ -34,7 +34,7 @@ pub(super) enum HostEvidence {
     Own,
     /// The text begins with `www.`.
     Www,
-    /// The text ends with a common top-level domain.
+    /// The text ends with one of the [`TOP_LEVELS`].
     Form,
 }
 

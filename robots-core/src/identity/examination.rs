@@ -30,7 +30,7 @@ pub(super) enum ClaimKind {
     UserTriggered,
 }
 
-/// A claim, and the outcomes of the verification methods that were tried.
+/// A claim, and the outcome of each verification method that was tried for it.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub(super) struct Examination {

@@ -28,7 +28,7 @@ pub struct IdentityRequest<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Identified<'a> {
-    /// The result of verifying the claim.
+    /// Result of verifying the claim of the request.
     pub identity: Identity,
     /// Name of the crawler that the request claims to be from, or of the signer: the crawler whose
     /// operator made a valid signature.

@@ -66,9 +66,9 @@ keyword_enum! {
         /// default.
         #[default]
         ByScope = "by-scope",
-        /// `*` applies with any scope.
+        /// `*` always applies, regardless of the scope.
         Hold = "hold",
-        /// `*` does not apply with any scope.
+        /// `*` never applies, regardless of the scope.
         Exempt = "exempt",
     }
 }

@@ -1,9 +1,9 @@
 //! The buckets of a site: a few buckets for each crawler name. Clients with unverified claims are
 //! instead counted by network, in buckets that all sites share.
 //!
-//! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. A site that
-//! is opened again under the same name (`LiveBuilder::counted_as`) also uses them. So a reload does
-//! not give any sender a new burst.
+//! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. If a site is
+//! opened again under the same name (`LiveBuilder::counted_as`), it uses the same buckets. So a
+//! reload does not give any sender a new burst.
 //!
 //! The names are only those in the registry and in the file, so there are few.
 //! [`SiteBuckets::MAX_NAMES`] limits their number. Times are measured on a monotonic clock from the
@@ -221,7 +221,7 @@ impl NetworkBuckets {
         Self { shards: [const { OnceLock::new() }; SHARDS], hasher: RandomState::default() }
     }
 
-    /// Takes one request from the bucket of a key.
+    /// Counts one request in the bucket of a key if the request may pass.
     fn take(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));

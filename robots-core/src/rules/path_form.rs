@@ -290,26 +290,28 @@ impl Segments<'_> {
 
 keyword_enum! {
     /// A form of a request target, named after the step that produces it. If several steps are
-    /// needed, the form is named after the one that comes last in this list.
+    /// needed, the form is named after the step that comes last in this list.
     #[derive(PartialOrd, Ord)]
     PathForm, "a form of a path", {
         /// The bytes as sent, as the reference parser compares them.
         Verbatim = "verbatim",
-        /// Escapes normalised, otherwise as sent.
+        /// The form with normalised escapes. All other bytes are as sent.
         Standard = "standard",
-        /// Dot segments removed (RFC 3986, section 5.2.4), with or without the slash before a final
-        /// dot segment.
+        /// The form without dot segments (RFC 3986, section 5.2.4). The slash before a final dot
+        /// segment may also be removed.
         Resolved = "resolved",
-        /// Empty segments merged, before or after dot segments are removed.
+        /// The form without empty segments, which are removed before or after dot segments.
         Merged = "merged",
-        /// `%2F` decoded, or `%2F` and `%5C` decoded to `/`. A raw backslash is treated like `%5C`.
+        /// The form with `%2F`, or both `%2F` and `%5C`, decoded to `/`. A raw backslash is treated
+        /// like `%5C`.
         Decoded = "decoded",
-        /// Path parameters removed: the text after a `;` in a segment (RFC 3986, section 3.3).
+        /// The form without path parameters, which begin with a `;` in a segment (RFC 3986, section
+        /// 3.3).
         Parameters = "parameters",
-        /// `%uXXXX` decoded to the character with that code point.
+        /// The form with each `%uXXXX` decoded to the character with this code point.
         Unicode = "unicode",
         /// For a path that begins with `//`: the path after the authority. For a target without a
-        /// leading slash: another path that servers may find in it.
+        /// leading slash: another path that servers may find in the target.
         Authority = "authority",
     }
 }

@@ -67,7 +67,7 @@ const MAX_PREFERENCES: usize = 2048;
 /// Maximum length of the URL of a licence, in bytes. A longer URL is ignored.
 const MAX_LICENSE: usize = 2048;
 
-/// Maximum number of licences for one crawler. Further licences are ignored.
+/// Maximum number of licences for one crawler. If there are more, the last ones are ignored.
 const MAX_LICENSES: usize = 8;
 
 /// Cost of comparing a path with a pattern without wildcards, in compared bytes.

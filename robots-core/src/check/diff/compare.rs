@@ -13,7 +13,7 @@ use crate::agent::{Recognizer, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Access, PathPattern, Reading, RequestPath, RobotsTxt, RuleSet, Selection};
 
-/// Options of the comparison of two files.
+/// Options for comparing two files.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct DiffOptions {
@@ -51,7 +51,8 @@ pub struct Breach {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Diff {
-    /// Changed verdicts, grouped by crawlers, search engines first.
+    /// Changed verdicts. Each element is for crawlers with the same changes. Search engines come
+    /// first.
     pub effects: Vec<Effect>,
     /// Changed delays, search engines first.
     pub delays: Vec<DelayChange>,
@@ -219,7 +220,8 @@ impl Diff {
 }
 
 impl Effect {
-    /// Maximum number of changes in one [`Effect`]. Further changes are only counted.
+    /// Maximum number of changes in one [`Effect`]. If there are more, the others are counted but
+    /// not stored.
     pub const MAX_CHANGES: usize = 100;
 
     /// Returns the sort key. The worst effect has the lowest key. Search engines come first, then
@@ -349,7 +351,8 @@ impl Pair {
     }
 }
 
-/// Maximum number of effects in the summary. Further effects are only counted.
+/// Maximum number of effects in the summary. If there are more, the summary contains only their
+/// number.
 const SHOWN: usize = 2;
 
 /// Writes the worst changes and the number of further changes: `"/" is disallowed for "Googlebot",

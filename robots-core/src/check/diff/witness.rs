@@ -7,8 +7,8 @@
 //! The pattern is also combined with the patterns of all other rules, because an exception only
 //! affects paths that both rules match. For each pair of patterns, the shortest path that both
 //! match is generated. Two plain patterns (without `*` and `%`) need not be combined: if both match
-//! a path, one pattern begins with the other. The longer pattern, taken as a path, is then matched
-//! by both.
+//! a path, one pattern begins with the other. Both patterns then match the text of the longer
+//! pattern.
 
 use std::collections::{HashSet, VecDeque};
 

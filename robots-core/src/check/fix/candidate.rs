@@ -41,8 +41,8 @@ impl Candidate {
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // `shared` contains the index of the candidate for each key of findings with the same
-        // edits. `known` contains the index of the candidate with these edits.
+        // `shared` maps the key of findings with the same edits to the index of their candidate.
+        // `known` maps edits to the index of the candidate with these edits.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {

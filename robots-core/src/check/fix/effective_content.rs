@@ -32,7 +32,7 @@ pub(super) struct EffectiveContent {
     others: ByLines<OtherLine>,
     /// Sitemaps and other lines that apply to the whole site.
     of_site: Vec<OtherLine>,
-    /// Value of the first host line. Further host lines have no effect.
+    /// Value of the first host line. Later host lines have no effect.
     host: Option<Vec<u8>>,
     /// Whether every [`Reading`] compiles the whole file.
     is_read_whole: bool,

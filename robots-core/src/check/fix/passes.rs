@@ -163,7 +163,7 @@ pub(super) struct Prover {
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
     compared: Cell<usize>,
-    /// Remaining number of comparisons that may find a change.
+    /// Number of further comparisons that may find a change before the limit is reached.
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
 }
@@ -240,8 +240,8 @@ impl Prover {
 
     /// Marks safe candidates as unsafe if they are not safe after the unsafe candidates are
     /// applied. A newly marked candidate is itself applied in the next round. The rounds end when
-    /// no candidate is marked. After [`MAX_ROUNDS`] rounds, all candidates are marked. Candidates
-    /// with a choice are never applied here, because a person decides on them.
+    /// no candidate is marked. After [`MAX_ROUNDS`] rounds, all candidates are marked. A candidate
+    /// that is one of two possible corrections is never applied here, because a person must choose.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);

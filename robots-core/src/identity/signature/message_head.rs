@@ -12,7 +12,7 @@ pub trait FieldLines {
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8]));
 }
 
-/// Each pair is the name and the value of one field line.
+/// Each element contains the name and the value of one field line.
 impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
         let lines = self.iter().filter(|(found, _)| found.as_ref().eq_ignore_ascii_case(name));

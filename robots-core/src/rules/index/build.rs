@@ -17,7 +17,7 @@ const SHORT_LIST: usize = 16;
 /// Value of `SearchRoot::grams` if the root has no grams.
 const NO_GRAMS: u32 = u32::MAX;
 
-/// Placeholder for an index that is not yet assigned.
+/// Placeholder for an index that has not been assigned yet.
 const UNKNOWN: u32 = u32::MAX;
 
 struct IndexBuilder<'c> {

@@ -82,8 +82,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 /// A rule that leads to refused requests, and the search engines that are reported at this rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Number of further rules that lead to refused requests. If it differs between the engines,
-    /// this is the largest number.
+    /// Number of later rules that lead to refused requests. If the search engines have different
+    /// numbers of such rules, this is the largest number.
     others: usize,
     engines: Vec<&'a str>,
 }

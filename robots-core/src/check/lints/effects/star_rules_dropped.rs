@@ -35,9 +35,9 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules for `*` that are examined, to bound the cost.
 const MAX_RULES: usize = 64;
 
-/// Maximum number of a group's rules that are not copied from the group for `*`, in a group that
-/// may be an incomplete copy. If there are more, and more than copied rules, the group was written
-/// for its crawler.
+/// Maximum number of rules that an incomplete copy of the group for `*` may contain in addition to
+/// the copied rules. If a group has more additional rules than this, and more than copied rules, it
+/// was written for its crawler.
 const OWN_LIST: usize = 24;
 
 /// Words in a path that suggest that it is disallowed on purpose. The message lists paths with

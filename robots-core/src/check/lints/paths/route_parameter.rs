@@ -104,7 +104,7 @@ fn parameter(text: &[u8]) -> Option<usize> {
             let inside = &rest[..memchr::memchr(close, &rest[..rest.len().min(MAX_NAME)])?];
             let optional = inside.strip_prefix(b"[").unwrap_or(inside);
             let closed = 2 + inside.len() + inside.len() - optional.len();
-            // Further recognised forms: `[...slug]`, `[[...slug]]`, `{*path}`, `{**path}`,
+            // Other recognised forms: `[...slug]`, `[[...slug]]`, `{*path}`, `{**path}`,
             // `{id:int}`, `{id?}`, `<int:id>`.
             let name =
                 ["...", "**", "*"].iter().find_map(|sign| optional.strip_prefix(sign.as_bytes())).unwrap_or(optional);
