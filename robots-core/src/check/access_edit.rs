@@ -9,10 +9,10 @@
 //!    If the group disallows no parts of the site, the crawler gets the rules that it would obey
 //!    without a group. It always keeps the delays and usage preferences of the group.
 //! 4. A crawler that is not edited may obey the group of an edited crawler (`Googlebot-Image` obeys
-//!    the group of `Googlebot`). Its name is added to this group before the edit, so that its rules
+//!    the group of `Googlebot`). Its name is added to the group that it obeyed, so that its rules
 //!    do not change.
-//! 5. If the file ends with a group without rules, an empty rule is added to this group before a
-//!    new group. Otherwise, crawlers would read both as one group.
+//! 5. If the file ends with a group without rules, an empty rule is added to it before a new group
+//!    follows. Otherwise, crawlers would read both as one group.
 //! 6. The edited file is compared with the original. It is accepted only if every edited crawler
 //!    has the requested access, and the verdicts and delays of all other crawlers are unchanged.
 

@@ -17,7 +17,7 @@ use crate::rules::{
 pub(super) struct CheckedFile<'a> {
     pub(super) robots: &'a RobotsTxt,
     pub(super) site: &'a SiteContext,
-    /// Codes of all lints, which comments may turn off.
+    /// Codes of all lints. Comments in the file can turn these lints off.
     pub(super) codes: &'a [&'static str],
     /// Name in the first user-agent line. Rules before this line do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,

@@ -144,11 +144,12 @@ pub struct Costly {
 }
 
 impl Costly {
-    /// Number of wildcards above which a pattern is reported. No legitimate pattern has more.
+    /// Maximum number of wildcards in a pattern that is not reported. No legitimate pattern has
+    /// more.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Number of wildcards above which the rules for one crawler are reported. At worst, matching
-    /// this number of wildcards takes about a tenth of a millisecond.
+    /// Maximum number of wildcards in the rules for one crawler if these rules are not reported. At
+    /// worst, matching this number of wildcards takes about a tenth of a millisecond.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 

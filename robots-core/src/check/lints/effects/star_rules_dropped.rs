@@ -60,7 +60,7 @@ struct Closed<'r> {
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
-    /// Whether the group contains at least one rule for `*` that is not missing.
+    /// Whether the group contains some of the rules for `*`.
     is_rest: bool,
 }
 
