@@ -18,8 +18,8 @@ macro_rules! debug_as {
     };
 }
 
-/// Implements `Debug` for an error with the output of `Display`, because operators see the debug
-/// form of an error that `main` returns.
+/// Implements `Debug` for an error with the output of `Display`. If `main` returns an error,
+/// operators see the debug form.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_displayed {
@@ -32,7 +32,7 @@ macro_rules! debug_as_displayed {
     };
 }
 
-// Without the features in its attribute, a module contains items that no other module uses.
+// If a feature in the attribute is off, no other module uses some items of this module.
 #[cfg_attr(not(feature = "check"), allow(dead_code, unused_imports))]
 pub mod rules;
 

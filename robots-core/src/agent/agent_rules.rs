@@ -9,8 +9,8 @@ use crate::rules::{AgentRules, Fallback, RobotsTxt, product_tokens};
 impl RobotsTxt {
     /// Returns the rules of this file for one crawler, as a polite crawler should obey them.
     ///
-    /// The agent is a token, as for [`RobotsTxt::for_token`], or a whole `User-Agent` header. In a
-    /// header, a [`Recognizer`] with the built-in [`Registry`] finds the crawler's name. If a
+    /// The agent is a token, as for [`RobotsTxt::for_token`], or a whole `User-Agent` header. If it
+    /// is a header, a [`Recognizer`] with the built-in [`Registry`] finds the crawler's name. If a
     /// header names several crawlers, a path is allowed only if it is allowed for all of them.
     ///
     /// ```
@@ -28,8 +28,8 @@ impl RobotsTxt {
             Some(tokens) => vec![(tokens, Fallback::Star)],
             None => {
                 let agents = Recognizer::new(Arc::clone(Registry::builtin()), self).agents(agent.as_ref());
-                // The caller of this function is a crawler, so `*` applies even if the header looks
-                // like a browser's.
+                // The caller of this function is a crawler. So `*` applies even if its header looks
+                // like the header of a browser.
                 agents.iter().map(|agent| (agent.tokens().to_vec(), agent.obeys_star().fallback())).collect()
             }
         };
@@ -55,7 +55,7 @@ mod tests {
             ("OurBot 2.0 (+https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; OurBot/2.0; +https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)", "/google"),
-            // For a token, the registry's further tokens are not used.
+            // A token does not also stand for the registered crawler's other tokens.
             ("Googlebot-Image", "/star"),
         ] {
             let rules = robots.for_agent(agent);

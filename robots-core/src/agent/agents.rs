@@ -110,8 +110,8 @@ impl Agent {
         self.registered().map_or(Obeys::Unknown, |crawler| crawler.obeys_star)
     }
 
-    /// Returns the groups that the agent obeys if no group names it. A crawler obeys the groups for
-    /// `*` unless its operator documents the opposite; other agents obey no group. A
+    /// Returns whether the groups for `*` apply to the agent if no group names it. They apply to a
+    /// crawler unless its operator documents the opposite, and do not apply to other agents. A
     /// [`Policy`](crate::policy::Policy) may apply `*` to fewer or to more agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
@@ -137,7 +137,7 @@ impl Agent {
     }
 }
 
-/// Creates the agent of a registered crawler, without any request.
+/// Creates the agent of a registered crawler without a `User-Agent` header.
 impl From<&Crawler> for Agent {
     fn from(crawler: &Crawler) -> Self {
         Self::of(Arc::new(crawler.clone()))
@@ -153,7 +153,7 @@ impl Agents {
         }
     }
 
-    /// Returns the first agent in the line. Logs and reports show its name.
+    /// Returns the first agent in the line. Logs and reports show the name of this agent.
     pub fn first(&self) -> &Agent {
         &self[0]
     }

@@ -1,8 +1,8 @@
 //! The built-in crawlers: the rows of the embedded data file.
 //!
-//! The file is TOML, but this module parses only the five kinds of lines in it. Tests check the
-//! file, and a TOML crate would add a dependency to every application. `robotsd` uses a TOML crate
-//! for operators' files.
+//! The file is in TOML, but this module parses only the five kinds of lines that the file contains.
+//! Tests check the file, and a TOML crate would add a dependency to every application. `robotsd`
+//! uses a TOML crate for operators' files.
 //!
 //! **Embedded data is parsed on first use.** The built-in registry, the word lists for headers and
 //! the embedded address lists are `LazyLock`s that never change. The crate has no other statics.
@@ -13,7 +13,7 @@ use crate::rules::ProductToken;
 /// Content of `crawlers.toml`.
 const FILE: &str = include_str!("crawlers.toml");
 
-/// First line of a row.
+/// The line that begins each row.
 const TABLE: &str = "[[crawler]]";
 
 /// Parses `crawlers.toml` into one crawler per row.
@@ -60,8 +60,7 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
                 other => string.push(other),
             }
         }
-        // Saves memory, because registries live as long as the process and `push` allocates more
-        // than needed.
+        // `push` allocates more memory than needed, and registries live as long as the process.
         string.shrink_to_fit();
         strings.push(string);
         text = chars.as_str().trim_start_matches([',', ' ']);

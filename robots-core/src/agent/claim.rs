@@ -16,8 +16,8 @@ use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, i
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// The purposes that words of the header suggest, in the order of the header. Each comes with
-    /// the index of the part that contains the word.
+    /// The purposes that words of the header suggest, in the order of the header. Each element
+    /// contains the index of the part with the word, and the purpose.
     purposes: Vec<(usize, Purpose)>,
 }
 
@@ -37,7 +37,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             if is_address_of_service(header.address(part)) {
                 reader.purposes.push((at, Purpose::Serves));
             }
-            // Most parts contain only words that all browsers send, which suggest no purpose.
+            // Most parts contain only words that all browsers send and that suggest no purpose.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
                 reader.search(at, part);
             }
@@ -54,8 +54,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         for (place, purpose) in purposes(&self.header.bytes[start..last.end]) {
             while words.next_if(|word| word.end <= start + place).is_some() {}
             let Some(word) = words.peek().filter(|word| word.may_name_a_crawler()) else { continue };
-            // In names of known programs, such as `urlgrabber` and `libfetch`, pieces such as `url`
-            // and `fetch` suggest no purpose.
+            // In names of known programs, such as `urlgrabber` and `libfetch`, the pieces `url` and
+            // `fetch` do not suggest a purpose.
             let is_known = word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM)) && !word.kinds.has(Kinds::GENERIC);
             if !is_known || !matches!(purpose, Purpose::Collects(_)) {
                 self.purposes.push((at, purpose));
@@ -63,15 +63,15 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         }
     }
 
-    /// Returns the parts that may name the agent. In a browser's header, these are only the parts
-    /// that declare a product. In other headers, these are all parts.
+    /// Returns the parts that may name the agent. In a browser's header, only the parts that
+    /// declare a product may do so. In other headers, all parts may.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word that may name the agent. Everyday words can be names only in this
-    /// position.
+    /// Returns the first word that may name the agent. Everyday words can be names only if they are
+    /// this word.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -107,8 +107,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 
     /// Reports whether a part of a browser's header declares a product. A part declares a product
     /// if it follows `compatible;`, contains or precedes a contact, or calls itself a crawler. In
-    /// comments with `MSIE` or `Konqueror`, only parts that call themselves a crawler count,
-    /// because toolbars add their addresses there.
+    /// comments with `MSIE` or `Konqueror`, a part must call itself a crawler, because toolbars add
+    /// their addresses to such comments.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -138,8 +138,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                     evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
                 Purpose::Presents => evidence.presents = true,
-                // `Archive Viewer/2.0 (Mac OS X)` runs on a person's computer, so the word only
-                // suggests a category.
+                // `Archive Viewer/2.0 (Mac OS X)` is a program on a person's computer. So the word
+                // only suggests a category, and does not declare a crawler.
                 Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
@@ -198,8 +198,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word means crawler instead of only bot. If so, the client is a crawler even if
-    /// other words suggest another purpose.
+    /// Whether a word says "crawler", not only "bot". If so, the client is a crawler even if other
+    /// words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
@@ -255,18 +255,18 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether a part names a client that fetches feeds or streams. Such a client has a contact
-/// or a name that is the host of an audio service.
+/// Reports whether a part names a client that fetches feeds or streams. Such a client has a
+/// contact, or its name is the host of an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part with the name of the agent that makes the claim in `part`. This is usually
-    /// the leading product, even if its contact and description are in other parts. A product
-    /// outside comments that calls itself a crawler takes precedence. A library's name is never
-    /// used.
+    /// Returns the part with the name of the agent that makes the claim in `part`. The name is
+    /// usually the leading product, even if its contact and description are in other parts. A
+    /// product outside comments that calls itself a crawler takes precedence. The name of a library
+    /// is never used.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -339,13 +339,13 @@ fn silent_class(header: &Header<'_>) -> Class {
 }
 
 // The following functions search a header for another crawler besides the registered ones, so that
-// it cannot hide behind a registered name. Words outside registered names may also describe a
-// registered crawler (`serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0
-// (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So they must declare a crawler more clearly than in
-// a header without registered names.
+// this crawler cannot hide behind a registered name. Words outside registered names may also
+// describe a registered crawler (`serpstatbot/1.0 (advanced backlink tracking bot; …)`,
+// `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So these words must declare a
+// crawler more clearly than in a header without registered names.
 impl Header<'_> {
-    /// Reports whether a word outside these ranges may belong to a product's name. The ranges must
-    /// be in the order of the header.
+    /// Reports whether a word outside these ranges may belong to the name of a product. The ranges
+    /// must be in the order of the header.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
         self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
@@ -355,8 +355,8 @@ impl Header<'_> {
         })
     }
 
-    /// Marks the words in these ranges as registered names. Removes the contact from parts with
-    /// such a name, because it belongs to the registered crawler.
+    /// Marks the words in these ranges as registered names. Removes the contact from each part with
+    /// such a name, because the contact belongs to the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -373,7 +373,7 @@ impl Header<'_> {
     }
 
     /// Marks words that may describe a registered crawler as ignored. In a header
-    /// [without](Self::without) the registered names, only these words stay:
+    /// [without](Self::without) the registered names, all words are ignored except these:
     ///
     /// - outside comments: products with a version (`MyBot/1.0`), and words that contain bot or
     ///   crawler;
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn an_agent_is_called_by_the_product_that_leads() {
         for (header, product) in [
-            // The words next to the contact describe the crawler and do not name it.
+            // The words next to the contact describe the crawler. They are not its name.
             ("Example Client/18.3.0 (kit-18.1.3; linux; +https://example.test)", "Example Client"),
             ("Searchie/1.0 (a Storm-based crawler; https://searchie.test; admin@searchie.test)", "Searchie"),
             ("Example (bot; +https://example.test/synapse)", "Example"),
@@ -494,8 +494,8 @@ mod tests {
             ("Mozilla/5.0 (compatible; Foo/2.2; Website Thumbnail Generator; +http://foo.test)", "Foo"),
             ("Metacast/1.0 Crawler +https://metacast.test", "Metacast"),
             ("Pageling http://pageling.test curl www", "Pageling"),
-            // The name is not the leading product: it calls itself a bot, or comes after a library
-            // or a device, or within a browser's header.
+            // The agent's name is not the leading product. The name calls itself a bot, or comes
+            // after a library or a device, or within the header of a browser.
             ("Example/5.0 (linux) Example_Bot/2.3.1", "Example_Bot"),
             ("curl/8.0 (Example; +https://example.test/)", "Example"),
             ("DoCoMo/2.0 N902iS(c100;TB)(compatible; foo-crawler; http://foo.test/)", "foo-crawler"),
@@ -607,8 +607,9 @@ mod tests {
         assert_eq!(claim("").0, Class::Empty);
     }
 
-    /// Returns the name of the agent that is found in addition to registered agents: its product
-    /// or, without a product, its tokens. The header must name a registered agent.
+    /// Returns the name of the agent that is found in addition to the registered agents. The name
+    /// is the agent's product or, if it has no product, its tokens. The header must name a
+    /// registered agent.
     fn beside(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());

@@ -9,7 +9,7 @@ use crate::rules::{Fallback, ProductToken};
 
 /// A row of a [`Registry`](super::Registry): a crawler and the known facts about it.
 ///
-/// To add a crawler, set the fields that differ from [`Crawler::new`].
+/// To add a crawler, start with [`Crawler::new`] and set the fields with other values.
 /// [`Registry::extended_with`](super::Registry::extended_with) checks the values.
 ///
 /// ```
@@ -25,7 +25,8 @@ pub struct Crawler {
     /// Name of the crawler in the registry, in settings and in reports.
     pub name: String,
     /// The names that identify the crawler in `User-Agent` headers; empty for a control token. A
-    /// name is found only as one or more whole words, which a version may follow (`ExampleBot2`).
+    /// name is found only as one or more whole words. A version may follow the last word
+    /// (`ExampleBot2`).
     pub header_names: Vec<String>,
     /// Product tokens whose groups the crawler obeys. If a file has groups for several of these
     /// tokens, only the group for the first token in this list is used. Never empty in a registry.
@@ -34,8 +35,8 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Further purposes of the collected data. The operator publishes it, and others are known to
-    /// use it for these purposes.
+    /// Other purposes of the collected data. The operator publishes the data, and others use it for
+    /// these purposes.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -49,15 +50,15 @@ pub struct Crawler {
     pub is_control: bool,
     /// Whether the crawler feeds the index of a search engine that people use, or tests pages for
     /// such a search engine (`index` in the data file). If its requests for a page are refused, the
-    /// page leaves the index. So a [`Policy`](crate::policy::Policy) refuses them only if an
-    /// override requires it.
+    /// page is removed from the index. So a [`Policy`](crate::policy::Policy) refuses these
+    /// requests only if an override requires it.
     pub is_index_engine: bool,
     /// If the name is also an ordinary word, a header must contain the name and at least one of
     /// these strings.
     pub requires: Vec<String>,
-    /// URLs of the operator's lists of the crawler's address ranges.
+    /// URLs of the address lists that the operator publishes for the crawler.
     pub ranges: Vec<String>,
-    /// Suffixes of the reverse DNS names of the crawler's addresses. An entry with a `*` is a
+    /// Suffixes of the reverse DNS names of the crawler's addresses. A string with a `*` is a
     /// pattern.
     pub reverse_dns: Vec<String>,
     /// Whether reverse DNS names of the crawler's addresses are often missing or wrong. If so, a
@@ -66,7 +67,7 @@ pub struct Crawler {
     /// Whether this is a framework for building crawlers. If a product comes before the framework's
     /// name in a header, that product is the crawler.
     pub is_framework: bool,
-    /// Hosts in the `Referer` of visitors that the operator's services send. Examples are
+    /// Hosts in the `Referer` of visitors who come from the operator's services. Examples are
     /// `chatgpt.com`, `.bing.com` for the host and its subdomains, and `google.*` for `google`
     /// under every country's domain. Only one row per operator has hosts.
     pub referers: Vec<String>,
@@ -75,16 +76,16 @@ pub struct Crawler {
     /// URL of the operator's documentation.
     pub source: Option<String>,
     /// Day when the facts were taken from the operator's documentation, such as `2026-11-22`.
-    /// `None` if the facts are general knowledge; fields that could lead to the refusal of
-    /// legitimate requests are then [`Obeys::Unknown`].
+    /// `None` if the facts are general knowledge. Any field that could cause refusals of legitimate
+    /// requests is then [`Obeys::Unknown`].
     pub checked_on: Option<String>,
     /// Examples of the crawler's `User-Agent` headers.
     pub examples: Vec<String>,
 }
 
 impl Crawler {
-    /// Creates a crawler with this name as its header name and its product token. The `obeys_…`
-    /// fields are [`Obeys::Unknown`], and all other fields are empty.
+    /// Creates a crawler whose header name and product token are this name. The `obeys_…` fields
+    /// are [`Obeys::Unknown`], and all other fields are empty.
     pub fn new(name: impl Into<String>, category: Category) -> Self {
         let name = name.into();
         Self {
@@ -102,8 +103,8 @@ impl Crawler {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
 
-    /// Checks the crawler. If it has no tokens, adds its name as a token. The error is the key of
-    /// the invalid field and a message.
+    /// Checks the crawler. If it has no tokens, adds its name as a token. An error contains the key
+    /// of the invalid field and a message.
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
         if self.name.trim().is_empty() {
@@ -287,7 +288,7 @@ pub struct RegistryError {
     pub row: usize,
     /// Key of the invalid field in a registry file, such as `name`, `header` or `tokens`.
     pub field: &'static str,
-    /// The problem and its correction, without the position.
+    /// The problem and how to correct it, without the position.
     pub message: String,
 }
 

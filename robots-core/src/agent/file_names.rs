@@ -1,4 +1,4 @@
-//! Finds crawlers in headers by the names that a robots.txt contains and the registry does not.
+//! Finds crawlers in headers by the names that are in a robots.txt but not in the registry.
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
@@ -31,7 +31,7 @@ impl FileNames {
     }
 
     /// Returns the longest name that equals a product of the header. If no name equals a product,
-    /// returns the longest name that a version follows.
+    /// returns the longest name that is followed by a version.
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
@@ -57,8 +57,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Calls `report` for every name whose first word is the word at `start`, or the word at
-    /// `start` without its version.
+    /// Calls `report` for every name that begins at the word from `start` to `end`. The first word
+    /// of the name must equal this word, with or without its version.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -76,19 +76,19 @@ impl FileNames {
     }
 }
 
-/// Reports whether a product with this name obeys the group for this token. It does not if the
-/// token is an ordinary word.
+/// Reports whether a product with the name of this token obeys the token's group. It does not if
+/// the token is an ordinary word.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
 
-/// Reports whether no further word of the product's name follows at `end`.
+/// Reports whether the product's name ends at `end`: no other word of the name follows.
 fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
 }
 
-/// Reports whether a name consists of words that all browsers send, with or without a version
+/// Reports whether a name consists only of words that all browsers send, with or without a version
 /// (`MSIE 6.0`).
 fn is_costume(token: &ProductToken) -> bool {
     token.as_bytes().split(|byte| *byte == b' ').all(|word| {
@@ -109,9 +109,9 @@ impl Registry {
     /// [`ProductToken::from_name`]. For use with
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
-    /// An unregistered name also stands for its longest prefix in `[A-Za-z_-]` if this prefix is a
-    /// registered token, because crawlers cut names in this way. A `User-Agent` header that was
-    /// pasted into the file stands for the products that it declares.
+    /// Crawlers cut names after their longest prefix in `[A-Za-z_-]`. So an unregistered name also
+    /// stands for this prefix if the prefix is a registered token. A `User-Agent` header that was
+    /// pasted into the file stands for the products that the header declares.
     ///
     /// ```
     /// use robots_core::agent::Registry;

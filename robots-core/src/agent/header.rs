@@ -1,4 +1,4 @@
-//! A parsed `User-Agent` header: its words and parts, and which words may name the agent.
+//! A parsed `User-Agent` header: its words and parts, and the words that may name the agent.
 //!
 //! A *word* is a run of letters, digits, `-`, `_` and `.`. A *part* is a product outside comments,
 //! or a segment of a comment; `(`, `;`, `,` and `)` separate segments. Words that do not name the
@@ -16,11 +16,11 @@ pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// Index of the first part that looks like a browser's header: the part with `Mozilla/` or
-    /// `Opera/` if the header also names an engine, or 0 for a browser that does not call itself
-    /// Mozilla or Opera. `None` for other headers.
+    /// Index of the first part that looks like the header of a browser. This is the part with
+    /// `Mozilla/` or `Opera/` if the header also names an engine. It is 0 for a browser that does
+    /// not call itself Mozilla or Opera. `None` for other headers.
     pub(super) browser: Option<usize>,
-    /// The kinds of all words that are not ignored, as one set.
+    /// The kinds of all words that are not ignored, combined in one set.
     pub(super) kinds: Kinds,
     /// Whether a version begins with a letter and may therefore contain a name
     /// (`FooBot/Nutch-1.10`). Versions of browsers begin with a digit.
@@ -71,7 +71,7 @@ impl Marks {
     pub(super) const ADDRESSED: Self = Self(1 << 1);
     /// The part is the word `compatible`, or follows it in the same comment.
     pub(super) const COMPATIBLE: Self = Self(1 << 2);
-    /// The part follows `Android`, `Mobile` or a similar word in a comment, so it is a locale, a
+    /// The part follows `Android`, `Mobile` or a similar word in a comment. So it is a locale, a
     /// device model or a build.
     pub(super) const MODEL: Self = Self(1 << 3);
     /// The part is in a comment with `MSIE` or `Konqueror`.
@@ -97,7 +97,7 @@ impl Marks {
 }
 
 impl Word {
-    /// Reports whether the role of this word allows it to begin a crawler's name.
+    /// Reports whether a crawler's name may begin with this word, according to the word's role.
     pub(super) fn may_name_a_crawler(&self) -> bool {
         self.role == WordRole::Candidate
     }
@@ -136,8 +136,8 @@ impl<'h> Header<'h> {
         &self.words[part.words.clone()]
     }
 
-    /// Iterates over the words, without those of device models. A product with a version does not
-    /// belong to the model before it (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
+    /// Iterates over the words, except words of device models. A product with a version after a
+    /// model does not belong to the model (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
     pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
         let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);
         self.parts
@@ -159,7 +159,7 @@ impl<'h> Header<'h> {
     }
 
     /// Returns the name of a product like [`Header::product`], but uses only words before `place`.
-    /// If the name begins before the URL of the part, words after the URL are not used, either.
+    /// If the name begins before the URL of the part, it also ends before this URL.
     pub(super) fn product_before(&self, part: &Part, place: usize) -> String {
         let mut product = String::new();
         let leads = self.product_lead(part).is_some_and(|lead| lead.start < part.address.start);

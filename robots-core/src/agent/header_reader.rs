@@ -12,7 +12,7 @@ impl<'h> Header<'h> {
     }
 }
 
-/// The parser: the header up to position `at`, and the state for the rest.
+/// The parser. Contains the parsed header up to position `at`, and the state for parsing the rest.
 #[derive(Default)]
 struct HeaderReader<'h> {
     header: Header<'h>,
@@ -23,12 +23,12 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// The initial marks of the following parts in the open comment or, if no comment is open,
+    /// The initial marks of the following parts, in the open comment or, if no comment is open,
     /// outside comments. While a comment is open, `inherited_outside` stores the marks for the
-    /// parts after it.
+    /// parts after the comment.
     inherited: Marks,
     inherited_outside: Marks,
-    /// Which of the following words are ignored, because of an earlier word such as "like".
+    /// Which of the following words are ignored because of an earlier word such as "like".
     mute: Mute,
     brackets_close: bool,
 }
@@ -131,8 +131,8 @@ impl<'h> HeaderReader<'h> {
         let text = &bytes[start..end];
         let hash = WordHash::of(text);
         if is_version && text[0].is_ascii_alphabetic() {
-            // Headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App` have the platform
-            // instead of a version.
+            // Headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App` contain the platform
+            // where other headers contain a version.
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
             self.header.has_named_version = true;
         }
@@ -223,7 +223,7 @@ impl<'h> HeaderReader<'h> {
         self.at += length;
     }
 
-    /// Skips `[…]` in the header of a browser or an app, because apps put markers in brackets. A
+    /// In the header of a browser or an app, skips `[…]`, because apps put markers in brackets. A
     /// bracket that is never closed is not skipped.
     fn bracket(&mut self) {
         self.at += 1;
@@ -251,8 +251,8 @@ impl<'h> HeaderReader<'h> {
         self.mute = Mute::Nothing;
     }
 
-    /// Marks the previous part as addressed, because the contact of a product often follows it, as
-    /// in `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
+    /// Marks the previous part as addressed, because the contact of a product often comes directly
+    /// after the product, as in `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
     fn mark_addressed(&mut self, comment: u32) {
         if let Some(before) = self.header.parts.last_mut()
             && (before.comment == comment || before.comment == 0)

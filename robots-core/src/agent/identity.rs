@@ -1,6 +1,6 @@
 //! The result of verifying that a request is from the crawler that it claims to be from. The
-//! policy, the log and the records use it. The module `identity` of this crate contains the methods
-//! of verification.
+//! policy, the log and the records use this result. The methods of verification are in the module
+//! `identity`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ use crate::rules::ValueError;
 pub enum Identity {
     /// A method confirmed the claim.
     Verified(IdentityMethod),
-    /// The sender is an impostor: the operator publishes a method that verifies all of its
+    /// The sender is an impostor. The operator publishes a method that verifies all of its
     /// requests, the evidence is fresh, and the check of this request failed.
     Refuted(Refutation),
     /// The evidence is missing, too old or unreliable. This is never a reason to refuse a request.
@@ -54,8 +54,8 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// The reason why a claim is refuted. The first reasons are about addresses, the others about
-    /// signatures.
+    /// The reason why a claim is refuted. The first four reasons are about addresses, the others
+    /// about signatures.
     Refutation, "a reason why a claim is refuted", {
         /// The address is not in any list of the operator.
         NotListed = "not-listed",
@@ -120,11 +120,11 @@ keyword_enum! {
         ResolverFailure = "resolver-failure",
         /// The resolver's answer was truncated.
         Truncated = "truncated",
-        /// The resolver has not verified any address of the operator lately, so its negative
+        /// The resolver has not verified any address of the operator recently, so its negative
         /// response proves nothing.
         UnprovenResolver = "unproven-resolver",
-        /// So many claims fail on the network path of the request that client addresses seen there
-        /// are unreliable. A proxy may be missing in `trusted_proxies`.
+        /// Too many claims fail on the network path of the request, so client addresses on this
+        /// path are unreliable. A proxy may be missing in `trusted_proxies`.
         SuspectPath = "suspect-path",
         /// The operator publishes only keys for verification, and the request is not signed.
         Unsigned = "unsigned",

@@ -1,10 +1,11 @@
 //! An index of names by their first word. One lookup per word of a header finds every name that may
-//! begin at this word. This module also contains the kinds of words, which classify a header.
+//! begin at this word. This module also contains the kinds of words, which determine the class of a
+//! header.
 //!
-//! Names begin at the beginning of a word, so hashing words finds all names in one pass over the
-//! header, whatever the number of names. An automaton over all names would step through every byte,
-//! and would also report matches inside words. For ten names, it would take kilobytes per file;
-//! this index takes a few hundred bytes.
+//! Names begin at the beginning of a word. So hashing words finds all names in one pass over the
+//! header, for any number of names. An automaton over all names would step through every byte, and
+//! would also report matches inside words. For ten names, an automaton takes kilobytes per file,
+//! and this index takes a few hundred bytes.
 
 use std::sync::LazyLock;
 
@@ -13,7 +14,8 @@ pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// The results of [`is_word_byte`] as a table, for speed: every byte of every header is looked up.
+/// The results of [`is_word_byte`] as a table. Every byte of every header is looked up, so this
+/// must be fast.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -39,8 +41,8 @@ pub(super) fn ends_with(text: &[u8], end: &[u8]) -> bool {
     text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))
 }
 
-/// A case-insensitive hash of a word's length, its first 64 bytes and its last eight bytes. Other
-/// bytes are skipped, so that long words take no extra time. Because hashes may collide, a lookup
+/// A case-insensitive hash of a word's length, its first 64 bytes and its last eight bytes. The
+/// bytes in between are skipped, so long words take no extra time. Hashes may collide, so a lookup
 /// also compares the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordHash(u32);
@@ -49,8 +51,8 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Sets bit 5 of each byte, which folds the case of letters and keeps other word bytes
-        /// distinct.
+        /// Sets bit 5 of each byte. This makes upper-case and lower-case letters equal, and keeps
+        /// all other bytes of words distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -90,7 +92,7 @@ pub(super) struct Named {
     text: Box<[u8]>,
     /// Number of bytes before the first word of the name: 1 in `!Susie`.
     lead: usize,
-    /// The value of the name.
+    /// Value that the index maps the name to.
     pub(super) value: u32,
 }
 
@@ -246,8 +248,8 @@ impl Kinds {
     pub(super) const APPLIANCE: Self = Self(1 << 10);
     /// A runtime or library of applications on people's devices.
     pub(super) const RUNTIME: Self = Self(1 << 11);
-    /// A program that a person starts, such as a player, a reader or a downloader. An address next
-    /// to its name belongs to its maker.
+    /// A program that a person starts, such as a player, a reader or a downloader. If an address
+    /// follows the name of such a program, it is the address of the program's maker.
     pub(super) const PROGRAM: Self = Self(1 << 12);
     /// An operating system for people's computers.
     pub(super) const PERSONAL: Self = Self(1 << 13);
@@ -267,7 +269,7 @@ impl Kinds {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// Reports whether a word of these kinds is part of the browsers' costume, and therefore never
+    /// Reports whether a word of these kinds is part of the browsers' costume. Such a word is never
     /// a name from the file.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
@@ -321,8 +323,8 @@ pub(super) fn is_forge(host: &[u8]) -> bool {
 }
 
 /// Reports whether a word is a host name, such as `example.com` in `example.com/1.0`. Returns
-/// `false` for names of applications (`com.example.app`) and for hosts of source code, because
-/// these hosts contain the home pages of many programs.
+/// `false` for names of applications (`com.example.app`). Also returns `false` for hosts of source
+/// code, because many programs have their home pages there.
 pub(super) fn is_host(word: &[u8]) -> bool {
     let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
     let (name, domain) = (&word[..dot], &word[dot + 1..]);

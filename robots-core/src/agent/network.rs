@@ -22,7 +22,7 @@ use crate::rules::ValueError;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// The first address as 128 bits; an IPv4 address is mapped into IPv6.
+    /// The first address as 128 bits. An IPv4 address is mapped into IPv6.
     bits: u128,
     /// Length of the prefix within the 128 bits.
     length: u32,
@@ -53,8 +53,8 @@ impl Network {
         if self.first().is_ipv4() { self.length - MAPPED } else { self.length }
     }
 
-    /// Returns the network around an address. The length of its prefix is `v4_length` for an IPv4
-    /// address and `v6_length` for an IPv6 address.
+    /// Returns the network that contains an address. The length of its prefix is `v4_length` for an
+    /// IPv4 address and `v6_length` for an IPv6 address.
     #[doc(hidden)]
     pub fn around(address: IpAddr, v4_length: u32, v6_length: u32) -> Self {
         let length = if address.to_canonical().is_ipv4() { v4_length + MAPPED } else { v6_length };
@@ -120,8 +120,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Implements [`IntoNetwork`] for each type with the given function, which converts a reference to
-/// a network.
+/// Implements [`IntoNetwork`] for each type with the given function. The function converts a
+/// reference to a network.
 macro_rules! into_network {
     ($($type:ty: $network:expr),* $(,)?) => {
         $(impl sealed::Sealed for $type {}
@@ -151,7 +151,7 @@ impl<N: IntoNetwork + ?Sized> IntoNetwork for &N {
     }
 }
 
-/// Parses a number. Unlike `parse`, rejects signs and leading zeros.
+/// Parses a number. Rejects signs and leading zeros, which `parse` accepts.
 fn digits(text: &str) -> Option<u32> {
     let is_number = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_number { text.parse().ok() } else { None }

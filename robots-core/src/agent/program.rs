@@ -1,10 +1,10 @@
 //! Programs that people use on telephones, televisions and computers: applications, players and
 //! readers.
 //!
-//! Headers of many programs contain the address of their maker, just as headers of crawlers contain
-//! the address of their operator. Some also contain parts of words that suggest a crawler (`CUBOT`
-//! makes telephones, `BOTECH` televisions). So in such a header, neither an address alone nor such
-//! a word alone declares a crawler.
+//! Headers of many programs contain the address of the program's maker, just as headers of crawlers
+//! contain the address of the crawler's operator. Some headers also contain a syllable that
+//! suggests a crawler (`CUBOT` makes telephones, `BOTECH` televisions). So in the header of such a
+//! program, neither an address alone nor a syllable alone declares a crawler.
 
 use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};
@@ -44,12 +44,12 @@ pub(super) fn is_in_view(header: &Header<'_>) -> bool {
         && !header.contains(b"safari/")
 }
 
-/// Reports whether the header is from a program on a person's computer that is not a browser.
+/// Reports whether the header is from a program, other than a browser, on a person's computer.
 pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Reports whether a part of a device's header declares a crawler. It does if its contact has a
+/// Reports whether a part of a device's header declares a crawler. It does so if its contact has a
 /// form that crawlers use.
 pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
@@ -63,7 +63,7 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
         return header.words_of(part).iter().any(|word| word.kinds.has(programs));
     }
     // Desktop programs name their platform. Some crawlers also name a platform, but their contacts
-    // have another form.
+    // have a form that programs do not use.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
     let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
@@ -94,14 +94,14 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
 }
 
 /// Reports whether every address in the header is the location of the program's source code.
-/// Operators of crawlers link to other pages.
+/// Crawlers usually have the address of another page.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// Reports whether an address is a project on a source code host whose name does not suggest a
-/// crawler.
+/// Reports whether an address is a project on a host for source code. The name of the project must
+/// not suggest a crawler.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
@@ -109,8 +109,8 @@ fn is_of_source(address: &[u8]) -> bool {
 
 /// Reports whether every address in the header is the home page of a versioned product, as in
 /// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Headers of crawlers contain the address
-/// of a page about the crawler, or of a site with another name. Search engines are excluded,
-/// because their home pages and their crawlers may have the same name.
+/// of a page about the crawler, or of a site with another name than the crawler. Search engines are
+/// excluded, because their crawlers may have the same name as their home pages.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some()
@@ -119,9 +119,9 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
         && contacts.all(|part| is_home_page(header, part))
 }
 
-/// Reports whether a part is a comment that contains only `+` and a host that is named after a
-/// product of the header. Hosts of audio services are excluded, because their clients are treated
-/// as fetchers of feeds.
+/// Reports whether a part is a comment that contains only `+` and a host, and the host has the name
+/// of a product in the header. Hosts of audio services are excluded, because their clients are
+/// treated as fetchers of feeds.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);
@@ -252,7 +252,7 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // First, products that are search engines; then, hosts not named after a product.
+            // The first products are search engines. The other hosts are not named after a product.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

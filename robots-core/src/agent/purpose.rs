@@ -8,29 +8,29 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 use super::crawler::Category;
 use super::name_index::ends_with;
 
-/// The purpose that a piece of a word suggests for a product.
+/// The purpose of a product that a piece of a word suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// The product crawls. Only crawlers use these words, so the word declares a crawler even in a
     /// browser's header.
     Crawls,
-    /// The product is a bot. This is treated like [`Crawls`](Self::Crawls), except that other words
-    /// may state another purpose: some bots monitor a site for its owner.
+    /// The product is a bot. This is treated like [`Crawls`](Self::Crawls), but other words may
+    /// suggest another purpose, because some bots monitor a site for its owner.
     IsBot,
     /// The product fetches, checks or collects. The word declares a crawler unless the header is a
     /// browser's.
     Collects(Option<Category>),
     /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
-    /// The product plays, reads or browses for a person. An address next to its name belongs to its
-    /// maker.
+    /// The product plays, reads or browses for a person. If an address follows its name, it is the
+    /// address of the product's maker.
     Presents,
     /// The word contains a listed piece, but suggests no purpose as a whole.
     Unrelated,
 }
 
 /// Pieces of words and the purposes that they suggest. A piece of at most five letters does not
-/// match across a word boundary, such as the one between `fubo` and `TV` in `fuboTV`.
+/// match across the boundary between two words, such as `fubo` and `TV` in `fuboTV`.
 const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Crawls, &["crawl", "spider", "scrape", "scraping", "scrapp", "slurp"]),
     (Purpose::IsBot, &["robot", "bot"]),
@@ -58,7 +58,7 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
 ];
 
 /// An automaton that finds the pieces in [`PURPOSES`], and a list of the pieces with their
-/// purposes. Pattern `n` of the automaton is entry `n` of the list.
+/// purposes. Pattern number `n` of the automaton is the piece at index `n` of the list.
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
@@ -81,8 +81,8 @@ pub(super) fn is_address_of_service(address: &[u8]) -> bool {
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
 }
 
-/// Returns the purposes that the words of `text` suggest, from left to right. Each purpose comes
-/// with the position of its piece.
+/// Returns the purposes that the words of `text` suggest, from left to right, each with the
+/// position of the piece that suggests it.
 pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
     counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
 }
@@ -92,7 +92,7 @@ pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
-/// Finds the pieces of words that suggest a purpose.
+/// Finds the pieces in [`PURPOSES`] that suggest a purpose in their words.
 fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;
     automaton.find_iter(text).filter_map(move |hit| {
@@ -100,8 +100,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
         let word = &text[hit.range()];
         let (next, after) = (text.get(hit.end()), text.get(hit.end() + 1));
         let begins = is_border(text, hit.start());
-        // `boT` in `fuboTV` crosses a word boundary, because its first letter is in lower case and
-        // its last letter in upper case.
+        // In `fuboTV`, `boT` crosses a word boundary: it begins with a lower-case letter and ends
+        // with an upper-case letter.
         let in_one_word = word.last().is_some_and(u8::is_ascii_lowercase) || word[0].is_ascii_uppercase();
         let plural = matches!(next, Some(b's' | b'S')) && after.is_none_or(|after| !after.is_ascii_alphabetic());
         // `BOTECH` is one word, but `BOTScanner` is two words.
@@ -135,15 +135,15 @@ fn is_border(text: &[u8], start: usize) -> bool {
         || text[start].is_ascii_uppercase() && (before.is_ascii_lowercase() || is_lower(start + 1))
 }
 
-/// Reports whether a word ends like the name of a program for people: `MediaPlayer`, `Peapod`.
-/// `reader` does not count, because the names of some crawlers end with `reader`.
+/// Reports whether the end of a word suggests a program for people: `MediaPlayer`, `Peapod`. The
+/// ending `reader` does not count, because the names of some crawlers end with it.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
     counted(word)
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())
 }
 
-/// Reports whether a word begins with a piece such as `spider` or `bot` and continues with an
-/// unrelated word: `SpiderOak`, but not `SpiderBot`.
+/// Reports whether a word begins with a piece such as `spider` or `bot`, and another word follows
+/// that does not suggest a crawler: `SpiderOak`, but not `SpiderBot`.
 pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
     let mut hits = counted(word).filter(|(_, _, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot));
     hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))

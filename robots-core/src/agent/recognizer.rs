@@ -46,14 +46,15 @@ pub struct Recognizer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NamedAs {
-    /// `*`, which means a crawler that no group names.
+    /// `*`: a crawler that is not named in any group.
     Star,
     /// The name of a registered crawler, one of its header names, or its first product token.
     Registered,
     /// A `User-Agent` header as sent.
     Header,
-    /// A name that no registered crawler has. It is treated as the product token of a crawler that
-    /// obeys the group with this name or, if there is no such group, the groups for `*`.
+    /// A name that does not belong to a registered crawler. It is treated as the product token of a
+    /// crawler. This crawler obeys the group with this name or, if there is no such group, the
+    /// groups for `*`.
     Unregistered,
 }
 
@@ -70,8 +71,8 @@ impl Recognizer {
         &self.registry
     }
 
-    /// Returns the first agent in one `User-Agent` line. Logs and reports show its name as the
-    /// sender. For a decision, use all [`Recognizer::agents`].
+    /// Returns the first agent in one `User-Agent` line. Logs and reports show the name of this
+    /// agent as the sender. For a decision, use all [`Recognizer::agents`].
     ///
     /// The line may contain any bytes. All bytes are examined, even in a long line.
     pub fn identify(&self, field: &[u8]) -> Agent {
@@ -79,8 +80,8 @@ impl Recognizer {
     }
 
     /// Returns all agents in one `User-Agent` line, so that no crawler can hide behind another
-    /// name: first all registered crawlers, each once, and then the agent of the rest of the line
-    /// if the rest contains a name from the file or declares a crawler. If there are several link
+    /// name. All registered crawlers come first, each once. If the rest of the line contains a name
+    /// from the file or declares a crawler, one more agent follows. If there are several link
     /// previewers, only the first is returned, because messengers also list other previewers whose
     /// metadata they understand. If the line names no registered crawler, there is exactly one
     /// agent.
@@ -105,12 +106,12 @@ impl Recognizer {
         Agents::new(Agent::of((*first).clone()), further.chain(own))
     }
 
-    /// Returns the agent that people mean by a name on a command line or in a file of expectations.
-    /// The name may be `*`; a registered crawler's name, header name or first product token; a
-    /// whole `User-Agent` header; or the product token of an unregistered crawler.
+    /// Returns the agent that people mean by a name on a command line or in a file of expectations,
+    /// and the kind of the name. The name may be `*`; a registered crawler's name, header name or
+    /// first product token; a whole `User-Agent` header; or the product token of an unregistered
+    /// crawler.
     ///
-    /// Also returns which of these kinds the name is. A header may name several agents; callers
-    /// should consider all of them.
+    /// A header may name several agents. Callers should consider all of them.
     ///
     /// ```
     /// use robots_core::agent::{Class, NamedAs, Recognizer, Registry};
@@ -142,9 +143,9 @@ impl Recognizer {
         }
     }
 
-    /// Returns the agent in the rest of a header, outside the registered names. `places` contains
-    /// the ranges of these names. `None` if the rest neither declares a crawler nor contains a name
-    /// from the file.
+    /// Returns the agent outside the registered names of a header. `places` contains the ranges of
+    /// these names. `None` if the words outside neither declare a crawler nor contain a name from
+    /// the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -157,8 +158,8 @@ impl Recognizer {
         (name.is_some() || declares).then_some(agent)
     }
 
-    /// Returns the agent of a header that names no registered crawler, except perhaps a framework.
-    /// `framework` is true if the header names a framework outside versions.
+    /// Returns the agent of a header that names no registered crawler other than a framework.
+    /// `framework` is true if the header names a framework in a word that is not a version.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let reader = ClaimReader::of(header);
         if let Some((framework, place)) = self.registry.framework(header, framework) {
@@ -189,8 +190,8 @@ impl Recognizer {
     }
 }
 
-/// Creates the agent with this claim. It obeys the group for `name`, a name from the file that the
-/// header contains, or otherwise the group for its own product.
+/// Creates the agent with this claim. `name` is a name from the file that the header contains. The
+/// agent obeys the group for this name or, if `name` is `None`, the group for its own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
@@ -200,15 +201,15 @@ fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
 /// The registered crawlers in a header, and the positions of their names.
 #[derive(Debug, Default)]
 pub(super) struct NamedCrawlers<'r> {
-    /// The crawlers in the order of the header, each once. Frameworks and all previewers except the
-    /// first are left out.
+    /// The crawlers in the order of the header, each once. Leaves out frameworks, and all
+    /// previewers except the first.
     pub(super) crawlers: Vec<&'r Arc<Crawler>>,
     /// The ranges of all registered names, in the order of the header.
     pub(super) places: Vec<Range<usize>>,
-    /// Whether the header names a framework outside versions.
+    /// Whether the header names a framework in a word that is not a version.
     pub(super) framework: bool,
-    /// Pointers to the crawlers after the first one. The set finds repeated names quickly, because
-    /// a header of 64 KiB may contain thousands of them.
+    /// Pointers to the crawlers after the first one. This set makes it fast to find repeated names,
+    /// because a header of 64 KiB may contain thousands of names.
     further: HashSet<*const Crawler>,
     previewer: bool,
 }
@@ -244,8 +245,8 @@ impl<'r> NamedCrawlers<'r> {
 
 impl Registry {
     /// Returns the first framework in a header, and its position. Always searches versions.
-    /// Searches words that may name crawlers only if `speaks` is true, because
-    /// [`NamedCrawlers::of`] has then found a framework among them.
+    /// Searches the words that may name crawlers only if `speaks` is true: [`NamedCrawlers::of`]
+    /// has then found a framework among these words.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.
@@ -349,7 +350,8 @@ mod tests {
             ("Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.0)", &["CCBot", "GPTBot"][..]),
             ("Googlebot/2.1 GPTBot/1.0", &["Googlebot", "GPTBot"]),
             ("GPTBot CCBot/2.0 (compatible; gptbot/1.2)", &["GPTBot", "CCBot"]),
-            // A registered name inside a longer registered name is not found separately.
+            // If a registered name is part of a longer registered name, only the longer name is
+            // found.
             ("Googlebot-Image/1.0 Googlebot/2.1", &["Googlebot-Image", "Googlebot"]),
             ("Googlebot-Image/1.0", &["Googlebot-Image"]),
             ("TelegramBot (like TwitterBot)", &["TelegramBot"]),

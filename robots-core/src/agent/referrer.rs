@@ -1,9 +1,9 @@
 //! The services that send people to a site, recognised by the host in a `Referer`. For example,
 //! `chatgpt.com` belongs to OpenAI.
 //!
-//! A host is looked up among the `referers` of all rows of the registry: as it is, as a subdomain,
-//! and as a name under a country's domain. This takes a few hash lookups and no allocation, because
-//! all keys are slices of the host.
+//! A host is looked up among the `referers` of all rows of the registry in three ways: the whole
+//! host, as a subdomain, and as a name under a country's domain. This takes a few hash lookups and
+//! no allocation, because all keys are slices of the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;

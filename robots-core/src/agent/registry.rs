@@ -22,7 +22,7 @@ use super::agents::Agent;
 pub struct Registry {
     pub(super) crawlers: Vec<Arc<Crawler>>,
     tokens: HashSet<ProductToken>,
-    /// The header names. The value of a name is the index of its crawler.
+    /// The header names of all crawlers. Maps each name to the index of its crawler.
     index: NameIndex,
     referrers: ReferrerIndex,
 }
@@ -46,7 +46,7 @@ impl Registry {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, if two rows have the same name, if two crawlers have
-    /// the same header name, or if a crawler to remove is unknown.
+    /// the same header name, or if a row removes an unknown crawler.
     ///
     /// ```
     /// use robots_core::agent::{Category, Crawler, Registry, RegistryRow};
@@ -60,11 +60,11 @@ impl Registry {
         &self,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<Self, RegistryError> {
-        // A removed crawler becomes `None`, so that the other crawlers keep their positions.
+        // A removed crawler becomes `None`, so the other crawlers keep their positions.
         let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
         let places: HashMap<String, usize> =
             self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
-        // The positions of the rows by their names in lower case.
+        // For each row's name in lower case, the position of the row.
         let mut named: HashMap<String, usize> = HashMap::new();
         for (at, row) in rows.into_iter().enumerate() {
             let change = row.into();
@@ -122,8 +122,8 @@ impl Registry {
         self.crawlers().find(|crawler| crawler.name.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the service that sent a person, recognised by the host in the request's `Referer`;
-    /// `None` if the host is unknown.
+    /// Returns the service that a person came from. The service is recognised by the host in the
+    /// request's `Referer`. `None` if the host is unknown.
     ///
     /// ```
     /// let registry = robots_core::agent::Registry::builtin();
@@ -142,17 +142,17 @@ impl Registry {
         self.tokens.contains(token)
     }
 
-    /// Returns the crawler with exactly this header name. Ignores the further strings that the
+    /// Returns the crawler with exactly this header name. Ignores the other strings that the
     /// crawler requires in headers.
     pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
         self.crawlers.get(self.index.exact(name)? as usize)
     }
 
-    /// Finds the crawlers in a header, in the order of the header. Each comes with the range of its
-    /// name. A word inside a name cannot begin another name.
+    /// Finds the crawlers in a header, in the order of the header, each with the range of its name.
+    /// If a word is inside a name, no other name can begin at this word.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
         // Crawlers whose required strings are missing in the header. Without this list, each
-        // occurrence of such a crawler's name would cause another search of the header.
+        // occurrence of their names would cause another search of the header.
         let mut refused = Vec::new();
         let mut end_of_name = 0;
         header.words().filter(|word| word.may_name_a_crawler()).filter_map(move |word| {
@@ -207,8 +207,8 @@ impl Registry {
     }
 
     /// Returns the changes from this registry to `next` that are rarely intended: many crawlers are
-    /// missing, or a search engine has changed. Each change is a clause for a message. If there are
-    /// none, `next` can replace this registry without confirmation.
+    /// missing, or a search engine has changed. Each change is a clause for a message. If the
+    /// result is empty, `next` can replace this registry without confirmation.
     ///
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};

@@ -2,16 +2,17 @@
 //! it is proved to have exactly the requested effect.
 //!
 //! 1. A blocked crawler may not fetch any path. An allowed crawler obeys no rule that disallows the
-//!    whole site; rules for parts of the site stay.
+//!    whole site. Rules for parts of the site stay in force.
 //! 2. A group that is only for edited crawlers is changed. If a group is also for other crawlers,
 //!    only the name of the edited crawler is removed from it.
 //! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
 //!    If the group disallows no parts of the site, the crawler gets the rules that it would obey
-//!    without a group. Delays and usage preferences of the group stay.
-//! 4. Another crawler may obey the group of an edited crawler (`Googlebot-Image` obeys the group of
-//!    `Googlebot`). Its name is added to the group that it obeyed, so that its rules do not change.
-//! 5. If a new group comes after a group without rules, an empty rule is added to the latter.
-//!    Otherwise, crawlers would read both as one group.
+//!    without a group. It always keeps the delays and usage preferences of the group.
+//! 4. A crawler that is not edited may obey the group of an edited crawler (`Googlebot-Image` obeys
+//!    the group of `Googlebot`). Its name is added to the group that it obeyed, so that its rules
+//!    do not change.
+//! 5. If the file ends with a group without rules, an empty rule is added to it before a new group
+//!    follows. Otherwise, crawlers would read both as one group.
 //! 6. The edited file is compared with the original. It is accepted only if every edited crawler
 //!    has the requested access, and the verdicts and delays of all other crawlers are unchanged.
 
@@ -35,8 +36,8 @@ pub struct EditedFile {
     pub robots: RobotsTxt,
     /// The changes of verdicts and delays that the edit causes.
     pub diff: Diff,
-    /// Names of other crawlers that obeyed the group of an edited crawler. The edited file contains
-    /// these names, so that the crawlers keep their rules.
+    /// Names of crawlers that were not to be edited, but obeyed the group of an edited crawler. The
+    /// edited file contains these names, so that the crawlers keep their rules.
     pub kept: Vec<String>,
 }
 
@@ -91,7 +92,7 @@ impl EditedFile {
         Ok(Self { robots: edited, diff, kept: kept.into_iter().collect() })
     }
 
-    /// Reports whether the edited file blocks a crawler from the whole site.
+    /// Reports whether a crawler may not fetch any path according to the edited file.
     pub fn shuts_out(&self, agent: &Agent, registry: &Registry) -> bool {
         let rules = self.robots.compile_with(Reading::Standard, |name| registry.stands_for(name.value()));
         is_as_wanted(select(&rules, agent), Access::Disallow)
@@ -131,9 +132,9 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Reports whether a crawler with these groups has the requested access. For a block, verdicts on
-/// sample paths are not enough: a longer rule may disallow the sample path of an allow rule,
-/// although the allow rule opens other paths. So the rules are also checked.
+/// Reports whether a crawler with these groups has the requested access. For a blocked crawler,
+/// verdicts on sample paths are not enough: a longer rule may disallow the sample path of an allow
+/// rule that allows other paths. So the rules are also checked.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -152,23 +153,24 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
     groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
 }
 
-/// Returns the name to write in robots.txt: the crawler's name if its token is `own`, otherwise
-/// `own`.
+/// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
+/// usual name if it is equal to the token, otherwise the token.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of a file that give some crawlers the same access.
+/// The edits of a file that block all crawlers in `own`, or that allow all of them.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
     /// The lines of each group, without its user-agent lines.
     lines: Vec<Vec<GroupLine>>,
-    /// Own tokens of the edited crawlers: those that do not yet have the requested access.
+    /// Own tokens of the edited crawlers. Leaves out crawlers that already have the requested
+    /// access.
     own: HashSet<ProductToken>,
-    /// Names of the crawlers that no group names and that obey the group of an edited crawler, by
-    /// the index of this group.
+    /// Names of the crawlers that no group names and that obey the group of an edited crawler. The
+    /// key is the index of this group.
     stay: BTreeMap<usize, BTreeSet<String>>,
     /// The groups that are only for edited crawlers and were changed, by index. The value is false
     /// if the whole group was removed.
@@ -255,7 +257,7 @@ impl<'f, 'a> Draft<'f, 'a> {
             if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
                 shared.push(group);
                 // A name that also stands for another crawler is not removed. If the edit then does
-                // not have the requested effect, the comparison rejects it.
+                // not have the requested effect, the final comparison rejects it.
                 for name in names {
                     if self.is_theirs(name) {
                         self.removed.insert(line_of(name));
@@ -285,8 +287,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
     }
 
-    /// Returns the groups that a crawler would obey if no group named it. Ignores the groups of
-    /// edited crawlers.
+    /// Returns the groups that a crawler would obey if no group named it and if there were no
+    /// groups for edited crawlers.
     fn otherwise(&self, agent: &Agent, family: &[ProductToken]) -> Selection<'f> {
         let family: Vec<_> = family.iter().filter(|token| !self.own.contains(*token)).cloned().collect();
         self.file.rules().select(&family, agent.fallback())
@@ -326,8 +328,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(opening);
     }
 
-    /// Removes the rules that disallow the whole site. If nothing else is left in the group,
-    /// removes the group. Returns whether the group still exists.
+    /// Removes the rules that disallow the whole site. If the group then has no lines except its
+    /// names, removes the group. Returns whether the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -407,8 +409,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
-    /// Removes a blank line wherever a removal would leave two adjacent blank lines, or a blank
-    /// line at the end of the file.
+    /// If the removal of lines leaves two adjacent blank lines or a blank line at the end of the
+    /// file, removes a blank line there.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());
@@ -429,7 +431,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(blanks);
     }
 
-    /// Adds the names of the crawlers in `stay` to the groups whose rules they obeyed.
+    /// Adds the names of the crawlers in `stay` to the groups that these crawlers obeyed.
     fn name_followers(&mut self) {
         for (at, names) in std::mem::take(&mut self.stay) {
             let last = self.file.robots.groups().nth(at).and_then(|group| group.names().last());
@@ -465,7 +467,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Returns the last line of the file's last group if this group has no rules. Crawlers would
-    /// merge it with a new group below.
+    /// read a new group below it as part of it.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));

@@ -1,5 +1,5 @@
-//! The file that lints and fixes examine, with data that several of them need. Also creates edits
-//! that add and remove lines.
+//! The file that lints and fixes examine, with data that several lints or fixes need. Also creates
+//! edits that add and remove lines.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -17,12 +17,12 @@ use crate::rules::{
 pub(super) struct CheckedFile<'a> {
     pub(super) robots: &'a RobotsTxt,
     pub(super) site: &'a SiteContext,
-    /// Codes of all lints.
+    /// Codes of all lints. Comments in the file can turn these lints off.
     pub(super) codes: &'a [&'static str],
-    /// The first user-agent line's name. Rules before it do not belong to any group.
+    /// Name in the first user-agent line. Rules before this line do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
-    // The following values are computed on first use, because only some lints need them.
+    // The following fields are computed on first use, because only some lints need them.
     lines: OnceCell<Vec<Line<'a>>>,
     groups: OnceCell<AlikeGroups<'a>>,
     rules: OnceCell<RuleSet>,
@@ -34,13 +34,14 @@ pub(super) struct CheckedFile<'a> {
 #[derive(Default)]
 pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
-    /// Index of the first group with the same names, for each group.
+    /// For each group, the index of the first group with the same names.
     pub(super) first_alike: Vec<usize>,
-    /// Indexes of all groups with the same names. The key is the index of the first of them.
+    /// Indexes of all groups with the same names. The key is the index of the first of these
+    /// groups.
     pub(super) alike: HashMap<usize, Vec<usize>>,
     /// Numbers of user-agent lines that repeat a name of the same group.
     pub(super) repeated: HashSet<usize>,
-    /// Whether each group has at least one name that is not empty.
+    /// For each group, whether at least one of its names is not empty.
     pub(super) is_named: Vec<bool>,
 }
 
@@ -151,7 +152,7 @@ impl<'a> CheckedFile<'a> {
         start..end
     }
 
-    /// Returns the line end of the file's first line. New lines get the same line end.
+    /// Returns the line end of the file's first line. It is also used for new lines.
     pub(super) fn line_end(&self) -> &'static [u8] {
         let file = self.bytes();
         match memchr::memchr2(b'\n', b'\r', file) {
@@ -196,9 +197,9 @@ impl<'a> CheckedFile<'a> {
         Edit::insert(whole.end, texts.into_iter().flat_map(line).collect::<Vec<_>>().concat())
     }
 
-    /// Returns the origin (scheme and host) that all sitemaps of the file share. If no sitemap has
-    /// an origin, returns the https origin of [`Options::site_host`](super::Options::site_host), if
-    /// set.
+    /// Returns the origin (scheme and host) of the sitemaps if it is the same for all. If no
+    /// sitemap has an origin, returns the https origin of
+    /// [`Options::site_host`](super::Options::site_host), if set.
     pub(super) fn own_origin(&self) -> Option<&[u8]> {
         let find = || {
             let mut origins = self.robots.sitemaps().filter_map(|sitemap| {
@@ -257,8 +258,8 @@ impl<'a> AlikeGroups<'a> {
     }
 }
 
-/// Returns the token of a name, which is used to compare names. `None` for `*` and for names
-/// without a token.
+/// Returns the token that represents a name in comparisons. `None` for `*`, and for names without a
+/// token.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }

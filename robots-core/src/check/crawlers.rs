@@ -1,4 +1,5 @@
-//! The crawlers of the registry by their tokens, and guesses at misspelled names.
+//! The crawlers of a registry, by token. Also finds the crawlers that misspelled names probably
+//! mean.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -8,24 +9,25 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Minimum length of an unknown name, in bytes, to suggest similar names. Shorter names are similar
+/// Minimum length of an unknown name, in bytes, to suggest similar names. A shorter name is similar
 /// to too many names of crawlers.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length of an unknown name, in bytes, to suggest crawlers of a search engine or an
-/// assistant with this name (`Claude`).
+/// Minimum length of an unknown name, in bytes, to treat the name as that of a search engine or an
+/// assistant (`Claude`). The crawlers of this service are then suggested.
 const MIN_BRAND_LENGTH: usize = 3;
 
 /// Endings that turn the name of a search engine or an assistant into the name of its crawler.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
-/// Maximum number of suggested crawlers if a name is that of an operator.
+/// Maximum number of suggested crawlers for the name of an operator.
 const OF_OPERATOR: usize = 3;
 
 /// Maximum number of unknown names per file that are compared with known names, to bound the cost.
 const GUESSES: usize = 64;
 
-/// The crawlers of a registry, by their own tokens.
+/// The crawlers of a registry, by their own tokens. A crawler's own token is the first of its
+/// tokens.
 pub(super) struct CrawlersByToken<'r> {
     pub(super) registry: &'r Registry,
     by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
@@ -36,31 +38,32 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// Returns the crawler whose own token a name contains.
+    /// Returns the crawler whose own token is the token of a name.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }
 
-    /// Returns the crawler with this own token.
+    /// Returns the crawler whose own token this is.
     pub(super) fn of_token(&self, token: &ProductToken) -> Option<&'r Crawler> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the name of the crawler in a longer value, such as a whole header or `Googlebot
-    /// 2.1`.
+    /// Returns the name of the crawler that a longer value contains. The value may be a whole
+    /// header or `Googlebot 2.1`.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
         Some(named.map_or_else(|| declared.to_string(), |crawler| crawler.name.to_owned()))
     }
 
-    /// Reports whether a name stands for every crawler or for a search engine.
+    /// Reports whether search engines obey groups with this name: it is `*` or the name of a search
+    /// engine.
     pub(super) fn is_read_by_search(&self, name: Name<'_>) -> bool {
         name.is_star() || self.named(name).is_some_and(|crawler| crawler.category == Category::Search)
     }
 
-    /// Returns the unknown names that are similar to names of crawlers. Each comes with the names
-    /// that were probably meant.
+    /// Returns the unknown names that are similar to names of crawlers, each with the names that
+    /// were probably meant.
     pub(super) fn misspelled<'a>(
         &self,
         names: impl Iterator<Item = Name<'a>>,
@@ -77,8 +80,8 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Reports whether no crawler obeys this token and similar names may be suggested. For tokens
-    /// with spaces, no names are suggested, because these are not typing errors.
+    /// Reports whether no crawler obeys this token and similar names may be suggested. No names are
+    /// suggested for tokens with spaces, because these are not typing errors.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')

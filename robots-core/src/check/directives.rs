@@ -23,16 +23,16 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
         || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Returns the directive at the start of a name that also contains part of the value; `None` for
-/// other names. Such names occur if the colon after the directive is missing and the value contains
-/// a colon: `Disallow /wiki/Special:Search`.
+/// If the colon after a directive is missing and the value contains a colon, as in `Disallow
+/// /wiki/Special:Search`, part of the value belongs to the field's name. Returns the directive at
+/// the start of such a name; `None` for other names.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is an allow or disallow rule whose value is the whole path. If the colon
-/// after the directive is missing, part of the path may be in the name ([`lost_colon`]).
+/// Reports whether a field is an allow or disallow rule with its whole path in the value. If the
+/// colon after the directive is missing, part of the path may be in the name ([`lost_colon`]).
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
@@ -93,8 +93,8 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
 }
 
 /// Returns the directive in a name that also contains invisible characters, such as a byte order
-/// mark inside the file. `None` if the name has no invisible characters, or if the rest is not a
-/// directive.
+/// mark inside the file. `None` if the name has no invisible characters, or if it is not a
+/// directive without them.
 pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
     let visible = without_invisible(name)?;
     let directive = Directive::names().find(|(known, _)| visible.eq_ignore_ascii_case(known))?.1;
@@ -143,9 +143,9 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
         .map(|(_, known)| known)
 }
 
-/// Reports whether a file is a robots.txt: one of its lines is a field that crawlers know, or it
-/// contains only comments and blank lines. Error messages, JSON, YAML and Git LFS pointers also
-/// have lines with a colon. Served as a robots.txt, such a file would allow everything.
+/// Reports whether a file is a robots.txt: it has a field that crawlers know, or contains only
+/// comments and blank lines. Error messages, JSON, YAML and Git LFS pointers also have lines with a
+/// colon. If such a file is served as a robots.txt, it allows everything.
 pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {

@@ -10,8 +10,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
 /// A list of expected verdicts, each for some agents and some paths.
 ///
-/// An agent is a string as in [`Recognizer::resolve`]: a registered name, a product token, `*` for
-/// a crawler that no group names, or a whole `User-Agent` header.
+/// An agent is a string that [`Recognizer::resolve`] accepts: a registered name, a product token,
+/// `*` for a crawler that is not named in any group, or a whole `User-Agent` header.
 ///
 /// ```
 /// use robots_core::agent::Registry;
@@ -51,7 +51,7 @@ pub struct ExpectationOutcome {
     pub evaluated: usize,
     /// The pairs whose verdict is not the expected one, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// One message for each unknown agent name that is similar to the name of a crawler, with the
+    /// For each unknown agent name that is similar to the name of a crawler, one message with the
     /// probable name. An expectation with a misspelled name protects nothing.
     pub misspelled: Vec<String>,
 }
@@ -69,8 +69,8 @@ pub struct Unmet {
     pub path: String,
     /// Actual verdict, which differs from the expected one.
     pub access: Access,
-    /// Whether a group of the file applies to the agent: a group that names it, or the group for
-    /// `*` if the agent obeys `*`.
+    /// Whether a group of the file applies to the agent: a group that names the agent, or the group
+    /// for `*` if the agent obeys `*`.
     pub has_group: bool,
     /// The deciding rule; `None` if no rule matches.
     pub rule: Option<Decider>,
@@ -160,8 +160,8 @@ impl ExpectationOutcome {
     }
 }
 
-/// Writes one line for each misspelled agent and for each pair whose verdict is not the expected
-/// one. Writes nothing if the expectations are met.
+/// Writes one line for each misspelled agent, and one for each pair whose verdict is not the
+/// expected one. Writes nothing if the expectations are met.
 impl fmt::Display for ExpectationOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.misspelled.iter().try_for_each(|line| writeln!(f, "{line}"))?;

@@ -1,4 +1,4 @@
-//! The kind of a file that is called robots.txt: rules or other content.
+//! The kinds of files that sites serve as robots.txt: rules or other content.
 
 use std::ops::Range;
 
@@ -12,8 +12,7 @@ const SAMPLE: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// A robots.txt: one of its lines is a field that crawlers know, or it contains only comments
-    /// and blank lines.
+    /// A robots.txt: it has a field that crawlers know, or contains only comments and blank lines.
     Rules,
     /// Text without a field that crawlers know: an error message, JSON, YAML or a Git LFS pointer.
     OtherText,
@@ -51,8 +50,8 @@ impl FileKind {
         }
     }
 
-    /// Returns the reason why crawlers find no rules in a UTF-16 or binary file, although an editor
-    /// may show rules. `None` if crawlers can read the file as text.
+    /// If a file is UTF-16 or binary, returns the reason why crawlers find no rules in it, although
+    /// an editor may show rules. `None` if crawlers can read the file as text.
     ///
     /// ```
     /// use robots_core::check::FileKind;
@@ -137,9 +136,9 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
 const BEGINNINGS: [&[u8]; 9] =
     [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
 
-/// Returns the range of the first tag if the file is an HTML page. An HTML page has one of the
-/// [`BEGINNINGS`], or begins with any tag and has no field that crawlers know (an error message in
-/// HTML).
+/// If the file is an HTML page, returns the range of its first tag. An HTML page begins with one of
+/// the [`BEGINNINGS`], or begins with any tag and has no field that crawlers know (an error message
+/// in HTML).
 pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     let file = robots.bytes();
     let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file).trim_ascii_start();

@@ -11,7 +11,7 @@ use crate::keywords;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Severity {
-    /// Something that is often intended but worth knowing.
+    /// An effect that is often intended but worth knowing.
     Note,
     /// Some crawlers probably interpret the line differently than intended, or the line has a
     /// larger effect than most sites want.
@@ -38,16 +38,16 @@ pub struct Finding {
     /// the file.
     pub span: Range<usize>,
     /// Name of the crawler that the finding is about, as in the file or the registry, without
-    /// control characters. If it is about several crawlers, the first of them. `None` if it is not
-    /// about particular crawlers.
+    /// control characters. If the finding is about several crawlers, the name of the first one.
+    /// `None` if it is not about particular crawlers.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub agent: Option<Box<str>>,
     /// The problem, in one line without control characters.
     pub message: String,
-    /// The correction, in one line without control characters.
+    /// How to correct the problem, in one line without control characters.
     pub help: Option<String>,
-    /// Number of another line that the message refers to, from 1, for example the line of the rule
-    /// that decides instead.
+    /// Number of another line that the message refers to, from 1. An example is the line of the
+    /// rule that decides instead of the reported rule.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub related_line: Option<usize>,
 }
@@ -65,13 +65,13 @@ keywords!(Severity, "a severity", {
 
 impl Finding {
     /// Default maximum number of findings of one lint in a [`Report`](super::Report), which
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. Further
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. All other
     /// findings are only counted, to bound the cost of files full of garbage.
     pub const MAX_PER_LINT: usize = 100;
 }
 
-/// Writes the finding as `line:column: severity: message`, so that a caller can write a path and a
-/// colon before it.
+/// Writes the finding as `line:column: severity: message`. A caller can write a path and a colon
+/// before it.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, column, severity, message, .. } = self;
@@ -84,12 +84,12 @@ impl fmt::Display for Finding {
 pub(super) struct Sink {
     pub(super) code: &'static str,
     pub(super) severity: Severity,
-    /// Severity that the options set for all findings of the lint; `None` if they set none.
+    /// Severity that the options set for all findings of the lint; `None` if the options set none.
     pub(super) forced: Option<Severity>,
     pub(super) file_length: usize,
-    /// Maximum number of findings that are stored. Further findings are only counted.
+    /// Maximum number of findings that are stored. All other findings are only counted.
     pub(super) most: usize,
-    /// Ranges where comments of the file turn the lint off.
+    /// Byte ranges of the file that comments exclude from the lint.
     pub(super) allowed: Vec<Range<usize>>,
     /// Ranges of the lines that this lint does not check, because they contain several directives.
     pub(super) left_out: Rc<[Range<usize>]>,
@@ -149,7 +149,8 @@ impl Sink {
 }
 
 impl ReportedFinding<'_> {
-    /// Sets the crawler of the finding. If there are several, callers pass the first one.
+    /// Sets the crawler that the finding is about. For several crawlers, callers pass the first
+    /// one.
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());
@@ -157,7 +158,7 @@ impl ReportedFinding<'_> {
         self
     }
 
-    /// Sets the other line that the message refers to.
+    /// Sets the number of another line that the message refers to.
     pub(super) fn related_to(mut self, line: usize) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.related_line = Some(line);

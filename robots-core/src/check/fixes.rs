@@ -12,8 +12,8 @@ keyword_enum! {
         /// The fix corrects the finding and changes nothing else: no verdict, delay or other line
         /// for any crawler, in any [`Reading`](crate::rules::Reading).
         Safe = "safe",
-        /// The fix changes the effect of the file, another correction may be right, or a proof of
-        /// safety would have taken too long.
+        /// The fix changes the effect of the file, is one of two possible corrections, or would
+        /// have taken too long to prove safe.
         Unsafe = "unsafe",
     }
 }
@@ -33,14 +33,14 @@ pub struct Fix {
 pub struct Fixes {
     /// All fixes, without duplicates. A fix may correct several findings.
     pub(super) fixes: Vec<Fix>,
-    /// Index of the fix for the index of each finding that has a fix.
+    /// Maps the index of a finding that has a fix to the index of this fix.
     pub(super) by_finding: BTreeMap<usize, usize>,
 }
 
 impl Fixes {
     /// Returns the fix of the finding with this index in
-    /// [`Report::findings`](super::Report::findings); `None` if only a person can correct it. If a
-    /// fix corrects several findings, returns the same reference for all of them.
+    /// [`Report::findings`](super::Report::findings); `None` if the finding has no fix. If a fix
+    /// corrects several findings, returns the same reference for all of them.
     pub fn get(&self, finding: usize) -> Option<&Fix> {
         self.fixes.get(*self.by_finding.get(&finding)?)
     }
@@ -52,8 +52,8 @@ impl Fixes {
     }
 }
 
-/// Maximum number of bytes that are replaced by one edit each. If there are more, a single edit
-/// replaces all of them, because each edit takes about 80 bytes of memory.
+/// Maximum number of separate edits that [`Edit::each`] returns. If more bytes are replaced, one
+/// edit replaces the whole range, because each edit takes about 80 bytes of memory.
 const MAX_SEPARATE_WORK: usize = 1 << 16;
 
 /// The replacement of a byte range of a file.

@@ -22,7 +22,7 @@ pub struct FrontPageAccess {
 }
 
 keyword_enum! {
-    /// The kinds of crawlers that site owners ask about most.
+    /// The kinds of crawlers that site owners are most interested in.
     CrawlerKind, "a kind of crawlers", {
         /// Crawlers that feed the index of a search engine that people use.
         SearchEngine = "search-engine",
@@ -64,14 +64,14 @@ impl FrontPageAccess {
         })
     }
 
-    /// Returns the same access for each crawler with a [`CrawlerKind`]. Use this if there are no
+    /// Returns the given access for each crawler with a [`CrawlerKind`]. Use this if there are no
     /// rules.
     pub fn without_rules(registry: &Registry, access: Access) -> Vec<Self> {
         Self::each(registry, |_| (access, None))
     }
 
-    /// Calls `decide` for each crawler with a kind; `decide` returns the access and the line of the
-    /// deciding rule.
+    /// Calls `decide` for each crawler with a [`CrawlerKind`]. `decide` returns the access and the
+    /// line of the deciding rule.
     fn each(registry: &Registry, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<Self> {
         let access_of = |crawler: &Crawler| {
             let kind = CrawlerKind::of(crawler)?;

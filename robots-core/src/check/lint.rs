@@ -24,7 +24,7 @@ pub(super) use crate::rules::{
     Rule, crawl_delay, starts_with,
 };
 
-/// A lint: its description, which `--explain` prints, and its code.
+/// A lint: its code, and the description that `--explain` prints.
 #[non_exhaustive]
 pub struct Lint {
     /// Permanent code, in kebab-case.
@@ -37,7 +37,7 @@ pub struct Lint {
     pub why: &'static str,
     /// A file that has a finding of this lint.
     pub bad: Example,
-    /// The same file without the finding.
+    /// A corrected version of [`bad`](Self::bad), without the finding.
     pub good: Example,
     pub(super) pass: Pass,
     /// Fix of the findings; `None` if only a person can correct them.
@@ -59,16 +59,17 @@ pub struct Example {
 pub(super) enum Pass {
     /// The function is called once per file.
     File(fn(&CheckedFile<'_>, &mut Sink)),
-    /// The function is called once if the file is of this kind. All other variants run only for
-    /// text, because most lints would report every line of an HTML page.
+    /// The function is called once if the file is of this kind. The functions of all other variants
+    /// are called only if the file is text, because most lints would report every line of an HTML
+    /// page.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
     /// The function is called for every group.
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
     /// The function is called for every name of a group.
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
     /// The function is called for every line that contains several directives, with the range of
-    /// the second directive's name. All other variants skip such lines, because their fixes would
-    /// not separate the directives.
+    /// the second directive's name. Other lints skip such lines, because their fixes would not
+    /// separate the directives.
     Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
     /// The function is called for every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
@@ -88,8 +89,8 @@ pub(super) struct LintFix {
     pub(super) shared: Option<SharedCorrection>,
 }
 
-/// A function that returns the same key for all findings with the same edits, so that the edits are
-/// computed only once. `None` if the edits of a finding correct no other finding.
+/// A function that returns the same key for all findings that need the same edits, so that the
+/// edits are computed only once. `None` if no other finding needs the edits of a finding.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
 /// A function that returns the edits that correct a finding; `None` if the right correction is

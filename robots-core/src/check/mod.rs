@@ -10,9 +10,9 @@
 //! [`EditedFile`] blocks or allows crawlers with the smallest possible edit, which is proved to
 //! have no other effect.
 //!
-//! [`diff()`] finds the changes for each crawler between two versions of a file.
-//! [`DrasticChange::between`] finds changes that are rarely intended, such as a site that is
-//! blocked completely. [`Expectations`] contain the verdicts that a file must have.
+//! [`diff()`] finds the differences for each crawler between two versions of a file.
+//! [`DrasticChange::between`] finds changes that are rarely intended, such as a rule that blocks
+//! the whole site. [`Expectations`] contain the verdicts that a file must have.
 //!
 //! A comment `# robots-check: allow(code)` turns a lint off for its line or, on a line of its own,
 //! for the next line. [`Options`] turn a lint off for the whole file or give it another severity.

@@ -11,8 +11,8 @@ use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 /// Options of a check. By default, all lints run with their usual severities, the registry is the
 /// built-in one, only `/.well-known/` is exempt, and no crawler is refused.
 ///
-/// Equal options produce the same findings for the same file. Options with different copies of the
-/// same registry are not equal.
+/// Equal options produce the same findings for the same file. Two options are equal only if they
+/// share the same registry, not just equal copies.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
@@ -50,7 +50,7 @@ impl Options {
     }
 
     /// Adds patterns, as in robots.txt, of paths that are exempt from enforcement. Default:
-    /// `/.well-known/`. A second call adds to the first.
+    /// `/.well-known/`. Each call adds to the existing patterns.
     ///
     /// # Errors
     ///
@@ -63,8 +63,8 @@ impl Options {
     }
 
     /// Sets the crawlers whose disallowed requests the site refuses, by their names in the
-    /// registry. Default: none. Only crawlers of search engines that people use
-    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings,
+    /// registry. Default: none. Only crawlers that feed the index of a search engine that people
+    /// use ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings,
     /// because a [`Policy`](crate::policy::Policy) refuses them only if an override requires it.
     pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
         self.site.refused = crawlers.into_iter().map(Into::into).collect();
@@ -78,7 +78,7 @@ impl Options {
         self
     }
 
-    /// Sets the maximum number of findings per lint in the report. Further findings are only
+    /// Sets the maximum number of findings per lint in the report. All other findings are only
     /// counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);
@@ -98,7 +98,7 @@ impl Options {
 }
 
 impl Lint {
-    /// Returns the options for the examples of this lint. Only a few lints need other options than
+    /// Returns the options for the examples of this lint. Only a few lints need options other than
     /// the default.
     #[doc(hidden)]
     pub fn example_options(&self) -> Options {
@@ -137,8 +137,8 @@ impl PartialEq for SiteContext {
 /// A registered crawler whose disallowed requests the site refuses, for
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
-/// By default, requests that any rule disallows are refused, and the groups for `*` apply to the
-/// crawler if it obeys them according to the registry. A name converts to a `RefusedCrawler`.
+/// By default, requests that any rule disallows are refused. If the crawler obeys `*` according to
+/// the registry, this includes the rules in groups for `*`. A name converts to a `RefusedCrawler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RefusedCrawler {
@@ -160,13 +160,13 @@ impl RefusedCrawler {
         Self { name: name.into(), fallback: Fallback::Star, rules: RefusedRules::AllBut(Vec::new()) }
     }
 
-    /// Ignores the groups for `*`. Use this if the site applies only groups that name the crawler.
+    /// Ignores the groups for `*`. Use this if the site enforces only groups that name the crawler.
     pub fn ignore_wildcard_group(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }
 
-    /// Excludes rules with these patterns, in any spelling: requests that they disallow are not
-    /// refused.
+    /// Excludes rules with these patterns, in any spelling. Requests that such a rule disallows are
+    /// not refused.
     ///
     /// # Errors
     ///
@@ -176,8 +176,8 @@ impl RefusedCrawler {
         Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
     }
 
-    /// Includes only rules with these patterns, in any spelling: requests that other rules disallow
-    /// are not refused.
+    /// Includes only rules with these patterns, in any spelling. Requests that any other rule
+    /// disallows are not refused.
     ///
     /// # Errors
     ///

@@ -27,14 +27,14 @@ pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
     words.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Why the beginning of a value is taken for a host.
+/// The reason why the beginning of a value is taken for a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostEvidence {
     /// The text is the host of the site.
     Own,
     /// The text begins with `www.`.
     Www,
-    /// The text ends with a common top-level domain.
+    /// The text ends with one of the [`TOP_LEVELS`].
     Form,
 }
 
@@ -79,7 +79,7 @@ fn strip_www(host: &[u8]) -> &[u8] {
 }
 
 /// Reports whether a field is a rule with only one path. The lints `several-paths` and
-/// `space-in-path` report the others.
+/// `space-in-path` report rules with several paths.
 pub(super) fn has_one_path(field: &Field<'_>) -> bool {
     is_rule(field) && several_paths(field.value).is_none()
 }
@@ -142,7 +142,7 @@ pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns a path without its invisible characters, possibly empty. `None` if the value has no
-/// invisible characters, or if the rest is not a path.
+/// invisible characters, or if it is not a path without them.
 pub(super) fn visible_path(value: &[u8]) -> Option<String> {
     without_invisible(value).filter(|seen| seen.is_empty() || seen.starts_with(['/', '*']))
 }

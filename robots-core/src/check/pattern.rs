@@ -2,8 +2,8 @@
 
 use crate::rules::{PathPattern, Reading};
 
-/// Byte that stands for any sequence of bytes in the canonical form of a pattern. Neither paths nor
-/// patterns in files contain it.
+/// Byte that stands for any sequence of bytes in the canonical form of a pattern. Paths, and
+/// patterns in files, never contain this byte.
 const ANY: u8 = 0;
 
 /// The canonical form of a pattern. Patterns that match the same paths and differ only in the
@@ -11,8 +11,8 @@ const ANY: u8 = 0;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
     /// The pattern with [`ANY`] instead of each `*`, and with another [`ANY`] at the end unless the
-    /// pattern is anchored there. There are several elements if the standard form of a byte differs
-    /// between path and query and the byte may match in both.
+    /// pattern is anchored there. There are several elements if the pattern contains a byte that
+    /// may match in the path or in the query, and whose standard form is different there.
     texts: Vec<Vec<u8>>,
 }
 
@@ -42,14 +42,14 @@ impl Canonical {
         self.texts[0].split(|octet| *octet == ANY).next().unwrap_or_default()
     }
 
-    /// Reports whether there is an [`ANY`] before the end.
+    /// Reports whether the canonical form contains an [`ANY`] before its last byte.
     pub(super) fn has_runs_inside(&self) -> bool {
         let text = &self.texts[0];
         memchr::memchr(ANY, text).is_some_and(|at| at + 1 < text.len())
     }
 }
 
-/// Returns a pattern with every byte ≥ 0x80 escaped (`%C3`).
+/// Returns a pattern with every byte ≥ 0x80 replaced by its escape (such as `%C3`).
 pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(pattern.len());
     for octet in pattern {
@@ -93,8 +93,8 @@ pub(super) fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
     pattern
 }
 
-/// Reports whether one of the patterns in `by` matches every path that a rule with the pattern
-/// `written` matches.
+/// Reports whether one of the patterns in `by` matches every path that the pattern `written`
+/// matches.
 pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathPattern>) -> bool {
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))
 }
@@ -118,8 +118,8 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
         [b']' | b')' | b'.', b'{', b'0'..=b'9', ..] => true,
         [b'.' | b']' | b')', b'+', rest @ ..] | [b')', b'?', rest @ ..] => is_end(rest),
         [b'.', b'*', b'$'] => before.last().is_some_and(u8::is_ascii_alphanumeric),
-        // `/?` before the `$` is an optional slash. The pattern `/?$` alone is not an expression,
-        // because it matches the home page with an empty query.
+        // A `/?` before the `$` is an optional slash in a regular expression. The pattern `/?$`
+        // alone is not an expression, because it matches the home page with an empty query.
         [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
         // The range must be followed by the end of the class, another range or punctuation.
         // `[e-mail]` is not a class, because letters follow.
@@ -136,8 +136,8 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
     }
 }
 
-/// Reports whether `rest` begins with a character class that contains only punctuation: `[&%]`, but
-/// not `[]`, `[*]` or `[price]`.
+/// Reports whether `rest` begins with a character class of a regular expression that contains only
+/// punctuation: `[&%]`, but not `[]`, `[*]` or `[price]`.
 fn is_class_of_marks(rest: &[u8]) -> bool {
     /// Maximum length of a character class, in bytes. This bounds the cost of patterns full of
     /// brackets.

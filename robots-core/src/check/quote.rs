@@ -28,7 +28,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Returns a value without its quotes, which spreadsheets and word processors sometimes add; `None`
+/// Returns a value without the quotes that spreadsheets and word processors sometimes add; `None`
 /// if there are no quotes.
 pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
     const QUOTES: [(&str, &str); 4] = [("\"", "\""), ("'", "'"), ("\u{201c}", "\u{201d}"), ("\u{2018}", "\u{2019}")];
@@ -41,7 +41,7 @@ pub(super) fn quoted_list<'a>(values: impl ExactSizeIterator<Item = &'a [u8]>) -
     first_few(values.map(Quoted), 3)
 }
 
-/// Splits text into its characters, and the bytes that are not valid UTF-8.
+/// Splits text into its characters. Bytes that are not valid UTF-8 are returned as single bytes.
 pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
     text.utf8_chunks().flat_map(|chunk| chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().copied().map(Err)))
 }

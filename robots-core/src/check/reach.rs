@@ -1,5 +1,5 @@
 //! Determines how much of a site the rules for a crawler allow: nothing, only the home page, or
-//! more. Examines only the patterns, without trying paths.
+//! more. Examines only the patterns, and does not try paths.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl fmt::Display for Extent {
 /// The rules for one token that disallow or allow the whole site.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
-    /// The disallow rule that matches every path, with its priority.
+    /// The disallow rule that matches every path, with the rule's priority.
     closes: Option<(usize, Rule<'r>)>,
     /// Highest priority of an allow rule that matches more than the home page.
     opens: usize,
@@ -60,8 +60,8 @@ impl<'r> Reach<'r> {
     }
 
     /// Returns the rule that disallows the whole site, and the part of the site that is disallowed.
-    /// `None` if there is no such rule, or if an allow rule for more than the home page has at
-    /// least its priority.
+    /// `None` if there is no such rule. Also `None` if an allow rule for more than the home page
+    /// has the same priority as this rule or a higher one.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))

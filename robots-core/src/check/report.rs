@@ -24,7 +24,7 @@ pub struct Report {
     /// [`Options::findings_per_lint`](super::Options::findings_per_lint) per lint.
     pub findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
-    /// Numbers of omitted findings by severity, for the code of each lint.
+    /// For each lint code, the numbers of omitted findings by severity.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) omitted_of: Vec<(&'static str, [usize; 3])>,
     /// Fixes of the findings; empty unless [`Report::with_fixes`] was called.
@@ -45,15 +45,15 @@ impl Report {
                 *total += more;
             }
         }
-        // The sort is stable, so findings at the same place stay in the order of the table of
+        // The sort is stable, so findings with the same start stay in the order of the table of
         // lints.
         report.findings.sort_by_key(|finding| finding.span.start);
         locate(robots, &mut report.findings);
         report
     }
 
-    /// Checks a file like [`check`], but stops and returns `None` if `goes_on` returns false. With
-    /// this, an editor can stop the check of a file that has changed in the meantime.
+    /// Checks a file like [`check`], but stops and returns `None` if `goes_on` returns false. For
+    /// example, an editor can stop a check because the file has changed in the meantime.
     #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, goes_on: &dyn Fn() -> bool) -> Option<Self> {
         run_lints(robots, options, |_| true, goes_on)
@@ -78,8 +78,8 @@ impl Report {
         self.findings.iter().filter(is_one).count() + omitted.sum::<usize>()
     }
 
-    /// Returns first the errors and then the warnings, both in the order of the file. The person
-    /// who publishes the file must see these findings.
+    /// Returns the errors and then the warnings, each in the order of the file. The person who
+    /// publishes the file should see these findings.
     #[doc(hidden)]
     pub fn faults(&self) -> impl Iterator<Item = &Finding> {
         let of = |severity| self.findings.iter().filter(move |finding| finding.severity == severity);
@@ -88,8 +88,8 @@ impl Report {
 
     /// Returns one line with the numbers of errors and warnings and the first three of
     /// [`Report::faults`]: `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`. If all
-    /// have the same severity, it is not repeated: `2 warnings: 4:1: …; 7:1: …`. `None` if there
-    /// are neither errors nor warnings.
+    /// findings have the same severity, it is written only once: `2 warnings: 4:1: …; 7:1: …`.
+    /// `None` if there are neither errors nor warnings.
     pub fn summary(&self) -> Option<String> {
         let counted = |severity: Severity| match self.count(severity) {
             0 => None,
@@ -113,8 +113,8 @@ impl Report {
         Some(format!("{}: {}{more}", counts.join(" and "), shown.join("; ")))
     }
 
-    /// Returns the number of findings that are not in the report, because they are beyond the limit
-    /// for their lint.
+    /// Returns the number of findings that are not in the report, because there are too many
+    /// findings of the same lint.
     #[doc(hidden)]
     pub fn omitted(&self) -> usize {
         self.omitted.iter().sum()

@@ -1,12 +1,11 @@
 //! Classes of IP addresses, by the kind of network. The class decides whether an address can
-//! identify a client, and whether a server may redirect a fetch to it.
+//! identify a client, and whether a server may redirect a fetch to the address.
 //!
 //! Documents are fetched from inside the operator's network. A server that redirects a fetch
-//! chooses the next address. The server must not be able to choose an address that only this
-//! machine or its network can reach, such as an admin interface on the loopback, or the metadata
-//! service of a cloud on a link-local address. The class of the connection's address is checked
-//! after name resolution, because a name may resolve to a different address each time (DNS
-//! rebinding).
+//! chooses the next address. It must not be able to choose an address that only this machine or its
+//! network can reach, such as an admin interface on the loopback, or the metadata service of a
+//! cloud on a link-local address. A name may resolve to a different address each time (DNS
+//! rebinding). So the class is checked after name resolution, for the address of the connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -108,8 +107,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// A client address that can be evidence for or against a claim. It is the client's own address,
-/// not that of a trusted proxy, and publicly reachable.
+/// A client address that can be evidence for or against a claim. It is publicly reachable, and is
+/// the client's own address instead of the address of a trusted proxy.
 ///
 /// An IPv4 address that is mapped into IPv6 is treated as the IPv4 address. Documentation addresses
 /// (RFC 5737, RFC 3849) are treated as public, because examples and tests use them and clients
@@ -135,8 +134,9 @@ impl PublicAddress {
     /// # Errors
     ///
     /// Returns [`UndecidedReason::Address`] if the address is unknown, private (RFC 1918, RFC
-    /// 4193), shared (RFC 6598), reserved, or local to this machine or link. Returns the same error
-    /// for the address of a trusted proxy, because it proves nothing about the client.
+    /// 4193), shared (RFC 6598), reserved, or local to this machine or link. Also returns this
+    /// error for the address of a trusted proxy, because such an address proves nothing about the
+    /// client.
     pub fn of(address: Option<IpAddr>, is_trusted_proxy: impl FnOnce(IpAddr) -> bool) -> Result<Self, UndecidedReason> {
         let address = address.ok_or(UndecidedReason::Address)?.to_canonical();
         let is_public = matches!(AddressClass::of(address), AddressClass::Public | AddressClass::Documentation);

@@ -25,28 +25,28 @@ pub(super) enum ClaimKind {
     Signer,
     /// The `User-Agent` names a crawler.
     Crawler,
-    /// The `User-Agent` names a fetcher that acts for a person. Its requests come from the
-    /// operator's addresses or from the person's own device.
+    /// The `User-Agent` names a fetcher that acts for a person. The requests of such a fetcher come
+    /// from the operator's addresses or from the person's own device.
     UserTriggered,
 }
 
-/// A claim, and the outcomes of the verification methods that were tried.
+/// A claim, and the outcome of each verification method that was tried for it.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    /// Outcome of the operator's address lists; `None` if the operator has no lists or the lists
-    /// were not checked.
+    /// Outcome of the check of the operator's address lists. `None` if the operator has no lists,
+    /// or if this check was not made.
     pub(super) range: Option<MethodOutcome>,
-    /// Outcome of the check by reverse DNS; `None` if the crawler has no host name patterns or no
-    /// check was made.
+    /// Outcome of the check by reverse DNS. `None` if the crawler has no host name patterns, or if
+    /// this check was not made.
     pub(super) rdns: Option<MethodOutcome>,
     /// Whether the operator's reverse DNS names are unreliable. Unreliable names can verify a
     /// claim, but not refute it.
     pub(super) is_rdns_weak: bool,
-    /// Whether the claimed crawler's operator publishes keys. If so, and no method was tried, the
-    /// identity is undecided instead of unverifiable.
+    /// Whether the claimed crawler's operator publishes keys. If so, and if no method was tried,
+    /// the identity is undecided, not unverifiable.
     pub(super) is_signing: bool,
 }
 
@@ -56,11 +56,11 @@ impl Examination {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
     }
 
-    /// Adds the best outcome of the request's signatures for this claim. Does nothing if no
-    /// signature is for this claim.
+    /// Adds the best outcome of the request's signatures for this claim. Does nothing if the
+    /// request has no signature for this claim.
     ///
     /// `directories` contains the key directories of the claimed crawler's operator. It is `None`
-    /// if the operator is unknown; keys of any configured directory are then accepted.
+    /// if the operator is unknown. The keys of any configured directory are then accepted.
     #[cfg(feature = "signatures")]
     pub(super) fn signatures(self, checks: &[SignatureCheck], directories: Option<&[DirectoryUrl]>) -> Self {
         let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
@@ -72,8 +72,8 @@ impl Examination {
         Self { signature: outcomes.min_by_key(strength), ..self }
     }
 
-    /// Reports whether a reverse DNS lookup could still change the identity. It could if the
-    /// request claims to be from a crawler and no method has verified the claim yet.
+    /// Reports whether a reverse DNS lookup could still change the identity. This is the case if
+    /// the request claims to be from a crawler and no method has verified the claim yet.
     pub(super) fn wants_rdns(&self) -> bool {
         let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
@@ -81,7 +81,7 @@ impl Examination {
 
     /// Returns the identity. The best outcome of all methods decides: verified is better than
     /// undecided, and undecided is better than failed. If several methods have the same outcome,
-    /// the first of them is reported.
+    /// the first of these methods is reported.
     ///
     /// If the check of the address failed, undecided outcomes that the sender can cause are
     /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
@@ -144,8 +144,8 @@ impl Examination {
     }
 }
 
-/// Reports whether the sender can cause this undecided outcome, with the request or with the
-/// reverse DNS zone of its address.
+/// Reports whether the sender can cause this undecided outcome, either with the request or with the
+/// reverse DNS zone of the sender's address.
 const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     use UndecidedReason::{
         AgentAbsent, Busy, ComponentNotCovered, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey,
@@ -166,8 +166,8 @@ const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     }
 }
 
-/// Provides the evidence about claims: address lists, DNS results and keys. The methods of this
-/// trait must not block. If evidence is missing, they return an undecided outcome.
+/// Provides the evidence about claims: address lists, DNS results and keys. The methods must not
+/// block. If evidence is missing, they return an undecided outcome.
 pub trait ClaimEvidence {
     /// Returns whether the operator's address lists confirm an address; `None` if the operator
     /// publishes no lists.
@@ -209,16 +209,17 @@ pub trait ClaimEvidence {
     }
 }
 
-/// Maximum age of a list that can refute claims regardless of when the address was first seen.
+/// Maximum age of a list that can refute a claim even if the client's address was first seen
+/// recently.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Minimum time between the first request from an address and the confirmation of a list that
-/// refutes its claim. If the time is shorter, the order of the two events is uncertain, because the
-/// clock may have been wrong by a day.
+/// If a list was confirmed this long after the first request with a claim, it can refute the claim
+/// even if the list is old. If the time is shorter, the order of the two events is uncertain,
+/// because the clock may have been wrong by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time from now to the confirmation of a list in the future. If it is longer, the clock
-/// was wrong then or is wrong now.
+/// Maximum time from now to a confirmation of a list that seems to be in the future. If the time is
+/// longer, the clock was wrong then or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A list of addresses from an operator, as evidence.
@@ -230,8 +231,8 @@ const CLOCK_STEP: Duration = Duration::from_secs(60);
 pub struct ListEvidence<'a> {
     /// The addresses on the list.
     pub set: &'a RangeSet,
-    /// Time of the last confirmation by the operator's server: the list was fetched, or the server
-    /// responded that it has not changed. `None` for an embedded list, which can verify claims but
+    /// Time of the last confirmation by the operator's server, which sent the list or responded
+    /// that the list has not changed. `None` for an embedded list, which can verify claims but
     /// never refutes them.
     pub confirmed: Option<SystemTime>,
 }
@@ -241,9 +242,9 @@ impl ListEvidence<'_> {
     /// not loaded.
     ///
     /// The claim is verified if one of the lists contains the address. The claim fails if no list
-    /// contains the address and every list can refute the claim. A list can refute the claim if it
-    /// was confirmed at most 24 hours ago, or more than 24 hours after the address was first seen
-    /// with this claim.
+    /// contains the address and every list can refute the claim. A list can refute the claim if the
+    /// list was confirmed at most 24 hours ago, or more than 24 hours after the address was first
+    /// seen with this claim.
     pub fn examine(
         lists: impl IntoIterator<Item = Option<Self>>,
         address: PublicAddress,

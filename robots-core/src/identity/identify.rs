@@ -28,13 +28,13 @@ pub struct IdentityRequest<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Identified<'a> {
-    /// The result of verifying the claim.
+    /// Result of verifying the claim of the request.
     pub identity: Identity,
-    /// Name of the crawler that the request claims to be from, or whose operator made a valid
-    /// signature.
+    /// Name of the crawler that the request claims to be from, or of the signer: the crawler whose
+    /// operator made a valid signature.
     pub crawler: Option<&'a str>,
     /// The crawler whose operator made a valid signature, if the `User-Agent` names no registered
-    /// crawler. The request is then handled and logged as a request from this crawler.
+    /// crawler. The request is then handled and logged as if it came from this crawler.
     pub signer: Option<&'a Agent>,
     /// Name of the registered crawler in the `User-Agent`.
     #[doc(hidden)]
@@ -63,16 +63,16 @@ impl<'a> IdentityRequest<'a> {
     /// Identifies the sender of the request.
     ///
     /// 1. If the `User-Agent` names a registered crawler, the claim is checked with the methods in
-    ///    the crawler's registry row, and with signatures of its operator. If the crawler is not
-    ///    registered, its operator is unknown, so a signature of any configured operator verifies
-    ///    the claim.
+    ///    the crawler's registry row, and with signatures of its operator. If the `User-Agent`
+    ///    names an unregistered crawler, its operator is unknown, so a signature of any configured
+    ///    operator verifies the claim.
     /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
     ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
     ///    the claim.
-    /// 3. If the request names several agents, the result is the least proven identity; a refuted
-    ///    claim is the least proven of all. If one claim is verified, claims to be other crawlers
-    ///    of the same operator are ignored. For example, AdsBot's header may also name Googlebot,
-    ///    whose list does not contain AdsBot's addresses.
+    /// 3. If the request names several agents, the result is the least proven identity, and a
+    ///    refuted claim is the least proven of all. But if one claim is verified, claims to be
+    ///    other crawlers of the same operator are ignored. For example, AdsBot's header may also
+    ///    name Googlebot, whose list does not contain AdsBot's addresses.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
         let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));
@@ -170,7 +170,7 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
 }
 
 /// Returns the rank of an identity; the least proven identity has the lowest rank. A refuted claim
-/// has rank 0, because the sender is an impostor whatever else the request claims.
+/// has rank 0: its sender is an impostor, even if another claim of the request is true.
 const fn rank(identity: Identity) -> u8 {
     match identity {
         Identity::Refuted(_) => 0,
@@ -191,8 +191,8 @@ mod tests {
     use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
     use crate::rules::RobotsTxt;
 
-    /// Test evidence about Googlebot: a list verifies one address, a reverse DNS name verifies a
-    /// second, and both checks of a third fail.
+    /// Test evidence about Googlebot. A list verifies the first address, and a reverse DNS name
+    /// verifies the second. For the third address, both checks fail.
     struct Played;
 
     impl ClaimEvidence for Played {

@@ -20,9 +20,9 @@
 //!    back to the client's address. A failed check refutes the claim only if the same resolver
 //!    verified another address of this operator within the last hour.
 //!
-//! If very many claims fail, the addresses that the server sees may not be those of the clients,
-//! for example because of an unknown proxy. The caller should then not refute any claim. The
-//! `Verifier` counts failures to detect this.
+//! If very many claims fail, the addresses that the server sees may not be the addresses of the
+//! clients, for example because of an unknown proxy. The caller should then not refute any claim.
+//! The `Verifier` counts failures to detect this situation.
 //!
 //! Some items need cargo features: `RangeList` and `DocumentError` need `identity`, and items for
 //! signatures and keys need `signatures`. The feature `verify` of `tower-robots` enables both.

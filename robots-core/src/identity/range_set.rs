@@ -1,4 +1,4 @@
-//! A set of IP addresses. A lookup reads one entry of a table, and then searches a short range.
+//! A set of IP addresses. A lookup reads one element of a table, and then searches a short range.
 
 use std::hint::select_unpredictable;
 use std::net::IpAddr;
@@ -24,8 +24,8 @@ pub struct RangeSet {
     v4: Ranges<u32>,
     v4_index: SearchIndex,
     v6: Ranges<u128>,
-    /// The upper 64 bits of the starts in `v6`. They are searched first, because 64-bit numbers
-    /// need less memory and are faster to compare.
+    /// The upper 64 bits of the starts in `v6`. They are searched first, because they need less
+    /// memory than complete starts and are faster to compare.
     v6_upper: Box<[u64]>,
     v6_index: SearchIndex,
 }
@@ -56,8 +56,8 @@ impl RangeSet {
     fn contains_v6(&self, address: u128) -> bool {
         let upper = (address >> 64) as u64;
         let mut after = self.v6_index.not_above(&self.v6_upper, upper);
-        // Several ranges within one /64 have the same upper 64 bits. Only then does the search
-        // compare complete starts.
+        // Several ranges within one /64 have the same upper 64 bits. Only in this case are complete
+        // starts compared.
         if after.checked_sub(1).and_then(|at| self.v6_upper.get(at)) == Some(&upper)
             && self.v6.starts[after - 1] > address
         {
@@ -77,9 +77,9 @@ impl RangeSet {
         self.v4.starts.len() + self.v6.starts.len()
     }
 
-    /// Reports whether `other` lacks more than half of the IPv4 addresses in this set, or more than
-    /// half of its IPv6 addresses. The two kinds are counted separately, because a set has so many
-    /// IPv6 addresses that its IPv4 addresses would not matter in the total.
+    /// Reports whether more than half of the IPv4 addresses in this set, or more than half of its
+    /// IPv6 addresses, are missing in `other`. The two kinds are counted separately, because a set
+    /// has so many IPv6 addresses that its IPv4 addresses would not matter in the total.
     #[doc(hidden)]
     pub fn lost_most_in(&self, other: &Self) -> bool {
         let v4 = (self.v4.shared_with(&other.v4), self.v4.addresses());
@@ -155,17 +155,18 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
 }
 
 /// A search table for sorted numbers. The table divides the span from the first to the last number
-/// into equal parts, about as many as there are numbers. It stores the position of the first number
-/// of each part.
+/// into equal parts, about as many as there are numbers. For each part, it stores the position of
+/// the first number in the part.
 ///
 /// If the numbers are evenly spread, a lookup takes one step. If the numbers form a few clusters, a
-/// lookup is a binary search within one cluster. The search has no branch that depends on the
-/// numbers, because addresses are random and half of the branch predictions would be wrong.
+/// lookup is a binary search within one cluster. No branch of the search depends on the numbers:
+/// addresses are random, so half of the branch predictions would be wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchIndex {
     first: u64,
     shift: u32,
-    /// Number of numbers before each part. The last element is the number of all numbers.
+    /// For each part, how many numbers come before it. The last element is the number of all
+    /// numbers.
     parts: Box<[u32]>,
 }
 
@@ -257,7 +258,7 @@ mod tests {
             (&["10.0.0.0/25", "10.0.1.0/25", "2001:db8::/64"], false),
             (&["10.0.0.0/25", "2001:db8::/48", "2001:db8:1::/64"], true),
             (&["10.0.0.0/23", "2001:db8::/65"], true),
-            // The new list is as large as the previous list, but contains other addresses.
+            // The new list has as many addresses as the previous list, but they are different.
             (&["10.9.0.0/23", "2001:db8::/63", "2001:db8:1::/64"], true),
             (&["10.0.0.0/23"], true),
             (&["2001:db8::/32"], true),

@@ -1,5 +1,6 @@
-//! Forward-confirmed reverse DNS. This module chooses the queries and interprets the responses. The
-//! caller sends the queries to a resolver.
+//! Forward-confirmed reverse DNS: a reverse DNS name counts only if it resolves back to the
+//! address. This module chooses the queries and interprets the responses. The caller sends the
+//! queries to a resolver.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -17,15 +18,15 @@ const MAX_NAMES: usize = 4;
 /// Maximum number of resolved addresses that are compared per name.
 const MAX_ADDRESSES: usize = 8;
 
-/// How long the resolver is trusted after it verified an address of an operator. During this time,
-/// a failed check refutes a claim to be a crawler of this operator.
+/// How long a resolver is trusted after one of an operator's addresses was verified with it. During
+/// this time, a failed check refutes a claim to be a crawler of this operator.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
 /// A check of one client address by reverse DNS.
 ///
-/// The caller gets a query from [`step`](Self::step), sends it through a resolver as an absolute
-/// name, and passes the response to [`answer`](Self::answer). The caller repeats these steps until
-/// `step` returns the outcome. A check takes at most five queries.
+/// The caller gets a query from [`step`](Self::step), sends it through a resolver, and passes the
+/// response to [`answer`](Self::answer). The name in the query is absolute. The caller repeats
+/// these steps until `step` returns the outcome. A check takes at most five queries.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -54,8 +55,8 @@ enum RdnsState {
     /// query is for the last name.
     Forward {
         names: Vec<String>,
-        /// Why the claim is undecided if the check fails; `None` if a failed check refutes the
-        /// claim.
+        /// The reason why the claim is undecided if no name resolves back to the address; `None` if
+        /// the claim is then refuted.
         doubt: Option<UndecidedReason>,
     },
     Done(MethodOutcome),
@@ -185,8 +186,8 @@ impl RdnsCheck {
     }
 }
 
-/// Returns the outcome if no name in the operator's domain resolves back to the address: undecided
-/// if `doubt` contains a reason, otherwise failed.
+/// Returns the outcome for the case that no name in the operator's domain resolves back to the
+/// address: undecided if `doubt` contains a reason, otherwise failed.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }

@@ -1,4 +1,4 @@
-//! The key directories of operators, and the crawlers that sign with the keys in them.
+//! The key directories of operators, and the crawlers that sign with the keys in the directories.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use crate::agent::{Agent, Crawler, Registry};
 /// The key directories in a registry. Maps each directory to the crawler that signs with its keys,
 /// and each crawler to the directories whose keys verify claims to be this crawler.
 ///
-/// A directory belongs to an operator, so its keys verify claims to be any crawler of that
+/// A directory belongs to an operator, so its keys verify claims to be any crawler of this
 /// operator. If the `User-Agent` names no crawler, a signature is attributed to the first crawler
-/// in the registry with this directory in its row.
+/// in the registry whose row contains the directory.
 #[derive(Clone, Debug, Default)]
 pub struct Signers {
     crawlers: HashMap<DirectoryUrl, Agent>,

@@ -68,8 +68,8 @@ impl PolicyBuilder {
     }
 
     /// Sets how disallowed requests are handled. The mode also limits [`rate`](Self::rate) and
-    /// [`impostors`](Self::impostors): they refuse requests only under [`Mode::Refuse`], unless an
-    /// override applies. Default: [`Mode::Observe`]. A second call replaces the first.
+    /// [`impostors`](Self::impostors): these settings refuse requests only under [`Mode::Refuse`],
+    /// unless an override applies. Default: [`Mode::Observe`]. A second call replaces the first.
     ///
     /// Under [`Mode::Refuse`], the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)) are only tagged, unless
@@ -84,8 +84,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.scope = scope)
     }
 
-    /// Sets the methods that the groups for `*` apply to; case is ignored. Default: `GET` and
-    /// `HEAD`. Groups for `*` always apply to methods that are not in IANA's registry, because most
+    /// Sets the methods that the groups for `*` apply to, ignoring case. Default: `GET` and `HEAD`.
+    /// Groups for `*` also apply to all methods that are not in IANA's registry, because most
     /// servers answer these methods like `GET`. A group that names an agent applies to every
     /// method. A second call replaces the first.
     ///
@@ -115,8 +115,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Applies groups only to the crawlers that they name. By default, a crawler without a group
-    /// also obeys the group of another crawler if its operator documents this. For example,
+    /// Applies groups only to the crawlers that they name. By default, a crawler that is not named
+    /// in any group obeys the group of another crawler if its operator documents this. For example,
     /// Googlebot-Image obeys Googlebot's group if the file has no group for Googlebot-Image.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
@@ -129,9 +129,10 @@ impl PolicyBuilder {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
-    /// Adds patterns of paths whose requests pass unchecked. A pattern is a prefix and may contain
-    /// `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$` does not.
-    /// `/robots.txt` and `/.well-known/` are always exempt. A second call adds to the first.
+    /// Adds patterns of exempt paths: requests for them pass unchecked. A pattern is a prefix and
+    /// may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$`
+    /// does not. `/robots.txt` and `/.well-known/` are always exempt. A second call adds to the
+    /// first.
     ///
     /// # Errors
     ///
@@ -160,8 +161,8 @@ impl PolicyBuilder {
     /// # Ok::<(), robots_core::rules::ValueError>(())
     /// ```
     ///
-    /// The method takes a slice instead of an iterator because a `Result` is also an iterator: an
-    /// `Err` would be an empty iterator and silently exempt no network.
+    /// The method takes a slice, not an iterator, because a `Result` is also an iterator: an `Err`
+    /// would be an empty iterator, and no network would be exempt.
     ///
     /// ```compile_fail,E0277
     /// # use robots_core::policy::{Network, Policy};
@@ -190,8 +191,8 @@ impl PolicyBuilder {
     }
 
     /// Adds names of cookies. A request with one of these cookies passes. Default: none. A second
-    /// call adds to the first. Choose names that are hard to guess: only the name is compared, and
-    /// any client can send it.
+    /// call adds to the first. Choose names that are hard to guess: only the name of a cookie is
+    /// compared, and any client can send a cookie with this name.
     ///
     /// # Errors
     ///
@@ -218,8 +219,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.suspect_human = suspect_human)
     }
 
-    /// Sets the action for impostors. An impostor's request claims to be from a crawler, but the
-    /// claim is refuted ([`RequestFacts::identity`](super::RequestFacts::identity)). The
+    /// Sets the action for impostors: senders that claim to be a crawler, but whose claim is
+    /// refuted ([`RequestFacts::identity`](super::RequestFacts::identity)). The
     /// [`mode`](Self::mode) limits the action: impostors are refused only under [`Mode::Refuse`],
     /// at most tagged under [`Mode::Tag`], and only recorded under [`Mode::Observe`]. Default:
     /// [`Impostors::Observe`]. A second call replaces the first.
@@ -231,8 +232,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.identity.impostors = impostors)
     }
 
-    /// Sets the identity that a request needs to benefit from exempt agents and from overrides that
-    /// are milder than the mode. Default: [`IdentityNeeded::Claimed`]. A second call replaces the
+    /// Sets the identity that a request needs so that exempt agents, and overrides that are milder
+    /// than the mode, apply to it. Default: [`IdentityNeeded::Claimed`]. A second call replaces the
     /// first.
     pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
         self.with(|policy| policy.identity.needed = needed)
@@ -241,18 +242,19 @@ impl PolicyBuilder {
     /// Adds an override, which sets another mode for some disallowed requests. If several overrides
     /// apply, the last one added decides. Default: none. A second call adds to the first.
     ///
-    /// For the crawlers of an override, its mode also replaces [`mode`](Self::mode) as the limit
-    /// for [`rate`](Self::rate) and [`impostors`](Self::impostors).
+    /// For the crawlers of an override, the override's mode is also the limit for
+    /// [`rate`](Self::rate) and [`impostors`](Self::impostors), instead of [`mode`](Self::mode).
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))
     }
 
-    /// Sets the action for allowed requests that exceed the `Crawl-delay` of their crawler's
-    /// groups. [`RateMode::Refuse`] refuses these requests only under [`Mode::Refuse`]. Under
-    /// [`Mode::Tag`] and [`Mode::Observe`], the requests are only recorded. Under [`Mode::Off`],
-    /// requests are not counted. Default: [`RateMode::Off`]. A second call replaces the first.
+    /// Sets the action for allowed requests that come before the `Crawl-delay` of their crawler's
+    /// groups has passed. [`RateMode::Refuse`] refuses these requests only under [`Mode::Refuse`].
+    /// Under [`Mode::Tag`] and [`Mode::Observe`], the requests are only recorded. Under
+    /// [`Mode::Off`], requests are not counted. Default: [`RateMode::Off`]. A second call replaces
+    /// the first.
     ///
-    /// The crawlers of search engines that people use are only observed, unless a rate override
+    /// The requests of search engines that people use are only observed, unless a rate override
     /// names the crawler ([`with_rate_override`](Self::with_rate_override)). Even this override
     /// does not enforce the delay of a group for `*`. Exempt requests, disallowed requests and
     /// requests for parts of pages ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset))
@@ -269,9 +271,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.rate.burst = burst)
     }
 
-    /// Adds a rate override, which sets another [`RateMode`] for some crawlers. The
-    /// [`mode`](Self::mode) of the policy does not limit it. If several rate overrides apply, the
-    /// last one added decides. Default: none. A second call adds to the first.
+    /// Adds a rate override, which sets another [`RateMode`] for some crawlers. The policy's
+    /// [`mode`](Self::mode) does not limit the rate mode of an override. If several rate overrides
+    /// apply, the last one added decides. Default: none. A second call adds to the first.
     pub fn with_rate_override(self, over: Override<RateMode>) -> Self {
         self.with(|policy| policy.rate.overrides.push(over))
     }

@@ -17,8 +17,8 @@ use crate::rules::{
     Selection, Verdict,
 };
 
-/// The operator's settings: how requests that robots.txt disallows are handled. A policy is
-/// immutable; [`Policy::builder`] builds one.
+/// The operator's settings for requests that robots.txt disallows. A policy is immutable.
+/// [`Policy::builder`] builds one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Policy {
@@ -50,37 +50,38 @@ impl Policy {
 
     /// Decides on a request.
     ///
-    /// 1. Groups that name an agent apply to it for every method. If no group names it, the groups
-    ///    for `*` apply if [`Policy::holds_to_star`] is true and the method is either configured
-    ///    ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods)) or not in
-    ///    IANA's registry. If no group applies, the request passes unchecked.
+    /// 1. Groups that name an agent apply to it for every method. If no group names the agent, the
+    ///    groups for `*` apply if [`Policy::holds_to_star`] is true and the method is either
+    ///    configured ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods))
+    ///    or not in IANA's registry. If no group applies, the request passes unchecked.
     /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
     ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
     /// 3. An allowed request passes. For a disallowed request, the last override that applies
-    ///    decides; without an override, the mode decides. The mode for an agent, from an override
-    ///    or from the policy, also limits how impostors and crawl delays are enforced.
+    ///    decides. If no override applies, the mode decides. The mode for an agent, from an
+    ///    override or from the policy, also limits how impostors and crawl delays are handled.
     /// 4. If no override applies, [`Mode::Refuse`] only tags the crawlers of search engines that
-    ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]. They remove pages
-    ///    with status 403 from their index.
+    ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]. Search engines
+    ///    remove pages with status 403 from their index.
     /// 5. An impostor does not get the privileges of a crawler's name ([`IdentityNeeded`]):
     ///    exemptions of agents, overrides milder than the mode, and the tag instead of a refusal
-    ///    for search engines. The policy may tag or refuse an impostor regardless of the rules
-    ///    ([`Impostors`]), within the limits of the mode, with [`Reason::Impostor`]. A request with
-    ///    an exempt address, path or cookie still passes.
+    ///    for search engines. The policy may tag or refuse an impostor even if the rules allow the
+    ///    request ([`Impostors`]), within the limits of the mode, with [`Reason::Impostor`]. A
+    ///    request with an exempt address, path or cookie still passes.
     /// 6. If the request has several agents, the result is the strictest decision, with the
     ///    strictest [`RateLimit`] of all agents.
     /// 7. The decision on an allowed request contains a [`RateLimit`] if the agent's groups have a
     ///    `Crawl-delay` and the policy limits the agent's rate
     ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate) within the limits of the mode, or a
-    ///    rate override). The `RateLimit` does not change the action, because only the layer counts
-    ///    requests and can determine whether a request exceeds its crawl delay.
+    ///    rate override). The `RateLimit` does not change the action. Only the layer counts
+    ///    requests, so only the layer can determine whether a request comes before the crawl delay
+    ///    has passed.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
     }
 
-    /// Decides like [`Policy::decide`], except that disallowed requests are only observed during
-    /// their grace period. Each agent is judged separately: a grace period for one agent of a
-    /// request does not apply to its other agents.
+    /// Decides like [`Policy::decide`], but disallowed requests are only observed during their
+    /// grace period. Each agent is judged separately: a grace period for one agent of a request
+    /// does not apply to the request's other agents.
     #[doc(hidden)]
     pub fn decide_with_grace<'r>(
         &self,
@@ -108,8 +109,8 @@ impl Policy {
         if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
-        // This second decision uses only the rest of the work budget, so its cost cannot change the
-        // first decision.
+        // This second decision uses only what is left of the work budget, so its cost cannot change
+        // the first decision.
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
 
@@ -119,10 +120,10 @@ impl Policy {
         decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Applies the evidence that a person made the request. If the request has an exempt cookie, it
-    /// passes. Signs of a person are recorded, and the request passes if the policy exempts people.
-    /// The decision is returned unchanged unless the request is disallowed, exceeds its crawl delay
-    /// or comes from an impostor.
+    /// Applies the evidence that a person made the request. If the request has an exempt cookie,
+    /// the request passes. Signs of a person are recorded, and the request passes if the policy
+    /// exempts people. Changes the decision only if the request is disallowed, comes before its
+    /// crawl delay has passed, or is from an impostor.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
@@ -140,7 +141,7 @@ impl Policy {
     }
 
     /// Reports whether this evidence exempts a request from rate limiting. An exempt request is not
-    /// counted in a bucket, and passes even if it exceeds its crawl delay.
+    /// counted in a bucket. It passes even before its crawl delay has passed.
     #[doc(hidden)]
     pub fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
         let spares_people = self.suspect_human == SuspectHuman::Exempt;
@@ -159,9 +160,9 @@ impl Policy {
     }
 
     /// Returns the action and the reason for an agent's request at the time `now` if a rule with
-    /// this pattern disallows it. If `pattern` is `None`, overrides for patterns do not apply.
-    /// Ignores exempt paths and addresses, and whether the rule's group applies to the agent
-    /// ([`Policy::holds_to_star`]).
+    /// this pattern disallows the request. If `pattern` is `None`, overrides for patterns do not
+    /// apply. Ignores exempt paths and addresses. Also ignores whether the rule's group applies to
+    /// the agent ([`Policy::holds_to_star`]).
     #[doc(hidden)]
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
         if self.exempt.cover_agent(agent) {
@@ -201,8 +202,8 @@ impl Policy {
         reading.path_with(target, self.forms)
     }
 
-    /// Returns the crawlers that overrides and exemptions name. Each crawler comes with the kind of
-    /// its setting, for example `rate override`.
+    /// Returns the crawlers that overrides and exemptions name, each with the kind of the setting,
+    /// for example `rate override`.
     #[doc(hidden)]
     pub fn named_crawlers(&self) -> impl Iterator<Item = (&'static str, &ProductToken)> {
         let modes = self.overrides.iter().filter_map(Override::agent_name).map(|name| ("override", name));
@@ -226,15 +227,15 @@ impl Policy {
         modes.chain(rates).filter_map(move |(over, end)| Some((over, end.filter(|end| *end <= now)?)))
     }
 
-    /// Returns the number of requests that pass without a delay after a pause.
+    /// Returns the burst: the number of requests that pass without a delay after a pause.
     #[doc(hidden)]
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst
     }
 
-    /// Reports whether the identity of one of these agents can change the decision. It can if the
-    /// policy tags or refuses impostors, or if it requires evidence for the privileges of a
-    /// crawler's name.
+    /// Reports whether the identity of one of these agents can change the decision. This is the
+    /// case if the policy tags or refuses impostors, or if it requires evidence for the privileges
+    /// of a crawler's name.
     #[doc(hidden)]
     pub fn heeds_claims(&self, agents: &[Agent]) -> bool {
         (self.identity.impostors != Impostors::Observe || self.grants_by_evidence())
@@ -254,8 +255,8 @@ impl Policy {
         !self.exempt.networks.is_empty()
     }
 
-    /// Returns what does not work in this policy if client addresses are unknown: one clause per
-    /// affected setting. The caller joins the clauses to a message.
+    /// Returns the settings of this policy that do not work if client addresses are unknown: one
+    /// clause per setting. The caller joins the clauses to a message.
     #[doc(hidden)]
     pub fn rules_by_address(&self) -> Vec<&'static str> {
         let limits = self.rate.mode != RateMode::Off || !self.rate.overrides.is_empty();
@@ -275,9 +276,9 @@ impl Policy {
         rules.select(self.tokens_of(agent), fallback).applies()
     }
 
-    /// Returns the agent that a decision is about. If no rule was applied, returns the first
-    /// crawler. If the request is exempt and names no crawler, returns the first agent that has a
-    /// group.
+    /// Returns the agent that a decision is about. If no rule was applied, returns the first agent
+    /// that is a crawler. If the request is exempt and no agent is a crawler, returns the first
+    /// agent that has a group.
     #[doc(hidden)]
     pub fn subject<'a>(&self, rules: &RuleSet, agents: &'a [Agent], decision: &Decision<'_>) -> Option<&'a Agent> {
         if decision.verdict.is_some() || decision.reason.is_reported() {
@@ -302,8 +303,8 @@ impl Policy {
     }
 
     /// Returns the groups whose usage lines and licences apply to an agent. If no group names the
-    /// agent, these are always the groups for `*`, even if the policy does not apply their rules to
-    /// it. So a response makes the same statement about usage as the file.
+    /// agent, returns the groups for `*`, even if the policy does not apply the rules of these
+    /// groups to the agent. So a response makes the same statement about usage as the file.
     #[doc(hidden)]
     pub fn selection_for_use<'r>(&self, rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
         rules.select(self.tokens_of(agent), Fallback::Star)
@@ -388,8 +389,8 @@ impl Policy {
     }
 
     /// Returns the strictest handling of a disallowed request, and the verdict of the rule that led
-    /// to it. All disallowed forms of the path are considered, because they may match different
-    /// rules, and overrides may be for one rule only. For example, some servers interpret
+    /// to it. All disallowed forms of the path are considered: they may match different rules, and
+    /// an override may be for only one of these rules. For example, some servers interpret
     /// `/old/../private/` as a path below `/old/`, and others as `/private/`.
     fn strictest<'r>(
         &self,
@@ -417,9 +418,9 @@ impl Policy {
         )
     }
 
-    /// Returns how an agent's request is handled if a rule with the pattern `rule` disallows it. If
-    /// `rule` is `None`, returns the limit for how impostors and crawl delays are enforced. `mode`
-    /// applies if no override applies.
+    /// Returns how an agent's request is handled if a rule with the pattern `rule` disallows the
+    /// request. If `rule` is `None`, returns the mode that limits how impostors and crawl delays
+    /// are handled. `mode` applies if no override applies.
     fn handling(
         &self,
         mode: Mode,
@@ -485,8 +486,8 @@ pub(super) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Reports whether the path is exempt. Every form must be exempt: `/.well-known/..%2fprivate/x`
-    /// is `/private/x` to some servers.
+    /// Reports whether the path is exempt. Every form must be exempt, because some servers
+    /// interpret `/.well-known/..%2fprivate/x` as `/private/x`.
     pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
         path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
     }

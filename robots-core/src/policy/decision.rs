@@ -10,7 +10,7 @@ use crate::keyword_enum;
 use crate::keywords;
 use crate::rules::Verdict;
 
-/// The decision on a request. A decision borrows the rules, so it is cheap to create.
+/// The decision on a request. It borrows the rules, so it is cheap to create.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Decision<'r> {
@@ -26,15 +26,16 @@ pub struct Decision<'r> {
     /// The signs that a person made the request, found by [`Policy::weigh`](super::Policy::weigh).
     pub signs: HumanSigns,
     /// Crawl delay that the policy enforces, from the groups that allow the request. If the request
-    /// has several agents, this is their strictest delay, even if the decision is about another
-    /// agent. `None` if the request is refused or no delay applies.
+    /// has several agents, this is the strictest delay of all agents, even if the decision is about
+    /// another agent. `None` if the request is refused or no delay applies.
     pub rate_limit: Option<RateLimit<'r>>,
-    /// Time until the crawler's next request would pass; zero if this request did not exceed its
-    /// crawl delay.
+    /// Time until the crawler's next request would pass; zero if this request did not come too soon
+    /// for its crawl delay.
     pub wait: Duration,
     /// Latest end of the grace period; `None` if no grace period applies. Until then, the request
-    /// is only observed in any mode, because earlier versions of the file did not disallow or limit
-    /// it. [`Decision::would`] returns the action under [`Mode::Refuse`] after the grace period.
+    /// is only observed in any mode, because earlier versions of the file did not disallow the
+    /// request or limit its rate. [`Decision::would`] returns the action under [`Mode::Refuse`]
+    /// after the grace period.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.
     pub(super) would: Option<UnderRefuse>,
@@ -57,12 +58,13 @@ keyword_enum! {
     /// on the site's mode. Later variants are stricter.
     #[derive(PartialOrd, Ord)]
     UnderRefuse, "an action for disallowed requests", {
-        /// The request would pass unchanged, because it is allowed or exempt, or because an
-        /// override lets it pass.
+        /// The request would pass unchanged, because the rules allow it, or because it is exempt or
+        /// an override lets it pass.
         Pass = "pass",
         /// The request would be tagged, like the requests of search engines.
         Tag = "tag",
-        /// The request would be refused with status 429, because it exceeds its crawl delay.
+        /// The request would be refused with status 429, because its crawl delay has not passed
+        /// yet.
         Limit = "limit",
         /// The request would be refused.
         Refuse = "refuse",
@@ -84,8 +86,8 @@ keyword_enum! {
         NoGroup = "no-group",
         /// The rules allow the request.
         Allowed = "allowed",
-        /// The rules allow the request, but the request exceeds its crawl delay. It passes, because
-        /// the rate mode or the mode of the site only observes.
+        /// The rules allow the request, but its crawl delay has not passed yet. The request passes,
+        /// because the rate mode or the mode of the site only observes.
         LimitObserved = "limit-observed",
         /// The rules disallow the request, and the mode is [`Mode::Off`].
         Off = "off",
@@ -94,13 +96,14 @@ keyword_enum! {
         SuspectHuman = "suspect-human",
         /// The rules disallow the request, and the mode only observes.
         Observed = "observed",
-        /// The rules disallow the request, but only since a recent version of the file. It is only
-        /// observed until the end of its grace period.
+        /// The rules disallow the request, but only since a recent version of the file. The request
+        /// is only observed until the end of its grace period.
         Grace = "grace",
         /// The rules disallow the request, and the mode refuses. The request is only tagged,
         /// because its agent feeds the index of a search engine and no override applies.
         SearchEngine = "search-engine",
-        /// The rules allow the request, but it exceeds its crawl delay and is refused with 429.
+        /// The rules allow the request, but its crawl delay has not passed yet. It is refused with
+        /// status 429.
         Limited = "limited",
         /// The rules disallow the request.
         Disallowed = "disallowed",
@@ -159,8 +162,8 @@ impl<'r> Decision<'r> {
         })
     }
 
-    /// Adds the action, the grace period and the rate limit of `refusing`, the decision on the same
-    /// request under [`Mode::Refuse`].
+    /// Adds the action, the grace period and the rate limit of `refusing`. This is the decision on
+    /// the same request under [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let rate_limit = self
             .rate_limit
@@ -175,8 +178,8 @@ impl<'r> Decision<'r> {
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
     }
 
-    /// Changes the decision for a request that exceeds its crawl delay. `wait` is the time until
-    /// the crawler's next request would pass.
+    /// Changes the decision for a request that came before its crawl delay has passed. `wait` is
+    /// the time until the crawler's next request would pass.
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(rate_limit) = self.rate_limit else { return self };
@@ -194,8 +197,9 @@ impl<'r> Decision<'r> {
         }
     }
 
-    /// Changes the decision to the action of `handling` and [`Reason::Impostor`], unless it is
-    /// already at least as strict. `handling` is `None` if the request is not from an impostor.
+    /// Changes the decision to the action of `handling` and [`Reason::Impostor`], unless the
+    /// decision is already at least as strict. `handling` is `None` if the request is not from an
+    /// impostor.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);
@@ -237,20 +241,20 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // After the grace period, the request may be refused because of the agent with the grace
-        // period. So `would` is the stricter of both.
+        // After the grace period, the request may be refused because of the agent that has the
+        // grace period. So `would` is the stricter action of both decisions.
         let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
-        // The strictest rate limit is kept, because a client must not be able to avoid the limit of
-        // one agent by also naming another.
+        // The strictest rate limit is kept. Otherwise, a client could avoid the limit of one agent
+        // by also naming another agent.
         Self { would: would.or(strictest.would), grace_end, ..strictest }.with_rate_limit(rate_limit)
     }
 }
 
 keyword_enum! {
-    /// The action for an impostor's request. Such a request claims to be from a crawler, but its
-    /// [`Identity`] is refuted.
+    /// The action for an impostor's request. An impostor claims to be a crawler, but the
+    /// [`Identity`] of the request is refuted.
     ///
     /// Under every variant, the rules apply to an impostor as to a real crawler. An impostor does
     /// not get the privileges of the crawler's name: the tag instead of a refusal for search
@@ -260,8 +264,8 @@ keyword_enum! {
     /// [`Mode::Observe`] it passes and is recorded.
     #[derive(Default)]
     Impostors, "a way to treat impostors", {
-        /// The request is handled like any other request that does not have the privileges of the
-        /// name. The default.
+        /// The request is handled like any other request without the privileges of the name. The
+        /// default.
         #[default]
         Observe = "observe",
         /// The request is at least tagged if the mode tags or refuses, even if the file allows it.
@@ -276,8 +280,8 @@ keyword_enum! {
     /// than the mode, and exemptions of agents.
     #[derive(Default)]
     IdentityNeeded, "an identity requirement", {
-        /// A claim that is not refuted. The default. Without evidence, no claim is refuted, so
-        /// every claim suffices.
+        /// A claim that is not refuted. The default. If there is no evidence, no claim is refuted,
+        /// so every claim suffices.
         #[default]
         Claimed = "claimed",
         /// A claim that is verified or undecided. Crawlers whose operators publish no verification
@@ -306,9 +310,9 @@ impl IdentityRules {
     }
 
     /// Returns the mode for an impostor's request, before the site's mode limits it. `None` if the
-    /// request is not from an impostor or impostors are only observed. A request that names no
-    /// crawler is not treated as an impostor's, because a person may have made it, even if its
-    /// signature is invalid.
+    /// request is not from an impostor, or if impostors are only observed. A request with an
+    /// invalid signature is not treated as an impostor's if it names no crawler, because a person
+    /// may have made it.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
         let mode = match self.impostors {
             Impostors::Observe => None,

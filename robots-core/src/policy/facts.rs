@@ -1,8 +1,8 @@
 //! The facts about a request that a policy needs for its decision.
 //!
 //! **A policy has no clock.** The caller passes a clock with each request. The policy reads this
-//! clock only if the decision depends on the time, for example on the end of an override. So no
-//! timer is needed to end an override.
+//! clock only if the decision depends on the time, for example on the end of an override. So
+//! overrides end without a timer.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ pub struct RequestFacts<'a> {
     /// Function that returns the present time. Needed for overrides with an end and for grace
     /// periods.
     pub clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
-    /// Outcome of checking the request's claim about its sender. [`Identity::Unclaimed`] does not
+    /// Outcome of verifying the request's claim about its sender. [`Identity::Unclaimed`] does not
     /// affect the decision.
     pub identity: Identity,
 }
@@ -52,8 +52,8 @@ impl<'a> RequestFacts<'a> {
         self.address.and_then(|address| address())
     }
 
-    /// Returns the path that the caller parsed. If the caller passed only a target, parses its path
-    /// in these forms.
+    /// Returns the path that the caller parsed. If the caller passed only a target, parses the path
+    /// of the target in these forms.
     #[inline]
     pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {

@@ -1,4 +1,4 @@
-//! The grace period of new rules, which are not enforced yet.
+//! The grace period of new rules, during which they are not enforced.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -9,10 +9,10 @@ use crate::rules::{
 
 /// Earlier versions of the rules, each with the time when it went live.
 ///
-/// A disallowed request is refused only if some version that disallows it went live at least one
-/// grace period ago. Until then, the request is only observed. So a grace period begins if a rule
-/// is new, if an `Allow` that used to outweigh a rule is removed, or if a crawler is added to a
-/// group. A rule that was only moved, or was missing for a while, gets no new grace period.
+/// A disallowed request is refused only if a version that disallows it went live at least one grace
+/// period ago. Until then, the request is only observed. So a grace period begins if a rule is new,
+/// if an `Allow` is removed that used to outweigh a rule, or if a crawler is added to a group. No
+/// new grace period begins if a rule was only moved, or was missing for a while.
 pub struct Grace {
     length: Duration,
     /// Time when the present version went live.
@@ -40,8 +40,8 @@ impl Grace {
     }
 
     /// Counts the `Disallow` rules of the present version that are in their grace period for at
-    /// least one crawler of their group. Tests each rule with one path that its pattern matches,
-    /// within the work budget of one request (`MatchBudget`).
+    /// least one crawler of their group. Tests each rule with one path that its pattern matches.
+    /// The work is limited to the budget of one request (`MatchBudget`).
     pub fn count_rules(&self, now: SystemTime, rules: &RuleSet) -> usize {
         let mut work = MatchBudget::new();
         let disallowing = rules.document().groups().flat_map(Group::rules);
@@ -80,7 +80,7 @@ impl Grace {
 
     /// Returns the interval that may be enforced at `now`. After the grace period of the present
     /// version, this is `interval`. Before that, it is the longest interval of the earlier versions
-    /// whose grace period has ended, but at most `interval`; `None` if none of these versions has a
+    /// whose grace period has ended, but at most `interval`. `None` if none of these versions has a
     /// delay. `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
@@ -103,8 +103,8 @@ impl Grace {
     }
 }
 
-/// Returns the groups that a crawler of this name obeys. The name `*` stands for a crawler that no
-/// group names.
+/// Returns the groups that a crawler of this name obeys. The name `*` stands for a crawler that is
+/// not named in any group.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }

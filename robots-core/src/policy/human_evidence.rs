@@ -81,8 +81,8 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds a `Referer`, which is compared with the host of the request. A `Referer` is a sign of a
-    /// person only together with fetch metadata, because any client can send one.
+    /// Adds a `Referer`, which is compared with the host of the request. Any client can send a
+    /// `Referer`, so it is a sign of a person only together with fetch metadata.
     pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
         let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);
         self.comes_from_here = authority.is_some_and(|authority| {

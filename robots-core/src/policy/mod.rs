@@ -1,10 +1,11 @@
-//! The operator's settings, and the decisions on requests according to them. Every application
-//! builds a [`Policy`]. The Tower layer calls [`Policy::decide`]; an application without Tower
-//! calls it directly.
+//! The operator's settings, and the decisions on requests according to these settings. Every
+//! application builds a [`Policy`]. The Tower layer calls [`Policy::decide`]. An application
+//! without Tower calls it directly.
 //!
 //! [`Policy::decide`] combines the agents, the rules of the file and the operator's settings. It
-//! uses no HTTP types and no I/O, and does not read the system clock. If a request has several
-//! agents (because of a repeated header), the result is the strictest of their decisions.
+//! uses no HTTP types and no I/O, and does not read the system clock. A request with a repeated
+//! header may have several agents. The result is then the strictest of the decisions on these
+//! agents.
 
 mod builder;
 mod decide;

@@ -1,11 +1,11 @@
 //! Overrides: exceptions to a policy's mode.
 //!
-//! **The last override that applies decides**, as in `.gitignore`. So an exception to another
-//! override comes after it.
+//! **The last override that applies decides**, as in `.gitignore`. So an exception to an override
+//! must come after it.
 //!
-//! An override for a crawler applies to that crawler only, not to crawlers that obey its group. For
-//! example, an override for Googlebot does not apply to Applebot, although Applebot obeys
-//! Googlebot's group if the file has no group for Applebot.
+//! An override for a crawler applies to that crawler only, not to other crawlers that obey its
+//! group. For example, an override for Googlebot does not apply to Applebot, although Applebot
+//! obeys Googlebot's group if the file has no group for Applebot.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use crate::agent::{Agent, Category, NamedAs, Recognizer, Registry};
 use crate::keyword_enum;
 use crate::rules::{PathPattern, ProductToken, Reading, RobotsTxt, ValueError};
 
-/// A setting of another mode for some requests: a [`Mode`] for disallowed requests, or a
+/// Sets another mode for some requests: a [`Mode`] for disallowed requests, or a
 /// [`RateMode`](super::RateMode) for rate limiting. If several overrides apply, the last one
 /// decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,14 +49,14 @@ pub enum Crawlers {
 }
 
 impl Crawlers {
-    /// Selects one crawler. `name` is its name in the registry, its own product token, or a name
-    /// that it sends. Case is ignored, and the name may include a version.
+    /// Selects one crawler. `name` is the crawler's name in the registry, its own product token, or
+    /// a name that it sends. Case is ignored, and the name may include a version.
     ///
     /// # Errors
     ///
     /// Returns an error if no agent can have this name: it is a whole `User-Agent` value, `*`, or
     /// the name of a registered crawler with added spaces (`GPT Bot`). The error suggests the right
-    /// name if possible.
+    /// name if there is one.
     pub fn agent(name: &str) -> Result<Self, ValueError> {
         called(name).map(Self::Agent)
     }
@@ -125,9 +125,9 @@ impl<M: Copy> Override<M> {
     }
 
     /// Creates an override for the crawlers of search engines that people use
-    /// ([`Agent::is_index_engine`]). Without an override, [`Mode::Refuse`] only tags their
-    /// disallowed requests. A rate override for them refuses nothing, because only an override by
-    /// name ([`agent`](Self::agent)) can limit a search engine.
+    /// ([`Agent::is_index_engine`]). If no override applies, [`Mode::Refuse`] only tags the
+    /// disallowed requests of these crawlers. As a rate override, it refuses nothing, because only
+    /// an override by name ([`agent`](Self::agent)) can limit the rate of a search engine.
     pub const fn index_engines(mode: M) -> Self {
         Self::crawlers(Crawlers::IndexEngines, mode)
     }
@@ -139,8 +139,7 @@ impl<M: Copy> Override<M> {
         self
     }
 
-    /// Reports whether the override is for search engines in general instead of a named search
-    /// engine.
+    /// Reports whether the override is for search engines in general, not for one that it names.
     #[doc(hidden)]
     pub const fn is_for_unnamed_engines(&self) -> bool {
         matches!(self.covers, OverrideFor::Crawlers(Crawlers::IndexEngines | Crawlers::Category(Category::Search)))
@@ -160,8 +159,8 @@ impl<M: Copy> Override<M> {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 
-    /// Reports whether the override applies to an agent's request that a rule with the pattern
-    /// `rule` disallows. If `rule` is `None`, overrides for patterns do not apply.
+    /// Reports whether the override applies to an agent's request that is disallowed by a rule with
+    /// the pattern `rule`. If `rule` is `None`, overrides for patterns do not apply.
     #[doc(hidden)]
     pub fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
         match &self.covers {
@@ -214,15 +213,16 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     }
 }
 
-/// Creates the error for a string that is not a crawler's name. `meant` is the name to suggest.
+/// Creates the error for a string that is not a crawler's name. `meant` is the name that the
+/// message suggests.
 fn no_name(name: &str, meant: Option<&str>) -> ValueError {
     let right = meant.map_or("one such as \"GPTBot\"".to_owned(), |meant| format!("{meant:?}"));
     ValueError::new(name, format_args!("is not a crawler's name: write {right}"))
 }
 
 /// Reports whether an agent has this name: the crawler's name in the registry, the agent's own
-/// token, or a name that the crawler sends. Ignores the other tokens that the agent obeys, so
-/// Applebot is not called Googlebot.
+/// token, or a name that the crawler sends. Ignores the other tokens that the agent obeys. For
+/// example, Googlebot is not a name of Applebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)
@@ -240,9 +240,9 @@ fn is_header(name: &str) -> bool {
 keyword_enum! {
     /// How a request that robots.txt disallows is handled. Later variants are stricter.
     ///
-    /// The mode also limits the other actions of the policy. Under [`Mode::Off`] and
-    /// [`Mode::Observe`], impostors' requests and requests that exceed their crawl delay also pass,
-    /// whatever the [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode) settings are.
+    /// The mode also limits the policy's other actions. Under [`Mode::Off`] and [`Mode::Observe`],
+    /// impostors' requests and requests that come before their crawl delay has passed also pass,
+    /// with any setting of [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode).
     #[derive(Default, PartialOrd, Ord)]
     Mode, "a mode", {
         /// The request passes and is not recorded.

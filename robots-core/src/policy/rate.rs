@@ -10,9 +10,9 @@ use crate::keyword_enum;
 use crate::rules::{CrawlDelay, Selection, Verdict};
 
 keyword_enum! {
-    /// The action for an allowed request that exceeds the `Crawl-delay` of its crawler's groups.
-    /// Later variants are stricter. The [`Mode`] limits the policy's rate mode, but not the rate
-    /// mode of an override.
+    /// The action for an allowed request that comes before the `Crawl-delay` of its crawler's
+    /// groups has passed. Later variants are stricter. The [`Mode`] limits the policy's rate mode,
+    /// but not the rate mode of an override.
     #[derive(Default, PartialOrd, Ord)]
     RateMode, "a rate mode", {
         /// The request passes, and nothing is counted. The default.
@@ -29,8 +29,8 @@ keyword_enum! {
 impl RateMode {
     /// Returns the rate mode as limited by the policy's mode: unchanged under [`Mode::Refuse`], at
     /// most [`RateMode::Observe`] under [`Mode::Observe`] and [`Mode::Tag`], and [`RateMode::Off`]
-    /// under [`Mode::Off`]. [`Mode::Tag`] only observes because tags are for disallowed requests,
-    /// and a request that exceeds its crawl delay is allowed.
+    /// under [`Mode::Off`]. Tags are for disallowed requests, and rate limits are for allowed
+    /// requests. So [`Mode::Tag`] only observes.
     #[doc(hidden)]
     pub fn within(self, mode: Mode) -> Self {
         match mode {
@@ -59,15 +59,14 @@ pub struct RateLimit<'r> {
     /// [`enforced_interval`](CrawlDelay::enforced_interval). During the grace period of an
     /// increased delay, this is the longest earlier interval.
     pub interval: Duration,
-    /// Action for a request that exceeds the delay, as limited by the site's mode. Never
-    /// [`RateMode::Off`].
+    /// Action for a request that comes before the delay has passed, as limited by the site's mode.
+    /// Never [`RateMode::Off`].
     pub mode: RateMode,
-    /// Action for a request that exceeds the delay, under [`Mode::Refuse`] and after the grace
-    /// period.
+    /// Action for such a request under [`Mode::Refuse`] and after the grace period.
     pub(super) refusing: RateMode,
-    /// Verdict on the request for the agent with this delay.
+    /// Verdict on the request for the agent that has this delay.
     pub verdict: Verdict<'r>,
-    /// Index of the agent with this delay, among the agents given to
+    /// Index of the agent that has this delay, among the agents given to
     /// [`Policy::decide`](super::Policy::decide). The decision may be about another agent.
     pub agent: usize,
     /// Whether the agent's name is in the registry or in the file.
@@ -75,9 +74,9 @@ pub struct RateLimit<'r> {
 }
 
 impl RateRules {
-    /// Returns the rate limit of an allowed request; `None` if its groups have no delay or the
-    /// policy does not limit it. `bound` returns the mode for the agent. `is_believed` is true if
-    /// the request has the privileges of the crawler's name.
+    /// Returns the rate limit of an allowed request; `None` if the request's groups have no delay
+    /// or the policy does not limit its rate. `bound` returns the mode for the agent. `is_believed`
+    /// is true if the request has the privileges of the crawler's name.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
@@ -96,11 +95,11 @@ impl RateRules {
         let is_counted = !agent.tokens().is_empty() || is_automation(agent);
         let delay = selection.crawl_delay().filter(|_| is_counted)?;
         // A search engine removes pages from its index if requests for them are refused too often.
-        // So its crawler is limited only if both a group in the file and a rate override name this
-        // crawler.
+        // So the rate of its crawler is limited only if the crawler is named both in a group of the
+        // file and in a rate override.
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // If the claim is not believed, the strictest rate override for the name decides.
+        // If the claim is not believed, the strictest rate override for the claimed name decides.
         // Otherwise, an impostor could choose the name with the mildest override.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
@@ -125,8 +124,9 @@ impl RateRules {
 }
 
 impl RateLimit<'_> {
-    /// Reports whether a request is for a style sheet, an image or another part of a page. Requests
-    /// for parts are not limited, because crawlers that render pages fetch all parts at once.
+    /// Reports whether a request is for a style sheet, an image or another part of a page. Such
+    /// requests are not limited, because crawlers that render a page fetch all of its parts at
+    /// once.
     ///
     /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;` or `\`
     /// are not treated as assets, because servers interpret them differently.
@@ -142,10 +142,9 @@ impl RateLimit<'_> {
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
 
-    /// Replaces all values except the mode by those of `refusing`, the rate limit under
-    /// [`Mode::Refuse`]; a limit that already refuses stays unchanged. Requests are then counted as
-    /// they would be under [`Mode::Refuse`]. The two limits may belong to different agents of the
-    /// request.
+    /// Replaces all values except the mode by the values of `refusing`, the rate limit under
+    /// [`Mode::Refuse`]. A limit that already refuses stays unchanged. Requests are then counted as
+    /// under [`Mode::Refuse`]. The two limits may be for different agents of the request.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }
@@ -156,8 +155,8 @@ impl RateLimit<'_> {
     }
 }
 
-/// Reports whether an agent's class shows that the request is automated. Requests of browsers, of
-/// apps and without a `User-Agent` may be made by people.
+/// Reports whether an agent's class shows that the request is automated. Requests from browsers or
+/// apps, and requests without a `User-Agent`, may be made by people.
 const fn is_automation(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
 }

@@ -1,10 +1,10 @@
 //! Selects special responses for some refused requests, by crawler, identity and path.
 //!
 //! **Some documents never get a special response**: robots.txt, `security.txt`, and the sitemaps
-//! and licences that the file names. They contain the conditions of a site, which a price or a
-//! tarpit would hide from crawlers. The documents are not exempt from the rules, because an
-//! operator may have good reasons to disallow a sitemap. If a rule disallows one of them, the
-//! crawler gets the plain refusal.
+//! and licences that the file names. They contain the conditions of a site, and crawlers could not
+//! read them if a price or a tarpit were returned instead. The documents are not exempt from the
+//! rules, because an operator may have good reasons to disallow a sitemap. If a rule disallows a
+//! document, the crawler gets the plain refusal.
 //!
 //! **Browsers, apps and fetchers that act for a person never get a special response**, unless a
 //! [`RefusalCase`] names them.
@@ -13,14 +13,14 @@ use super::overrides::Crawlers;
 use crate::agent::{Agent, Category, Class, Identity};
 use crate::rules::{PathPattern, RequestPath, RobotsTxt};
 
-/// Conditions that select some of the refused requests. An empty list does not restrict the
-/// requests: without `crawlers`, the case covers every crawler.
+/// Conditions that select some of the refused requests. An empty list is not a condition: a case
+/// with empty `crawlers` covers every crawler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalCase {
     /// The covered crawlers.
     pub crawlers: Vec<Crawlers>,
     /// The covered identities: names of outcomes ([`Identity::outcome`]), or
-    /// [`RefusalCase::UNCHECKED`].
+    /// [`RefusalCase::UNCHECKED`] for senders that are not verified.
     pub identities: Vec<&'static str>,
     /// The patterns of the covered paths.
     pub paths: Vec<PathPattern>,
@@ -36,7 +36,7 @@ pub struct RefusalTable<A>(pub Vec<(RefusalCase, A)>);
 pub struct RefusedRequest<'r> {
     /// The agent that the decision is about.
     pub agent: &'r Agent,
-    /// The result of verifying the sender; `None` if senders are not verified.
+    /// The result of verifying the sender; `None` if the application does not verify senders.
     pub identity: Option<Identity>,
     /// The requested path, in every form that the policy matches with rules.
     pub path: &'r RequestPath<'r>,
@@ -79,7 +79,7 @@ impl<A> RefusalTable<A> {
 
 impl RefusedRequest<'_> {
     /// Reports whether the request is for a document with the conditions of the site. Compares all
-    /// forms of the path, because a server may return the document for any of them.
+    /// forms of the path, because a server may return the document for any form.
     fn is_for_conditions(&self) -> bool {
         // Older sites have `security.txt` at the root (RFC 9116, section 3).
         let is_usual = |form: &[u8]| {

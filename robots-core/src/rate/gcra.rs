@@ -1,5 +1,5 @@
-//! The generic cell rate algorithm (GCRA) on one atomic word, and the key that selects a request's
-//! bucket.
+//! The generic cell rate algorithm (GCRA) on one atomic word, and the key that selects the bucket
+//! of a request.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -12,9 +12,9 @@ use crate::rules::ProductToken;
 /// A rate limit: one request per interval on average, and a burst of requests after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Interval per request, in nanoseconds; at least 1.
+    /// Minimum average time between two requests, in nanoseconds; at least 1.
     interval: u64,
-    /// Maximum lead of a bucket over the clock, in nanoseconds: interval × burst.
+    /// Maximum time that a bucket may be ahead of the clock, in nanoseconds: interval × burst.
     depth: u64,
 }
 
@@ -25,8 +25,8 @@ pub(super) struct Bucket(AtomicU64);
 
 impl Quota {
     /// Creates a limit of one request per interval. After a pause, `burst` requests pass without a
-    /// delay. An interval of zero is treated as one nanosecond. Longer intervals than about a
-    /// hundred years are shortened to about a hundred years.
+    /// delay. An interval of zero is treated as one nanosecond, and an interval above about a
+    /// hundred years as about a hundred years.
     pub fn new(interval: Duration, burst: NonZeroU32) -> Self {
         let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).clamp(1, u64::MAX >> 2);
         let depth = interval.saturating_mul(burst.get().into()).min(u64::MAX >> 2);
@@ -44,8 +44,8 @@ impl Quota {
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Decides on a request at the time `now`. `paid` is the value of the bucket. Returns its next
-    /// value and, if the request does not pass, the time to wait.
+    /// Decides on a request at the time `now`. `paid` is the value of the bucket. Returns the
+    /// bucket's next value and, if the request does not pass, the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
         // If the bucket is ahead of the clock by more than a full burst, the interval was shortened
         // or the clock was set back.
@@ -62,10 +62,10 @@ impl Quota {
 }
 
 impl Bucket {
-    /// Takes one request from the bucket.
+    /// Counts one request in the bucket if the request may pass.
     ///
-    /// If several threads call this at once, they never take more requests in total than the quota
-    /// allows: the bucket is one atomic word, which is updated by compare-and-swap.
+    /// If several threads call this at once, no more requests pass in total than the quota allows:
+    /// the bucket is one atomic word, which is updated by compare-and-swap.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Bucket {
         }
     }
 
-    /// Reports whether a request would pass, without taking it from the bucket.
+    /// Reports whether a request would pass, without counting it in the bucket.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 /// The properties of a request that select its bucket: the crawler's token and the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateKey<'a> {
-    /// Product token of the crawler; `None` for names that the client may have made up. All these
+    /// Product token of the crawler; `None` for names that the client may have made up. All made-up
     /// names share one key, so that a client cannot get more requests by sending more names.
     pub token: Option<&'a ProductToken>,
     /// What is known about the sender of the request.
@@ -128,8 +128,8 @@ pub enum RateSender {
 }
 
 impl RateSender {
-    /// Creates the sender of a request from the result of checking its claim. Calls `address` only
-    /// if the claim is neither verified nor refuted.
+    /// Returns the sender of a request according to the result of verifying its claim. Calls
+    /// `address` only if the claim is neither verified nor refuted.
     pub fn of(identity: Identity, address: impl FnOnce() -> Option<IpAddr>) -> Self {
         match identity {
             Identity::Verified(_) => Self::Verified,
@@ -149,8 +149,8 @@ impl<'a> RateKey<'a> {
         let token = match agent.tokens() {
             [] if !matches!(sender, RateSender::Claimed(Some(_))) => return None,
             [first, ..] if agent.is_registered() => Some(first),
-            // A name that is not in the registry may be made up unless the claim is verified. So
-            // the key uses the first token that the file names, if any.
+            // An unregistered name may be made up unless the claim is verified. So the key uses the
+            // first token that occurs in the file, if any.
             tokens => {
                 let verified = tokens.first().filter(|_| sender == RateSender::Verified);
                 tokens.iter().find(|token| is_named(token)).or(verified)

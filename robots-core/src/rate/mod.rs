@@ -1,11 +1,11 @@
-//! Rate limiting of crawlers. Each sender needs one word of memory. The Tower layer uses this
-//! module. Use it directly in frameworks without Tower, or to limit rates in a store that several
-//! processes share.
+//! Rate limiting of crawlers, with one word of memory per sender. The Tower layer uses this module.
+//! Use it directly in frameworks without Tower, or to limit rates in a store that several processes
+//! share.
 //!
 //! A [`Quota`] is an interval and a burst. A bucket enforces the quota with the generic cell rate
-//! algorithm (GCRA). It stores the time when it is full again. Each request that passes adds one
-//! interval to this time. Refused requests add nothing, so a sender that repeats a request too
-//! early does not have to wait longer.
+//! algorithm (GCRA). The bucket stores the time when it will be full again. Each request that
+//! passes adds one interval to this time. Refused requests add nothing, so a sender that repeats a
+//! request too early does not have to wait longer.
 //!
 //! The choice of the bucket is important for security:
 //!
@@ -15,11 +15,11 @@
 //! - All impostors of one crawler share a bucket.
 //!
 //! [`SiteBuckets`] finds the bucket of a [`RateKey`]. The buckets of a crawler's name are allocated
-//! on the first request with this name. They are kept when a site is reloaded. Buckets of networks
-//! are in [`NetworkBuckets`], whose memory is bounded.
+//! on the first request with this name, and are kept when the site is reloaded. The buckets of
+//! networks are in [`NetworkBuckets`], whose memory is bounded.
 //!
 //! This module does not use requests, policies or system clocks. The caller passes the time as a
-//! duration since a point in time that all callers must share.
+//! duration since a fixed point in time, which must be the same in all calls.
 
 mod gcra;
 mod site_buckets;

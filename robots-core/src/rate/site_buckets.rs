@@ -1,13 +1,13 @@
-//! The buckets of a site: one group of buckets per crawler name. Clients with unverified claims are
-//! counted by network instead, in buckets that all sites share.
+//! The buckets of a site: a few buckets for each crawler name. Clients with unverified claims are
+//! instead counted by network, in buckets that all sites share.
 //!
-//! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. A site that
-//! is opened again under the same name (`LiveBuilder::counted_as`) also uses them. So a reload does
-//! not give any sender a new burst.
+//! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. If a site is
+//! opened again under the same name (`LiveBuilder::counted_as`), it uses the same buckets. So a
+//! reload does not give any sender a new burst.
 //!
-//! Names come only from the registry and the file, so there are few. [`SiteBuckets::MAX_NAMES`]
-//! limits their number. Times are measured on a monotonic clock from the creation of the
-//! `CompileCache`, which all sites of a process share.
+//! The names are only those in the registry and in the file, so there are few.
+//! [`SiteBuckets::MAX_NAMES`] limits their number. Times are measured on a monotonic clock from the
+//! creation of the `CompileCache`, which all sites of a process share.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -23,8 +23,8 @@ use crate::rules::ProductToken;
 /// Finds the bucket of a sender. Cloning is cheap, and clones share the buckets. A reload can pass
 /// a clone to the new snapshot, so that no sender gets a new burst.
 ///
-/// Each name gets its own atomics on its first request. Names beyond [`SiteBuckets::MAX_NAMES`] use
-/// entries in the [`NetworkBuckets`].
+/// Memory for a name is allocated on the first request with this name. If there are already
+/// [`SiteBuckets::MAX_NAMES`] names, other names use the [`NetworkBuckets`].
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,
@@ -38,17 +38,17 @@ pub(super) struct SharedBuckets {
 }
 
 impl SiteBuckets {
-    /// Maximum number of crawler names with their own atomics.
+    /// Maximum number of crawler names that have buckets here.
     pub const MAX_NAMES: usize = NameBuckets::CAPACITY;
 
-    /// Creates empty buckets. `site` is a number that distinguishes the sites that share
-    /// `networks`.
+    /// Creates empty buckets. `site` is a number that distinguishes this site from other sites that
+    /// share `networks`.
     pub fn new(site: u64, networks: Arc<NetworkBuckets>) -> Self {
         let shared = SharedBuckets { site, names: NameBuckets::default(), refused: AtomicU32::new(0) };
         Self { shared: Arc::new(shared), networks }
     }
 
-    /// Takes one request from the bucket of a sender.
+    /// Counts one request in the bucket of a sender if the request may pass.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl SiteBuckets {
         }
     }
 
-    /// Reports whether a request of a sender would pass, without taking it from the bucket.
+    /// Reports whether a request of a sender would pass, without counting it in the bucket.
     ///
     /// # Errors
     ///
@@ -72,8 +72,8 @@ impl SiteBuckets {
         }
     }
 
-    /// Returns the bucket for a key. If the key has no bucket of its own here, returns the hash of
-    /// its entry in `networks` as the error.
+    /// Returns the bucket for a key. If the key has no bucket here, returns `Err` with the key's
+    /// hash in `networks`.
     fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
         let (site, hasher) = (self.shared.site, &self.networks.hasher);
         // IPv6 clients are counted by /64, because a client can choose the last 64 bits of its
@@ -85,8 +85,8 @@ impl SiteBuckets {
         buckets.map(|buckets| buckets.of(key.sender)).ok_or_else(|| hasher.hash_one((site, key)))
     }
 
-    /// Counts a request that was refused because it exceeded its crawl delay. Returns the number of
-    /// earlier refused requests, which wraps around after `u32::MAX`.
+    /// Counts a request that was refused because its crawl delay had not passed yet. Returns the
+    /// number of requests that were refused before. The number wraps around after `u32::MAX`.
     pub fn refused(&self) -> u32 {
         self.shared.refused.fetch_add(1, Ordering::Relaxed)
     }
@@ -99,16 +99,16 @@ impl SiteBuckets {
 
 crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names.len() });
 
-/// Number of linked lists of entries. The list heads take 1 KiB in total and are allocated with the
-/// first entry.
+/// Number of linked lists of names. The heads of the lists take 1 KiB in total and are allocated
+/// with the first name.
 const LISTS: usize = 64;
 
 /// Buckets for a limited number of crawler names. The buckets of a name are created on its first
 /// request.
 ///
-/// The buckets are created lazily because a delay in a group for `*` applies to hundreds of
-/// registered crawlers, but only a few of them visit a site. Entries are never removed, so lookups
-/// need no lock.
+/// A delay in a group for `*` applies to hundreds of registered crawlers, but only a few of them
+/// visit a site. So the buckets of a name are created on its first request. They are never removed,
+/// so lookups need no lock.
 #[derive(Default)]
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
@@ -116,7 +116,7 @@ pub(super) struct NameBuckets {
     hasher: RandomState,
 }
 
-/// The link to the next entry of a list; empty at the end of the list.
+/// The link to the next element of a list; empty at the end of the list.
 type EntryLink = OnceLock<Box<NameEntry>>;
 
 struct NameEntry {
@@ -147,7 +147,7 @@ impl NameBuckets {
             let entry = match link.get() {
                 Some(entry) => entry,
                 None if self.len() >= Self::CAPACITY => return None,
-                // Another thread may add an entry here at the same time, so the token is compared
+                // Another thread may add a name here at the same time, so the token is compared
                 // below.
                 None => link.get_or_init(|| {
                     self.len.fetch_add(1, Ordering::Relaxed);
@@ -186,10 +186,10 @@ const WAYS: usize = 8;
 
 /// Buckets for networks. Their number is bounded, and many sites share them.
 ///
-/// The number is bounded because a client can choose its name and, within limits, its address.
-/// Entries are stored in small sets. A new entry in a full set replaces the entry whose bucket is
-/// full first: its sender has been silent the longest, relative to its interval. A sender whose
-/// entry was replaced starts again with a full burst.
+/// The number is bounded because a client can choose its name and, within limits, its address. Each
+/// sender has an entry in a small set of entries. If the set is full, a new sender replaces the
+/// entry whose bucket will be full first, because its sender has been silent the longest in
+/// relation to its interval. A sender whose entry was replaced starts again with a full burst.
 pub struct NetworkBuckets {
     /// Shards, each with its own lock. A shard is allocated with its first entry; most processes
     /// need no shard.
@@ -221,7 +221,7 @@ impl NetworkBuckets {
         Self { shards: [const { OnceLock::new() }; SHARDS], hasher: RandomState::default() }
     }
 
-    /// Takes one request from the bucket of a key.
+    /// Counts one request in the bucket of a key if the request may pass.
     fn take(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
@@ -240,7 +240,7 @@ impl NetworkBuckets {
         taken
     }
 
-    /// Reports whether a request would pass. Neither counts the request nor adds an entry.
+    /// Reports whether a request would pass. Does not count the request, and does not add an entry.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };

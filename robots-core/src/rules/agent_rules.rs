@@ -1,5 +1,5 @@
-//! The rules of a robots.txt from a crawler's perspective. Every result is the stricter result of
-//! two [`Reading`]s.
+//! The rules of a robots.txt for a polite crawler. The file is interpreted in two [`Reading`]s, and
+//! every result is the stricter one of the two.
 //!
 //! A crawler does not know how a site's server interprets the site's robots.txt. Most crawlers use
 //! [`Reading::Reference`], and this crate's server side enforces [`Reading::Standard`]. A polite
@@ -15,9 +15,10 @@ use super::{
 /// The rules of a robots.txt for one crawler. [`RobotsTxt::for_token`] creates them.
 #[derive(Debug)]
 pub struct AgentRules {
-    /// The file, compiled for each reading that the crawler obeys. Contains at least one element.
+    /// The file, compiled once for each reading that the crawler obeys. Contains at least one
+    /// element.
     readings: Vec<RuleSet>,
-    /// The tokens of each agent, and whether the agent obeys `*` if no group has one of these
+    /// For each agent, its tokens, and whether the agent obeys `*` if no group has one of these
     /// tokens. Contains at least one element.
     agents: Vec<(Vec<ProductToken>, Fallback)>,
     stands_for: fn(Name<'_>) -> Vec<ProductToken>,
@@ -28,10 +29,12 @@ impl RobotsTxt {
     ///
     /// The token is the crawler's own name (`OurBot`). A version (`OurBot/2.0`, `OurBot 2.0` or
     /// `OurBot v2`) is ignored. Any other word after a space belongs to the name: the name in `Our
-    /// Bot/2.0` is `Our Bot`. A crawler that no group names obeys `*` (RFC 9309, section 2.2.1).
+    /// Bot/2.0` is `Our Bot`. If no group names the crawler, it obeys the groups for `*` (RFC 9309,
+    /// section 2.2.1).
     ///
     /// A path is disallowed if [`Reading::Standard`] or [`Reading::Reference`] disallows it:
-    /// - Names are compared both as a whole (`Our2Bot`) and as google/robotstxt cuts them (`Our`).
+    /// - Names in the file are compared as a whole (`Our2Bot`), and as google/robotstxt cuts them
+    ///   (`Our`).
     /// - All spellings of a path are equal: `/%6fur/x` is `/our/x` (RFC 9309, section 2.2.2).
     /// - All [forms](super::PathForm) of a path are checked, such as `/our/x` for `//our/x`.
     ///
@@ -72,7 +75,7 @@ impl AgentRules {
         Self { readings: readings.map(|reading| file.compile_with(reading, stands_for)).into(), agents, stands_for }
     }
 
-    /// Uses only this reading. A second call replaces the first.
+    /// Restricts the rules to one reading. If called again, the last reading counts.
     ///
     /// With [`Reading::Reference`], the verdict and its line are the same as in google/robotstxt.
     /// This reading cuts the names in the file at the first byte that is not a letter, `-` or `_`,
@@ -103,10 +106,12 @@ impl AgentRules {
         RequestPath::is_robots_txt_target(path) || self.verdict(path).access() == Access::Allow
     }
 
-    /// Returns the verdict of the rules, with the deciding rule, its line and its group. Unlike
-    /// [`allows`](Self::allows), does not treat `/robots.txt` as always allowed. If one reading
-    /// disallows the path, returns its verdict. If both disallow it, returns the verdict of
-    /// `Standard`.
+    /// Returns the verdict of the rules, with the deciding rule, its line and its group. If only
+    /// one reading disallows the path, returns the verdict of that reading. If both disallow it,
+    /// returns the verdict of `Standard`.
+    ///
+    /// This method applies the rules to `/robots.txt`, too. [`allows`](Self::allows) always allows
+    /// it.
     #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
     pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {
@@ -117,8 +122,8 @@ impl AgentRules {
         strictest.expect("there is a reading and an agent")
     }
 
-    /// Returns the time that the crawler should wait between two requests: the longest delay in its
-    /// groups, in all readings. `None` if its groups have no delay.
+    /// Returns the time that the crawler should wait between two requests: the longest delay that a
+    /// reading finds in the crawler's groups. `None` if these groups have no delay.
     pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
         let selections = self.readings.iter().flat_map(|rules| self.selections(rules));
         let delays = selections.filter_map(Selection::longest_crawl_delay);
@@ -135,7 +140,7 @@ impl AgentRules {
     }
 }
 
-/// Returns the tokens of a product name, which may have a version. `None` if the value is a whole
+/// Returns the tokens of a product name with or without a version. `None` if the value is a whole
 /// `User-Agent` header.
 pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     let agent = agent.trim_ascii();
@@ -149,8 +154,8 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     (!is_header).then(|| names.into_iter().flatten().map(ProductToken::new).collect())
 }
 
-/// Returns the name before a version (`OurBot 2.0`). It is used only if no group matches the name
-/// with the version.
+/// Returns the product name without its version (`OurBot` for `OurBot 2.0`). It is used only if no
+/// group matches the name with the version.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());

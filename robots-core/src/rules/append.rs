@@ -3,10 +3,10 @@
 //! 1. The site's own file comes first and is not changed, so its line numbers stay valid.
 //! 2. A crawler that the site's own file names obeys only that file. So a person who reads the file
 //!    sees all rules for this crawler in one place.
-//! 3. A crawler that only fragments name obeys the groups of the first fragment that names it, with
-//!    their delays, usage preferences and licences.
-//! 4. Everything else in a fragment is left out: groups for `*`, because they would apply to
-//!    crawlers that the fragment does not name, and lines about the whole site, such as sitemaps.
+//! 3. A crawler that is named only in fragments obeys the groups of the first fragment that names
+//!    it, with the delays, usage preferences and licences of these groups.
+//! 4. Everything else in a fragment is left out: lines about the whole site, such as sitemaps, and
+//!    groups for `*`, which would also apply to crawlers that the fragment does not name.
 //!
 //! Two names mean the same crawler if they are equal in every [`Reading`](super::Reading) (`GPTBot`
 //! and `gptbot/1.0`). If two names are equal only in some readings (`Foobot 2` and `Foobot`), both
@@ -24,14 +24,14 @@ use super::token::ProductToken;
 /// Maximum number of crawler names in the comment about left-out crawlers.
 const MAX_LISTED: usize = 20;
 
-/// Maximum length of each name in this comment, in characters.
+/// Maximum length of a name in the comment about left-out crawlers, in characters.
 const MAX_TITLE_LETTERS: usize = 40;
 
 /// Maximum total size of the merged groups, in bytes. In a crafted file, merging could repeat the
 /// same rules for many names. If the total would be larger, the groups are appended unmerged.
 const MAX_MERGED_BYTES: usize = 16 << 20;
 
-/// The origin of each appended line of a file: its fragment, and its line in the fragment.
+/// The origin of each appended line of a file: a fragment, and the line number in this fragment.
 #[derive(Clone, Debug, Default)]
 pub struct LinePlaces {
     titles: Vec<Arc<str>>,
@@ -47,7 +47,7 @@ pub struct LinePlaces {
 /// Comment before a rule that ends the last group of the site's own file.
 const ENDS_GROUP: &[u8] = b"# Ends the group above, in which some crawlers read no rule";
 
-/// Start of the comment before an appended part. The title of the fragment follows.
+/// Start of the comment before the groups of a fragment. The title of the fragment follows.
 const FROM: &[u8] = b"# From ";
 
 /// The tokens for a name in [`Reading::Standard`](super::Reading::Standard) and in
@@ -69,7 +69,7 @@ type MergedGroups<'f> = Vec<(Vec<usize>, Vec<Name<'f>>)>;
 
 impl RobotsTxt {
     /// Appends the groups of fragments for crawlers that this file does not name. All other lines
-    /// of a fragment are left out. A comment before each part contains the title of its fragment.
+    /// of a fragment are left out. A comment with the title of the fragment precedes its groups.
     ///
     /// This file may contain any bytes. The result is a valid robots.txt only if this file is
     /// valid.
@@ -117,7 +117,7 @@ impl RobotsTxt {
 
 impl LinePlaces {
     /// Returns the origin of a line: the title of its fragment, and the line number in the
-    /// fragment. `None` for lines of the site's own file and for comments between the parts.
+    /// fragment. `None` if the line was not copied from a fragment.
     pub fn of(&self, line: usize) -> Option<(&str, usize)> {
         let at = self.lines.binary_search_by_key(&line, |(line, ..)| *line).ok()?;
         let (_, fragment, line) = self.lines[at];
@@ -130,7 +130,7 @@ impl LinePlaces {
         line < self.begin
     }
 
-    /// Returns the site's own file, without the appended parts.
+    /// Returns the site's own file, without the appended groups.
     pub fn own_part(&self, served: &RobotsTxt) -> RobotsTxt {
         RobotsTxt::parse(&served.bytes()[..self.own.min(served.bytes().len())])
     }
@@ -162,7 +162,7 @@ impl Writer {
         if self.lines > 0 {
             self.line(b"");
         }
-        // The caller may have set any title, but it must not end the comment line.
+        // The caller may have set a title with line ends, which would end the comment too early.
         let title = fragment.title.split(char::is_control).next().unwrap_or_default();
         self.line(&[FROM, title.as_bytes()].concat());
         if !left_out.is_empty() {
@@ -333,11 +333,10 @@ fn listed(names: &[Name<'_>]) -> String {
 /// Maximum length of a title, in characters. Longer titles are cut.
 const MAX_TITLE_LENGTH: usize = 120;
 
-/// A list of groups that other people maintain, to append to a robots.txt with
-/// [`RobotsTxt::append`].
+/// A list of groups that other people maintain. [`RobotsTxt::append`] appends it to a robots.txt.
 ///
-/// An error page or a wrong file must not replace the list. So it must be UTF-8 without control
-/// characters, must not be HTML, and must name at least one crawler.
+/// A list must be UTF-8 without control characters, must not be HTML, and must name at least one
+/// crawler. So an error page or a wrong file cannot replace a list.
 ///
 /// ```
 /// use robots_core::rules::Fragment;
@@ -358,15 +357,16 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Returns the titles of the appended parts of a served file. The titles are in comments.
+    /// Returns the titles of the fragments that were appended to a served file, as found in its
+    /// comments.
     #[doc(hidden)]
     pub fn titles_in(served: &[u8]) -> impl Iterator<Item = &[u8]> {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
-    /// Removes the appended parts from a served file. They begin with the first comment that
-    /// [`RobotsTxt::append`] writes. `own` is another version of the site's own file; comments that
-    /// also occur in `own` are not considered.
+    /// Returns a served file without the appended groups. They begin with the first comment that
+    /// [`RobotsTxt::append`] wrote. `own` is another version of the site's own file: a comment that
+    /// also occurs in `own` was not written by [`RobotsTxt::append`].
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);
@@ -381,8 +381,8 @@ impl Fragment {
         served
     }
 
-    /// Parses a list. Comments in the served file contain its title, which is cut to one line of at
-    /// most 120 characters.
+    /// Parses a list. Its title appears in comments of the served file, and is cut to one line of
+    /// at most 120 characters.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ pub struct Authority<'a> {
     pub host_and_port: &'a [u8],
     /// Host as written, with the brackets of an IPv6 address. May be empty.
     pub host: &'a [u8],
-    /// Port after the host.
+    /// Port after the host, if any.
     pub port: Port,
 }
 

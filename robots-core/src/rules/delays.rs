@@ -31,8 +31,8 @@ pub struct TimeWindow {
 }
 
 impl RequestRate {
-    /// Parses a number of pages, a slash and a duration with the unit `s`, `m` or `h`; without a
-    /// unit, it is in seconds. A part of the day may follow, with or without square brackets.
+    /// Parses a number of pages, a slash and a duration with the unit `s`, `m` or `h`. A duration
+    /// without a unit is in seconds. A part of the day may follow, with or without square brackets.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (rate, window) = value.split_at(memchr::memchr3(b' ', b'\t', b'[', value).unwrap_or(value.len()));
         let window = match window.trim_ascii() {
@@ -77,8 +77,8 @@ fn number(digits: &[u8]) -> Option<u32> {
 /// The time between two requests of an agent, and the line of the file that states it.
 ///
 /// If several lines apply, a crawler should obey the longest delay
-/// ([`AgentRules`](super::AgentRules)). A server enforces the shortest delay, so that it does not
-/// refuse a crawler that obeys any one of the lines. A line with 0 has no effect.
+/// ([`AgentRules`](super::AgentRules)). A server enforces the shortest delay: it must not refuse a
+/// crawler that obeys any one of the lines. A line with 0 has no effect.
 #[derive(Clone, Copy)]
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
@@ -119,12 +119,12 @@ impl<'r> CrawlDelay<'r> {
     }
 }
 
-/// The shortest delay of a set of groups. This is the delay that a server enforces.
+/// The shortest delay of a set of groups, which a server enforces.
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
     /// Position of the delay's group within the set. The names that match an agent are stored in
-    /// the same order, so the name is found without a search.
+    /// the order of the groups, so this is also the position of the name.
     pub(super) place: usize,
 }
 

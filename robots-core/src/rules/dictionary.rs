@@ -5,8 +5,8 @@
 //! values that are tokens.
 
 /// Returns the members of a dictionary in their order, without parameters. A value that is not a
-/// token is `None`. Repeated keys are included; the last member with a key counts. Returns `None`
-/// if the text is not a dictionary.
+/// token is `None`. If a key is repeated, all of its members are returned, and the last one counts.
+/// Returns `None` if the text is not a dictionary.
 pub(super) fn members(text: &[u8]) -> Option<Vec<(&str, Option<&str>)>> {
     let text = std::str::from_utf8(text).ok().filter(|text| text.is_ascii())?;
     let mut rest = Rest(text.trim_matches(' '));
@@ -42,7 +42,7 @@ impl<'t> Rest<'t> {
         self.0 = self.0.trim_start_matches(chars);
     }
 
-    /// Removes and returns the leading characters that `fits` accepts.
+    /// Removes the leading characters that `fits` accepts, and returns them.
     fn run(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
         let (run, rest) = self.0.split_at(self.0.find(|char| !fits(char)).unwrap_or(self.0.len()));
         self.0 = rest;

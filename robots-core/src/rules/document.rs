@@ -133,8 +133,8 @@ impl RobotsTxt {
         Self::from(Arc::from(file.as_ref()))
     }
 
-    /// Parses only the lines that end within the first [`Reading::STANDARD_LIMIT`] bytes, which
-    /// crawlers read. This bounds the work for a file of any size.
+    /// Parses only the lines that end within the first [`Reading::STANDARD_LIMIT`] bytes, because
+    /// crawlers may ignore all later lines. This bounds the work for a file of any size.
     #[doc(hidden)]
     pub fn parse_beginning(file: impl AsRef<[u8]>) -> Self {
         let file = file.as_ref();
@@ -162,8 +162,8 @@ impl RobotsTxt {
         Lines::new(&self.0.bytes)
     }
 
-    /// Returns every line that is a field, and the number of groups that begin on or before this
-    /// line.
+    /// Returns every line that is a field. The number is how many groups have begun in the file up
+    /// to and including this line.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {
         let mut begins = self.groups().map(Group::line).peekable();
         let mut begun = 0;
@@ -193,8 +193,8 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns the paths of the sitemaps and licences that the file names. Calls `find` on first
-    /// use.
+    /// Returns the paths of the sitemaps and licences that the file names. On first use, calls
+    /// `find` to find them.
     pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
         self.0.referred.get_or_init(find)
     }
@@ -327,8 +327,8 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Parses a file line by line. Successive user-agent lines name the crawlers of one group, even
-/// with lines other than rules between them. The first user-agent line after a rule begins another
+/// Parses a file line by line. Successive user-agent lines name the crawlers of one group, even if
+/// lines other than rules are between them. The first user-agent line after a rule begins another
 /// group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
@@ -381,7 +381,8 @@ impl Document {
         }
     }
 
-    /// Handles a host line. Only the first valid host line is used; others get a note.
+    /// Handles a host line. Only the first valid host line is used. All other host lines get a
+    /// note.
     fn host(&mut self, line: usize, value: &[u8]) {
         match Host::parse(value) {
             None => self.note(line, NoteKind::InvalidHost),

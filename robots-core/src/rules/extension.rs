@@ -1,15 +1,15 @@
 //! The meaning of the lines of a robots.txt that are neither rules nor sitemaps, and the groups
-//! that they belong to.
+//! that contain these lines.
 //!
-//! Verdicts do not depend on these lines, so the document does not store most of them. They are
-//! parsed again on demand.
+//! Verdicts do not depend on these lines. So the document does not store most of them, and parses
+//! them again on demand.
 //!
-//! Three kinds of lines are stored. `Content-Usage` and `License` lines are stored because
-//! responses may repeat them ([`usage`](super::usage)). `Crawl-delay` lines are stored because
-//! delays may be enforced. [`RobotsTxt::compile`] finds the shortest delay of each set of groups,
-//! so that a request needs no search ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
-//! `Request-rate` and `Visit-time` lines are parsed but never enforced, because hardly any crawler
-//! obeys them.
+//! Three kinds of lines are stored. `Content-Usage` and `License` lines are stored because servers
+//! may repeat their values in responses ([`usage`](super::usage)). `Crawl-delay` lines are stored
+//! because servers may enforce delays. [`RobotsTxt::compile`] finds the shortest delay of each set
+//! of groups, so no search is necessary for a request
+//! ([`Selection::crawl_delay`](super::Selection::crawl_delay)). `Request-rate` and `Visit-time`
+//! lines are parsed but never enforced, because hardly any crawler obeys them.
 
 use std::time::Duration;
 
@@ -103,8 +103,8 @@ impl RobotsTxt {
         })
     }
 
-    /// Reports whether the file names this path, in any of its forms, as a sitemap or licence.
-    /// Ignores the host in the file. If the file names the document without a query, also ignores
+    /// Reports whether this path, in any of its forms, is the path of a sitemap or licence that the
+    /// file names. Ignores the host in the file. If the URL in the file has no query, also ignores
     /// the query of `path`.
     #[doc(hidden)]
     pub fn refers_to(&self, path: &RequestPath<'_>) -> bool {

@@ -1,5 +1,5 @@
-//! Enums with one string per variant, which is the same in text, on a command line, in a
-//! configuration and with serde. This module also contains the error type for invalid values.
+//! Enums with one string per variant. A variant has the same string in text, on a command line, in
+//! a configuration and with serde. This module also contains the error type for invalid values.
 
 use std::error::Error;
 use std::fmt;
@@ -86,8 +86,8 @@ impl ValueError {
         Self { text, message, known: &[] }
     }
 
-    /// Creates an error about the content of a file. [`ValueError::text`] returns the name of the
-    /// file.
+    /// Creates an error about the content of a file. For this error, [`ValueError::text`] returns
+    /// the name of the file.
     pub(super) fn of_message(name: &str, message: &str) -> Self {
         Self { text: name.to_owned(), message: message.to_owned(), known: &[] }
     }

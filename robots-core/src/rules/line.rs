@@ -1,11 +1,11 @@
 //! Splits a robots.txt into lines, and each line into its directive and its value.
 //!
-//! Lines are split as in the reference parser (google/robotstxt), because crawlers are as lenient
-//! as this parser.
+//! Lines are split as in the reference parser (google/robotstxt), because crawlers accept what the
+//! reference parser accepts.
 
 use std::ops::Range;
 
-/// Maximum number of bytes of a line that are parsed. The rest of a longer line is ignored.
+/// Maximum number of bytes of a line that are parsed. All later bytes of the line are ignored.
 pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// A line as written in the file.
@@ -164,7 +164,7 @@ impl<'a> Line<'a> {
         &self.file[self.range.clone()]
     }
 
-    /// Returns the byte range in the file of the part of the line that is parsed: at most the first
+    /// Returns the byte range of the parsed part of the line in the file: at most the first
     /// [`Line::MAX`](crate::rules::Line::MAX) bytes, up to a NUL or a `#`, without white space at
     /// either end.
     pub fn content(&self) -> Range<usize> {
@@ -181,9 +181,9 @@ impl<'a> Line<'a> {
         self.range.end == self.file.len()
     }
 
-    /// Returns the field name at the end of a file that ends within the name or before its colon,
-    /// for example because it is still being written. `None` if a line end or a comment follows, or
-    /// if no known field name begins with these bytes.
+    /// If the file ends within a field name or before its colon, for example because it is still
+    /// being written, returns the name. `None` if a line end or a comment follows, or if no known
+    /// field name begins with these bytes.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;

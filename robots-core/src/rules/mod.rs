@@ -4,9 +4,9 @@
 //! [`RobotsTxt`] is the parsed document: its lines and groups, and the reasons why crawlers ignore
 //! certain lines. Parsing never fails, because crawlers ignore invalid lines and read all other
 //! lines. [`RuleSet`] is a document compiled for a [`Reading`]. [`RuleSet::select`] takes the
-//! [`ProductToken`]s of an agent and returns the groups for the first token that the file names.
-//! [`Selection::verdict`] decides on a [`RequestPath`]. A [`Verdict`] contains the deciding rule,
-//! its line and its group.
+//! [`ProductToken`]s of an agent, and returns the groups for the first token that occurs in the
+//! file. [`Selection::verdict`] decides on a [`RequestPath`]. A [`Verdict`] contains the deciding
+//! rule, its line and its group.
 //!
 //! This module does not depend on the registry of crawlers, HTTP types, files or clocks.
 //!
@@ -116,8 +116,8 @@ keyword_enum! {
     /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
     ///
     /// Every reading compiles only the first 256 MiB of a file. The priority of a rule is the same
-    /// in every reading: the length of the pattern as written, where a byte ≥ 0x80 counts as its
-    /// escape, three bytes.
+    /// in every reading: the length of the pattern as written. A byte ≥ 0x80 counts as three bytes,
+    /// the length of its escape.
     #[derive(Default)]
     Reading, "a reading", {
         /// RFC 9309 from the perspective of a server, for enforcement. The default.

@@ -1,9 +1,9 @@
 //! The path of a request, in all forms that an upstream server may derive from the request target.
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
-//! section 2.2.2, requires. If servers may interpret the *path* in other ways, the target also has
-//! other [forms](super::PathForm), which are also compared with the rules. The query is the same in
-//! all forms.
+//! section 2.2.2, requires. Servers may interpret some *paths* in other ways. A target with such a
+//! path also has other [forms](super::PathForm), which are also compared with the rules. The query
+//! is the same in all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
 //! of 8 KiB can have 577 forms, which take four milliseconds to compute. If no group applies to a
@@ -19,7 +19,7 @@ use super::spelling::standard_target;
 
 /// The path and query of a request, in the forms that are compared with rules.
 ///
-/// Borrows the target without an allocation if it is already in standard form. Further forms are
+/// Borrows the target without an allocation if it is already in standard form. All other forms are
 /// computed on first use.
 #[derive(Clone, Debug)]
 pub struct RequestPath<'t> {
@@ -32,7 +32,7 @@ pub struct RequestPath<'t> {
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Other paths that servers may find in a target without a leading slash, such as a whole URL.
+    /// Paths that servers may find, instead of the usual path, in a target without a leading slash.
     further: Vec<Vec<u8>>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
@@ -92,8 +92,9 @@ impl<'t> RequestPath<'t> {
         &self.sent
     }
 
-    /// Returns every form of the target, without duplicates. The form of [`RequestPath::as_bytes`]
-    /// comes first. There are at most [`RequestPath::MAX_FORMS`].
+    /// Returns every form of the target, without duplicates. The form that
+    /// [`RequestPath::as_bytes`] returns comes first. There are at most [`RequestPath::MAX_FORMS`]
+    /// forms.
     pub fn forms(&self) -> impl Iterator<Item = (PathForm, &[u8])> {
         let others = self.others().iter().map(|(form, path)| (*form, path.as_slice()));
         std::iter::once((self.form, self.as_bytes())).chain(others)
@@ -145,21 +146,21 @@ impl<'t> RequestPath<'t> {
     }
 }
 
-/// Reports whether every server interprets all bytes of an origin-form target in the same way. If
-/// the result is `false`, the target may still have only one form, because the position of the
-/// bytes is ignored.
+/// Reports whether every server interprets all bytes of an origin-form target in the same way. The
+/// scan ignores the positions of the bytes. So even if the result is `false`, the target may have
+/// only one form.
 ///
-/// For most targets, this scan is the only work. It works in blocks without an early exit, so that
-/// the compiler can vectorise it.
+/// For most targets, no other work is needed. The scan works in blocks without an early exit, so
+/// that the compiler can vectorise it.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let telling = |octets: &[u8], next: &[u8]| {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // Short targets are checked in the same way, but with a table. It contains for each byte
-        // whether `is_telling` is true for the byte alone, and whether it can be the first or the
-        // second byte of a telling pair.
+        // Short targets are checked in the same way, but with a table. For each byte, the table
+        // contains whether `is_telling` is true for the byte alone, and whether it can be true for
+        // a pair with this first or second byte.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -194,20 +195,21 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// Maximum number of other paths that servers may find in a target without a leading slash.
+/// Maximum number of paths that servers may find, in addition to the usual path, in a target
+/// without a leading slash.
 const MAX_FURTHER_FORMS: usize = 2;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// Returns the paths that servers may find in a target that does not begin with `/`: the usual
-/// path, and other paths. Some of them may be equal.
+/// Returns the usual path of a target that does not begin with `/`, and other paths that servers
+/// may find in the target. Some of these paths may be equal.
 ///
 /// Servers may disagree on the end of the authority in a URL. For example, a proxy may have built
 /// the URL from a `Host` field with a `?` or `#`, and browsers treat `\` as `/` and accept any
-/// number of slashes before the authority. In other targets, servers may add a leading slash, or
-/// find the same path as the reference parser.
+/// number of slashes before the authority. In targets that are not URLs, some servers add a leading
+/// slash, and others find the same path as the reference parser.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));

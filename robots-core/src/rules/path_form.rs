@@ -105,8 +105,8 @@ fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
 }
 
-/// Returns the paths that servers may derive from a path before they resolve and merge its segments
-/// in the final steps. The path itself comes first. Escaped reserved bytes stay escaped, because an
+/// Returns the results of all steps before the final two steps, which resolve and merge the
+/// segments of a path. The path itself comes first. Escaped reserved bytes stay escaped, because an
 /// escaped `;` does not begin a parameter.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     // In standard form, bytes with the same meaning have the same spelling, so the steps can
@@ -187,8 +187,8 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.join(&b'/'))
 }
 
-/// Applies a step to the segments of a path. Returns `None` if the step changes nothing, or if no
-/// later step would change the result.
+/// Applies a step to the segments of a path before other steps. Returns `None` if the step changes
+/// nothing, or if no later step would change the result.
 fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
@@ -290,26 +290,28 @@ impl Segments<'_> {
 
 keyword_enum! {
     /// A form of a request target, named after the step that produces it. If several steps are
-    /// needed, the form is named after the one that comes last in this list.
+    /// needed, the form is named after the step that comes last in this list.
     #[derive(PartialOrd, Ord)]
     PathForm, "a form of a path", {
         /// The bytes as sent, as the reference parser compares them.
         Verbatim = "verbatim",
-        /// Escapes normalised, otherwise as sent.
+        /// The form with normalised escapes. All other bytes are as sent.
         Standard = "standard",
-        /// Dot segments removed (RFC 3986, section 5.2.4), with or without the slash before a final
-        /// dot segment.
+        /// The form without dot segments (RFC 3986, section 5.2.4). The slash before a final dot
+        /// segment may also be removed.
         Resolved = "resolved",
-        /// Empty segments merged, before or after dot segments are removed.
+        /// The form without empty segments, which are removed before or after dot segments.
         Merged = "merged",
-        /// `%2F` decoded, or `%2F` and `%5C` decoded to `/`. A raw backslash is treated like `%5C`.
+        /// The form with `%2F`, or both `%2F` and `%5C`, decoded to `/`. A raw backslash is treated
+        /// like `%5C`.
         Decoded = "decoded",
-        /// Path parameters removed: the text after a `;` in a segment (RFC 3986, section 3.3).
+        /// The form without path parameters, which begin with a `;` in a segment (RFC 3986, section
+        /// 3.3).
         Parameters = "parameters",
-        /// `%uXXXX` decoded to the character with that code point.
+        /// The form with each `%uXXXX` decoded to the character with this code point.
         Unicode = "unicode",
         /// For a path that begins with `//`: the path after the authority. For a target without a
-        /// leading slash: another path that servers may find in it.
+        /// leading slash: another path that servers may find in the target.
         Authority = "authority",
     }
 }

@@ -1,10 +1,11 @@
 //! Path patterns: the values of allow and disallow lines.
 //!
-//! **`%2A` and `%24` are a literal `*` and `$`** in patterns (RFC 9309, section 2.2.3), so the
-//! standard form of targets contains them decoded. A pattern stores its literals separately from
-//! its wildcards. A literal after a `*` may match in the path or in the query, and the standard
-//! form of reserved bytes differs between the two. So a pattern with such a literal has up to three
-//! encoded forms with the same priority. In real files, 18 of 97,047 rules have several forms.
+//! **`%2A` and `%24` are a literal `*` and `$`** in patterns (RFC 9309, section 2.2.3), so they are
+//! also decoded in the standard form of targets. A pattern stores its literals separately from its
+//! wildcards. A literal after a `*` may match in the path or in the query, and the standard form of
+//! reserved bytes is different in paths and in queries. So a pattern with such a literal has up to
+//! three encoded forms with the same priority. In real files, 18 of 97,047 rules have several
+//! forms.
 
 use std::fmt;
 
@@ -24,8 +25,8 @@ pub struct PathPattern {
 }
 
 impl PathPattern {
-    /// Returns the patterns of paths that are exempt by default: `/.well-known/` (RFC 8615),
-    /// because certificate authorities fetch files from there to issue the site's certificates.
+    /// Returns the patterns of paths that are exempt by default: only `/.well-known/` (RFC 8615).
+    /// Certificate authorities fetch files from there before they issue certificates for the site.
     pub(crate) fn exempt_by_default() -> Vec<Self> {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
@@ -92,8 +93,8 @@ impl PathPattern {
         self.texts == other.texts
     }
 
-    /// For each encoded form of the pattern, returns one path that it matches. The byte `any`
-    /// replaces each `*`.
+    /// For each encoded form of the pattern, returns one path that this form matches. In this path,
+    /// the byte `any` replaces each `*`.
     pub(crate) fn with_runs(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
         self.texts.iter().map(move |text| text::with_runs(text, any))
     }
@@ -143,11 +144,12 @@ pub struct Costly {
 }
 
 impl Costly {
-    /// Number of wildcards above which a pattern is reported. No legitimate pattern has more.
+    /// Maximum number of wildcards in a pattern that is not reported. No legitimate pattern has
+    /// more.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Number of wildcards above which the rules for one crawler are reported. At worst, matching
-    /// this number of wildcards takes about a tenth of a millisecond.
+    /// Maximum number of wildcards in the rules for one crawler if these rules are not reported. At
+    /// worst, matching this number of wildcards takes about a tenth of a millisecond.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 
@@ -276,8 +278,8 @@ mod tests {
         // The literal after `*` may match in the path or in the query. In paths, the standard form
         // of `%3A` is `:`, so the pattern also matches a `:` in the query.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // A pattern has several encoded forms only if the standard form of an escape after `*` is
-        // different in paths and in queries.
+        // A pattern has several encoded forms only if it contains an escape after a `*` that is
+        // decoded in paths but not in queries.
         let cases = [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)];
         for (pattern, texts) in cases {
             assert_eq!(PathPattern::new(pattern.as_bytes(), Reading::Standard).texts.len(), texts, "{pattern}");

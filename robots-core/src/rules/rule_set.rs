@@ -19,16 +19,15 @@ pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
     index: RuleIndex,
-    /// The groups of each section, by the section's number.
+    /// For each section, the indexes of its groups.
     sets: Vec<Vec<usize>>,
-    /// The names that make groups match, as indexes into the document's names. Each section has one
-    /// name per group.
+    /// For each group of a section, the matching name, as an index into the document's names.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,
-    /// The delay of each section, by the section's number; empty if the file has no delays.
+    /// For each section, its delay; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
     /// The usage preferences and licences; `None` if the file has neither.
     pub(super) usage: Option<Box<UsageLines>>,
@@ -152,7 +151,7 @@ impl RuleSet {
         self.index.memory() + self.named.capacity() * entry + tokens + groups + lists
     }
 
-    /// Reports whether a group is for `*`.
+    /// Reports whether the file has a group for `*`.
     pub(super) const fn has_star(&self) -> bool {
         self.star.is_some()
     }
@@ -163,7 +162,7 @@ impl RuleSet {
         &self.sets[section]
     }
 
-    /// Returns the groups of a section, for verdicts only: [`Verdict::name`] is not available.
+    /// Returns the groups of a section, but only for verdicts: [`Verdict::name`] is not correct.
     pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
         Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
     }
@@ -173,8 +172,8 @@ impl RuleSet {
         self.named.contains_key(token)
     }
 
-    /// Returns the groups that an agent obeys: the groups for its first token that the file names.
-    /// If the file names none of its tokens and `fallback` is [`Fallback::Star`], returns the
+    /// Returns the groups that an agent obeys: the groups for the first of its tokens that occurs
+    /// in the file. If none of its tokens occurs and `fallback` is [`Fallback::Star`], returns the
     /// groups for `*` (RFC 9309, section 2.2.1).
     ///
     /// If a group names the agent, `*` does not apply, even if that group has no rules.
@@ -225,8 +224,8 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
-    /// Decides on a path in all of its forms. The first disallowed form decides or, if no form is
-    /// disallowed, the form as sent.
+    /// Decides on a path in all of its forms. The first form that is disallowed decides. If all
+    /// forms are allowed, the form as sent decides.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }

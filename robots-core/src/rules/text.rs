@@ -1,6 +1,6 @@
 //! Encodes path patterns for comparison (`Text` in the code), and matches them exactly.
 //!
-//! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped both in patterns and in paths. So
+//! All compared bytes are ASCII, because bytes ≥ 0x80 are escaped both in patterns and in paths. So
 //! bytes ≥ 0x80 are available as markers. An encoded pattern consists of literals with markers
 //! between them. The marker [`END`] stands for a `$` at the end, and any other marker for one or
 //! more `*`. The low bits of a `*` marker contain the position of the rarest byte in the following
@@ -11,8 +11,9 @@
 //! 30,000 patterns.
 //!
 //! The bytes after a `*` may match in the path or in the query. The standard form of escaped
-//! reserved bytes differs between the two ([`spelling`](super::spelling)). So a pattern with such
-//! an escape after a `*` is encoded once for each position where the query may begin ([`Query`]).
+//! reserved bytes is different in paths and in queries ([`spelling`](super::spelling)). So a
+//! pattern with such an escape after a `*` is encoded once for each position where the query may
+//! begin ([`Query`]).
 
 use memchr::{memchr, memmem};
 
@@ -34,8 +35,8 @@ const STAR: u8 = 0x80;
 /// than starting a search.
 const NEAR: usize = 16;
 
-/// Maximum number of occurrences of the rare byte where the literal is compared. After that, the
-/// search switches to an algorithm with guaranteed linear cost.
+/// Maximum number of comparisons with the literal, one per occurrence of the rare byte. After that,
+/// the search switches to an algorithm with guaranteed linear cost.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
@@ -56,8 +57,8 @@ pub(super) enum Query {
     Before(usize),
 }
 
-/// Returns the positions where the query may begin in a pattern, one per encoded form. Almost all
-/// patterns have only one.
+/// Returns the positions where the query may begin in a pattern. The pattern has one encoded form
+/// for each position. Almost all patterns have only one.
 pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
     let path = match reading {
         Reading::Reference => &b""[..],
@@ -109,8 +110,8 @@ pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
 
-/// What follows the literal prefix of an encoded pattern: nothing, the end of the path, or a
-/// wildcard.
+/// The kind of text after the literal prefix of an encoded pattern: nothing, the end of the path,
+/// or a wildcard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     Open,
@@ -118,7 +119,7 @@ pub(super) enum Tail {
     Wild,
 }
 
-/// Returns the kind of the rest of a pattern, which [`split_prefix`] returned.
+/// Returns the kind of the second value that [`split_prefix`] returned.
 pub(super) fn tail(rest: &[u8]) -> Tail {
     match rest {
         [] => Tail::Open,
@@ -142,8 +143,8 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
-/// A literal that does not occur in the last bytes of the path. Other patterns with this literal
-/// then need not search for it again.
+/// A literal that does not occur in the last `end` bytes of the path. Other patterns with the same
+/// literal need not search these bytes again.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],
@@ -233,7 +234,8 @@ const fn is_mark(octet: u8) -> bool {
     octet >= STAR
 }
 
-/// Appends a literal in the form that is compared. If it contains a `?`, sets `in_query`.
+/// Appends a literal in the form that is compared with paths. If it contains a `?`, sets
+/// `in_query`.
 fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: &mut bool) {
     if reading == Reading::Reference {
         return write_reference(out, literal);
@@ -303,8 +305,8 @@ pub enum NoteKind {
     PastLimit,
 }
 
-/// Returns notes on the lines that are ignored because they extend past the first `limit` bytes of
-/// a file.
+/// Returns notes on the lines that end after the first `limit` bytes of a file, because they are
+/// ignored.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
         return Vec::new();

@@ -29,8 +29,8 @@ pub(super) struct UsageLines {
     /// The content-usage lines without duplicates. Several groups may contain the same line.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// Classes of sections with equal content-usage lines, as numbers of sections. The section of
-    /// `*` is in the first class.
+    /// The numbers of the sections, grouped by equal content-usage lines. The first element
+    /// contains the section of `*`.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
@@ -61,13 +61,13 @@ pub(super) const MAX_LINES: usize = 1000;
 const MAX_OF_SECTIONS: usize = 1 << 20;
 
 /// Maximum length of preferences in canonical form, in bytes. Longer preferences are ignored,
-/// because such a response field could exceed the limits of proxies.
+/// because a response field of this length could exceed the limits of proxies.
 const MAX_PREFERENCES: usize = 2048;
 
 /// Maximum length of the URL of a licence, in bytes. A longer URL is ignored.
 const MAX_LICENSE: usize = 2048;
 
-/// Maximum number of licences for one crawler. Further licences are ignored.
+/// Maximum number of licences for one crawler. If there are more, the last ones are ignored.
 const MAX_LICENSES: usize = 8;
 
 /// Cost of comparing a path with a pattern without wildcards, in compared bytes.
@@ -113,7 +113,7 @@ impl fmt::Display for UsagePreferences {
 
 impl UsageLines {
     /// Compiles the content-usage and license lines of a file within the size limit of the reading.
-    /// `None` if there are none. `star` is the section of `*`.
+    /// `None` if the file has no such lines. `star` is the section of `*`.
     pub(super) fn new(
         document: &RobotsTxt,
         reading: Reading,

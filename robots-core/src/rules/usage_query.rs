@@ -41,8 +41,8 @@ impl RuleSet {
     }
 
     /// Returns the usage preferences for a path if they are the same for all crawlers that may
-    /// fetch it; otherwise, `None`. Also `None` if the file has no group for `*`, because it then
-    /// states nothing for crawlers that no group names.
+    /// fetch it; otherwise, `None`. Also `None` if the file has no group for `*`, because the file
+    /// then states nothing for crawlers that are not named in any group.
     pub fn unanimous_usage(&self, path: &RequestPath<'_>) -> Option<UsagePreferences> {
         let usage = self.usage.as_ref().filter(|_| self.has_star())?;
         let (work, mut agreed) = (&mut MatchBudget::new(), None);
@@ -167,8 +167,8 @@ mod tests {
             (format!("{star}User-agent: a\nDisallow:\n"), "/", None),
             (format!("{star}User-agent: a\nContent-Usage: train-ai=n, x=y\nAllow: /\n"), "/", None),
             (format!("{star}User-agent: a\nContent-Usage: / train-ai=n\nAllow: /\n"), "/x", Some("train-ai=n")),
-            // Crawlers that no group names may fetch everything, but the file states no preference
-            // for them.
+            // Crawlers that are not named in any group may fetch everything, but the file states no
+            // preference for them.
             (String::from("User-agent: a\nContent-Usage: train-ai=n\nAllow: /\n"), "/", None),
             (String::from("Content-Usage: train-ai=n\nUser-agent: *\nAllow: /\n"), "/", None),
         ] {

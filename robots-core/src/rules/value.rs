@@ -85,7 +85,7 @@ pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Reports whether an address begins with `http://` or `https://` and a host.
+/// Reports whether a string begins with `http://` or `https://` and a host.
 pub(crate) fn is_absolute_url(address: &[u8]) -> bool {
     [&b"http://"[..], b"https://"]
         .iter()

@@ -109,8 +109,8 @@ impl RobotsTxtBuilder {
         self.rule(Directive::Disallow, "Disallow", pattern.as_ref())
     }
 
-    /// Adds the time that the crawlers of the group must wait between two requests. It is written
-    /// in seconds, with a fraction if necessary. Not every crawler obeys delays (see
+    /// Adds the time that the crawlers of the group must wait between two requests. The line states
+    /// it in seconds, with a fraction if necessary. Not every crawler obeys delays (see
     /// `Crawler::obeys_crawl_delay`).
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
@@ -137,8 +137,8 @@ impl RobotsTxtBuilder {
         self.write(Directive::Sitemap, "Sitemap", address)
     }
 
-    /// Adds any other line, such as `Host` or `Content-Signal`. Rejects lines that have their own
-    /// method.
+    /// Adds a line of any other kind, such as `Host` or `Content-Signal`. Rejects the names of
+    /// lines that this builder has a method for.
     pub fn extension(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let directive = Directive::of(name.as_bytes());
         let has_method = matches!(

@@ -33,8 +33,8 @@ pub struct Change {
 pub enum Breadth {
     /// The whole site has the new verdict.
     Site,
-    /// The whole site has the new verdict, except for paths with another verdict by a more specific
-    /// rule of the new file.
+    /// The whole site has the new verdict, except for paths that a more specific rule of the new
+    /// file decides differently.
     Rest,
     /// Only a part of the site has the new verdict: paths that match the patterns of the deciding
     /// rules.
@@ -127,7 +127,8 @@ fn seconds<S: serde::Serializer>(interval: &Duration, serializer: S) -> Result<S
 }
 
 impl DelayChange {
-    /// Returns the change without its crawlers, as in `one request every 10 s instead of no delay`.
+    /// Returns a description of the change without its crawlers: `one request every 10 s instead of
+    /// no delay`.
     pub fn effect(&self) -> String {
         let [before, after] = [self.before, self.after].map(|delay| delay.map(|delay| delay.interval.as_secs_f64()));
         match (before, after) {

@@ -13,7 +13,7 @@ use crate::agent::{Recognizer, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Access, PathPattern, Reading, RequestPath, RobotsTxt, RuleSet, Selection};
 
-/// Options of the comparison of two files.
+/// Options for comparing two files.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct DiffOptions {
@@ -41,8 +41,8 @@ pub struct Guard {
 pub struct Breach {
     /// The guard that is violated.
     pub guard: Guard,
-    /// The change that violates it. If there are several, the one that affects the largest part of
-    /// the site.
+    /// The change that violates the guard. If several changes violate it, the one that affects the
+    /// largest part of the site.
     pub change: Change,
 }
 
@@ -51,7 +51,8 @@ pub struct Breach {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Diff {
-    /// Changed verdicts, grouped by crawlers, search engines first.
+    /// Changed verdicts. Each element is for crawlers with the same changes. Search engines come
+    /// first.
     pub effects: Vec<Effect>,
     /// Changed delays, search engines first.
     pub delays: Vec<DelayChange>,
@@ -60,8 +61,9 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers that keep their verdicts and delays because a group names them, although verdicts
-    /// or delays change for crawlers that no group names. Empty if nothing changes for the latter.
+    /// Crawlers that keep their verdicts and delays because a group names them, while verdicts or
+    /// delays change for crawlers that are not named in any group. Empty if nothing changes for
+    /// crawlers without a group.
     ///
     /// Each inner list contains the crawlers that obey the same groups, search engines first. A
     /// crawler may obey the group of another crawler.
@@ -95,8 +97,7 @@ pub struct Effect {
     /// The changes for these crawlers, newly disallowed paths first. If the same two rules (of the
     /// old and of the new file) decide on several paths, only one of these paths is listed.
     pub changes: Vec<Change>,
-    /// Number of further changes beyond [`MAX_CHANGES`](Self::MAX_CHANGES), which are not in
-    /// `changes`.
+    /// Number of changes that were left out because of [`MAX_CHANGES`](Self::MAX_CHANGES).
     pub omitted: usize,
 }
 
@@ -152,7 +153,7 @@ impl Diff {
     /// Compares two files like [`diff()`], but with a time limit. Use this for untrusted files.
     ///
     /// Once `goes_on` returns false, no more paths are tried and [`Diff::is_cut`] is set. `goes_on`
-    /// is called often. It may read a clock, which this module does not do.
+    /// is called often, so it can check a deadline. This module does not read a clock itself.
     #[doc(hidden)]
     pub fn of_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Self {
         let over = Cell::new(false);
@@ -172,7 +173,8 @@ impl Diff {
             }
         }
         effects.sort_by_cached_key(Effect::rank);
-        // If the delay changes for one crawler of a class, it changes for the whole class.
+        // All crawlers of a class obey the same groups, so a changed delay of one crawler applies
+        // to all.
         let delayed: HashSet<_> =
             delays.iter().flat_map(|delay| &delay.crawlers).map(|subject| &subject.name).collect();
         let is_unnamed = |subject: &Subject| subject.name.is_none();
@@ -218,12 +220,14 @@ impl Diff {
 }
 
 impl Effect {
-    /// Maximum number of changes in one [`Effect`]. Further changes are only counted.
+    /// Maximum number of changes in one [`Effect`]. If there are more, the others are counted but
+    /// not stored.
     pub const MAX_CHANGES: usize = 100;
 
-    /// Returns the sort key. The worst effect has the lowest key: search engines come before other
-    /// crawlers that a file names, and these before all others; newly disallowed paths come before
-    /// newly allowed paths; and shorter paths come first, because they affect more pages.
+    /// Returns the sort key. The worst effect has the lowest key. Search engines come first, then
+    /// other crawlers that a file names, then all others. For each of these kinds, newly disallowed
+    /// paths come before newly allowed paths. Shorter paths then come first, because they affect
+    /// more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -295,8 +299,8 @@ impl Pair {
         classes.into_values().map(sorted).collect()
     }
 
-    /// Returns the changes for one class of crawlers. If no verdict changes, returns the crawlers
-    /// as the error.
+    /// Returns the changes for one class of crawlers. If no verdict changes, returns `Err` with the
+    /// crawlers.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
         let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
         let [before, after] = self.select(first);
@@ -347,12 +351,13 @@ impl Pair {
     }
 }
 
-/// Maximum number of effects in the summary. Further effects are only counted.
+/// Maximum number of effects in the summary. If there are more, the summary contains only their
+/// number.
 const SHOWN: usize = 2;
 
 /// Writes the worst changes and the number of further changes: `"/" is disallowed for "Googlebot",
-/// "bingbot" and 640 more; ...`. The alternate form (`{:#}`) contains every change, and every
-/// affected crawler that a file names.
+/// "bingbot" and 640 more; ...`. The alternate form (`{:#}`) writes every change with the names of
+/// all affected crawlers that occur in a file.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

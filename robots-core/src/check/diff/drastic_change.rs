@@ -31,10 +31,10 @@ const FEW_CRAWLERS: usize = 5;
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum DrasticChange {
-    /// Neither search engines nor crawlers that the file does not name may fetch any path. In the
-    /// old file, some of them could, or there is no old file.
+    /// Neither search engines nor crawlers that the file does not name may fetch any path. At least
+    /// one of them could fetch paths according to the old file, or there is no old file.
     EveryoneShutOut,
-    /// Crawlers that the file does not name could fetch most of the site, but no longer can.
+    /// Crawlers that the file does not name can no longer fetch most of the site.
     UnnamedShutOut,
     /// Some search engines can fetch less than before: nothing, or only parts instead of most of
     /// the site.
@@ -43,7 +43,7 @@ pub enum DrasticChange {
         /// The search engines that can fetch less.
         engines: Vec<Subject>,
     },
-    /// Crawlers that the file does not name could not fetch most of the site, and now can.
+    /// Crawlers that the file does not name can now fetch most of the site, but could not before.
     SiteOpened,
     /// The file had groups and now has none, for example because other text replaced it by
     /// accident.
@@ -71,8 +71,8 @@ pub enum DrasticChange {
         line: usize,
     },
     /// More than half of the rules that disallowed paths, and at least ten, no longer disallow any
-    /// path. Not reported if the file has at least half as many new disallow rules, because a site
-    /// that moves its pages also replaces its rules.
+    /// path. Not reported if the new file has at least half as many new disallow rules as were
+    /// lost: a site that moves its pages also replaces its rules.
     #[non_exhaustive]
     RulesLost {
         /// Number of rules that no longer disallow any path.
@@ -80,20 +80,20 @@ pub enum DrasticChange {
         /// Number of rules that disallowed paths in the old file.
         of: usize,
     },
-    /// More than half of the crawlers that the old file named and blocked, at least five, are now
-    /// allowed.
+    /// The old file blocked crawlers by name, and more than half of these crawlers (at least five)
+    /// are now allowed.
     #[non_exhaustive]
     CrawlersLetIn {
         /// The crawlers that are now allowed.
         crawlers: Vec<Subject>,
-        /// Number of named crawlers that were blocked in the old file.
+        /// Number of crawlers that the old file blocked by name.
         of: usize,
     },
 }
 
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
-    // A search engine that ignores `*` and that no group names does not count, because the rules
-    // for `*` cannot block it.
+    // A search engine that ignores `*` and is not named in any group does not count, because the
+    // rules for `*` cannot block it.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
         !after.applies() || SiteExtent::of(after) == SiteExtent::Shut

@@ -6,7 +6,7 @@ use crate::rules::{Access, RequestPath, Selection};
 /// Maximum number of rules whose paths are tried, to bound the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
-/// Paths that no real rule is about. Their verdict is therefore the verdict on most of the site.
+/// Paths that no rule in a real file is about. Their verdict is the verdict on most of the site.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
 /// How much of a site a crawler may fetch.

@@ -1,13 +1,13 @@
-//! The differences between the effects of two files on crawlers, as opposed to differences between
-//! their lines.
+//! The differences between the effects of two files on crawlers. Differences between the lines of
+//! the files do not matter.
 //!
 //! All crawlers that obey the same groups in both files share one [`Effect`]. Changed paths are
-//! found by trial. For each pattern that only one of the files has, the comparison generates paths
-//! that match it, alone or together with another pattern. These paths are called witnesses. A
-//! witness with different verdicts in the two files is a change.
+//! found by trying many paths. For each pattern that only one of the files has, the comparison
+//! generates paths that match it, alone or together with another pattern. These paths are called
+//! witnesses. A witness with different verdicts in the two files is a change.
 //!
-//! So every reported change is real. A change may be missed if it affects no witness, for example
-//! if three wildcards overlap in a particular way.
+//! So every reported change is real. A change may be missed if no witness shows it, for example if
+//! three wildcards overlap in a particular way.
 //!
 //! Verdicts do not depend on delays between requests, so delays are compared separately. The delay
 //! of a crawler that may not fetch any path is ignored.

@@ -1,5 +1,5 @@
-//! The pages of a given list that search engines lose: the old file allows them, and the new file
-//! disallows them.
+//! The pages of a given list that search engines lose. A page is lost if the old file allows it and
+//! the new file disallows it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page(std::sync::Arc<[u8]>);
 
-/// The pages that search engines lose. All of these search engines obey the same groups.
+/// Lost pages, and the search engines that lose them. All of these search engines obey the same
+/// groups.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PageLoss {
@@ -78,9 +79,10 @@ impl Page {
 }
 
 impl PageLoss {
-    /// Returns the pages of a list that the search engines that people use
-    /// ([`Crawler::is_index_engine`]) lose with the new file. Search engines that obey the same
-    /// groups share one loss. The largest loss comes first. Empty if no page is lost.
+    /// Finds the pages of a list that search engines lose with the new file. Only the search
+    /// engines that people use ([`Crawler::is_index_engine`]) are considered. Search engines that
+    /// obey the same groups share one element of the result. The largest loss comes first. Empty if
+    /// no page is lost.
     ///
     /// Pages that the old file already disallowed are not lost, and `/robots.txt` is not a page.
     /// Only the files are compared: modes and exemptions of a policy are ignored.
@@ -115,8 +117,8 @@ impl PageLoss {
         losses
     }
 
-    /// Returns up to `most` of the lost pages. The rules contribute one page each in turn, so that
-    /// rules with few pages are also represented.
+    /// Returns at most `most` of the lost pages. Takes pages from each rule in turn, so that rules
+    /// with few pages are also represented.
     pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
         let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();
         for lost in &self.lost {

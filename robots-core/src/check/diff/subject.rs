@@ -1,5 +1,5 @@
 //! The crawlers in a comparison of two files: the crawlers of the registry, other names in the
-//! files, and a crawler that no group names.
+//! files, and a crawler that is not named in any group.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::check::quote::Quoted;
 use crate::rules::keyword::first_few;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
-/// Maximum number of crawlers that the text of a change names.
+/// Maximum number of crawlers that are named in the text of a change.
 const NAMES: usize = 2;
 
 /// A crawler whose verdicts in two files are compared.
@@ -96,7 +96,7 @@ impl Subject {
     }
 }
 
-/// Lists the first few crawlers and the number of the remaining crawlers. The alternate form also
+/// Returns a list of the first few crawlers and the number of all others. The alternate form
 /// contains every crawler that a file names.
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {

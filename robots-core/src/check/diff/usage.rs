@@ -1,5 +1,5 @@
-//! Changes of usage preferences. Verdicts do not depend on preferences, so a diff without other
-//! changes is treated as empty.
+//! Changes of usage preferences. Verdicts do not depend on preferences, so a diff is treated as
+//! empty if only preferences change.
 
 use std::collections::{BTreeMap, HashMap};
 

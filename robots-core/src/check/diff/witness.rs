@@ -7,7 +7,8 @@
 //! The pattern is also combined with the patterns of all other rules, because an exception only
 //! affects paths that both rules match. For each pair of patterns, the shortest path that both
 //! match is generated. Two plain patterns (without `*` and `%`) need not be combined: if both match
-//! a path, one begins with the other, and the longer pattern is such a path.
+//! a path, one pattern begins with the other. Both patterns then match the text of the longer
+//! pattern.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -25,9 +26,9 @@ const FILLER: &[u8] = b"x";
 const MAX_PAIRS: usize = 1_000_000;
 const MAX_STATES: usize = 10_000_000;
 
-/// Returns the URL of a path, spelled so that patterns match it in the reference parser. This
-/// parser escapes bytes ≥ 0x80 in patterns and upper-cases the digits of escapes, but leaves the
-/// path of a URL unchanged.
+/// Returns the URL of a path in the spelling that patterns match in the reference parser. The
+/// reference parser escapes bytes ≥ 0x80 in patterns and upper-cases the digits of escapes, but
+/// leaves the path of a URL unchanged.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
     [b"http://x", spelled(path).as_slice()].concat()
 }
@@ -44,7 +45,7 @@ pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
 }
 
-/// Returns paths whose verdicts may differ between the two selections, including paths from the
+/// Returns paths whose verdicts may differ between the two selections, and paths that match the
 /// patterns in `own`.
 pub(super) fn paths(
     before: Selection<'_>,
@@ -125,8 +126,8 @@ fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     rules.map(|rule| (rule.access() == Access::Allow, rule.pattern())).collect()
 }
 
-/// Returns a pattern in the form that is compared with paths. Its length is not its priority, which
-/// is the length of the pattern as written.
+/// Returns a pattern in the form that is compared with paths. The length of this form is not the
+/// priority of the pattern, which is its length as written.
 fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     if reading == Reading::Reference {
         return pattern.to_vec();
@@ -224,8 +225,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     let states = (one.len() + 1) * width;
     *budget = budget.checked_sub(states)?;
     let (start, end) = (0, states - 1);
-    // The predecessor of each state, and the byte that was added after it, if any. Steps without a
-    // byte are taken first.
+    // For each state, its predecessor, and the byte that was added to the path in between, if any.
+    // Steps that add no byte are taken first.
     let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
     let mut open = VecDeque::from([(start, None)]);
     while let Some((state, came)) = open.pop_front() {

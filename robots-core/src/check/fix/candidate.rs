@@ -15,7 +15,7 @@ use crate::rules::{Line, RobotsTxt, starts_with};
 /// hundred bytes per line. Only files with very short lines exceed it.
 const MAX_LINES: usize = 1 << 21;
 
-/// The edits for one finding, or for several findings that the same edits correct.
+/// The edits for one finding, or for several findings that need the same edits.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     /// Indexes of the findings in the report. There is at least one.
@@ -36,13 +36,13 @@ impl Candidate {
         let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
         let file = CheckedFile::new(robots, &options.site, &codes);
         let mut candidates: Vec<Self> = Vec::new();
-        // Text that is not a robots.txt, such as a list of dependencies, is not fixed, because the
-        // fixes would only turn each line into a comment.
+        // A file that is not a robots.txt, such as a list of dependencies, is not fixed, because
+        // the fixes would only turn each line into a comment.
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // `shared` maps the key of findings with a common correction to the index of a candidate,
-        // and `known` maps edits to the index of a candidate.
+        // `shared` maps the key of findings with the same edits to the index of their candidate.
+        // `known` maps edits to the index of the candidate with these edits.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {

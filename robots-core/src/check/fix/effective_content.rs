@@ -1,4 +1,4 @@
-//! The content of a file in a normal form that is the same for all files with the same effect.
+//! The normal form of a file's content. Two files with equal normal forms have the same effect.
 //!
 //! The names of groups determine the rules for a crawler, and a verdict depends only on these
 //! rules. The longest pattern decides; if patterns are equally long, an allow rule decides. So two
@@ -10,8 +10,8 @@
 //!   the meaning nor the priority of a pattern.
 //! - Consecutive `*` become one `*`, and a `*` at the end is dropped, because it has no effect.
 //! - If several rules match the same paths, only the rule with the highest priority is kept.
-//! - The order of two rules matters only if one allows and the other disallows. An allow rule is
-//!   kept only if a disallow rule with a lower priority follows.
+//! - The order of two rules does not matter if both allow or both disallow. An allow rule is kept
+//!   only if a disallow rule with a lower priority follows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -32,7 +32,7 @@ pub(super) struct EffectiveContent {
     others: ByLines<OtherLine>,
     /// Sitemaps and other lines that apply to the whole site.
     of_site: Vec<OtherLine>,
-    /// Value of the first host line. Further host lines have no effect.
+    /// Value of the first host line. Later host lines have no effect.
     host: Option<Vec<u8>>,
     /// Whether every [`Reading`] compiles the whole file.
     is_read_whole: bool,
@@ -41,8 +41,9 @@ pub(super) struct EffectiveContent {
 /// Groups with equal lines: maps the lines to all names that they apply to.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
-/// Successive rules with the same access, in the order of precedence: whether they allow, and their
-/// patterns in normal form. The rules of a block take precedence over the rules of the next block.
+/// Successive rules with the same access, in the order of precedence: whether the rules allow, and
+/// their patterns in normal form. The rules of a block take precedence over the rules of the next
+/// block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
 /// A directive and its value in normal form.
@@ -65,8 +66,8 @@ enum NameKey {
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
 impl EffectiveContent {
-    /// Returns the normal form of a file; `None` if its groups overlap so much that a comparison
-    /// would take too long.
+    /// Returns the normal form of a file. `None` if the sets of groups contain so many lines that a
+    /// comparison would take too long.
     pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
         let groups: Vec<Group<'_>> = robots.groups().collect();
         let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();
@@ -107,7 +108,7 @@ impl EffectiveContent {
         self.is_read_whole && self == other
     }
 
-    /// Reports whether the files are the same except for their rules.
+    /// Reports whether the files are equal in normal form, ignoring their rules.
     pub(super) fn is_same_besides_rules(&self, other: &Self) -> bool {
         self.others == other.others && self.of_site == other.of_site && self.host == other.host
     }
@@ -124,8 +125,8 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
     for (pattern, allows) in rules {
-        // An allow rule for an index page also applies to its folder, depending on its spelling. So
-        // the spelling of these patterns is not changed.
+        // An allow rule for an index page also applies to its folder, but only in some spellings.
+        // So the spelling of these patterns is not changed.
         let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
         let pattern = if is_index { pattern } else { without_runs(pattern) };
         if !seen.insert(pattern.clone()) {

@@ -8,13 +8,13 @@
 //! proof:
 //!
 //! - Both files have the same content in normal form (`effective_content`): the same rules for
-//!   every name that some [`Reading`](crate::rules::Reading) distinguishes, and the same other
-//!   lines. Every verdict is then the same in every reading.
+//!   every name that some [`Reading`](crate::rules::Reading) distinguishes, and the same lines that
+//!   are not rules. Every verdict is then the same in every reading.
 //! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no changed path
 //!   and no changed delay.
 //!
-//! Some findings have two possible corrections, and only the author knows the right one, for
-//! example if a path is both allowed and disallowed. The fix of such a finding is
+//! Some findings have two possible corrections, and only the author knows the right one. An example
+//! is a path that is both allowed and disallowed. The fix of such a finding is
 //! [`Unsafe`](super::Safety::Unsafe) even if it does not change the effect, because a person must
 //! choose. A lint has no fix if only a person can correct its findings.
 
@@ -53,8 +53,8 @@ impl Fixes {
         if report.omitted() == 0 {
             return fixes_of(report, options);
         }
-        // The safety of a fix depends on all other fixes, including those of findings that this
-        // report only counts. So all findings are needed.
+        // The safety of a fix depends on all other fixes, also of findings beyond the report's
+        // limit. So all findings are needed.
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
         let whole = check(robots, &every);
         fixes_of(&whole, &every).of_some(&whole.findings, &report.findings)

@@ -2,10 +2,10 @@
 //! that touch each other are not applied in the same pass.
 //!
 //! Fixes may depend on each other. For example, a byte order mark that hides a user-agent line
-//! merges two groups into one, whose rules may then repeat or contradict each other. These findings
-//! are gone once the mark is removed. So fixes that change the effect are applied one lint at a
-//! time, in the order of the table of lints, and the file is checked again after each lint. A fix
-//! is safe only if it also keeps the effect after the other fixes.
+//! merges two groups into one, whose rules may then repeat or contradict each other. Once the mark
+//! is removed, the findings about these rules are gone. So fixes that change the effect are applied
+//! one lint at a time, in the order of the table of lints, and the file is checked again after each
+//! lint. A fix is safe only if it keeps the effect even after the other fixes have been applied.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +23,7 @@ use crate::rules::{Reading, RobotsTxt};
 /// Maximum number of findings per lint that are corrected in one pass.
 pub(super) const MAX_FINDINGS: usize = 100_000;
 
-/// Maximum growth of a file by fixes, in bytes. This is enough for one new line for each of many
-/// findings.
+/// Maximum growth of a file by fixes, in bytes. Many findings may need one new line each.
 const MAX_GROWTH_BYTES: usize = 1 << 20;
 
 /// A file after fixes were applied, and the remaining findings.
@@ -43,14 +42,14 @@ pub struct FixedFile {
 }
 
 impl FixedFile {
-    /// Maximum number of passes over a file. A pass applies fixes that the previous passes could
-    /// not apply or made possible.
+    /// Maximum number of passes over a file. A pass applies the fixes that conflicted with fixes of
+    /// earlier passes, and fixes that earlier passes made possible.
     pub const MAX_PASSES: usize = 40;
 
     /// Fixes a file like [`fix`], but with a time limit. Use this for untrusted files.
     ///
     /// Once `goes_on` returns false, no more findings are fixed and [`FixedFile::is_cut`] is set.
-    /// `goes_on` may read a clock, which this module does not do.
+    /// `goes_on` can check a deadline. This module does not read a clock itself.
     #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> Self {
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
@@ -133,8 +132,8 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
 /// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. A file counts
 ///   once per reading.
 /// - `MAX_FINDINGS_OF_LINT`: number of fixes of one lint that are examined separately.
-/// - `MAX_CHANGES`, `MAX_CHANGES_TOGETHER`: number of comparisons that may find a change, for one
-///   lint and for all fixes that are applied together.
+/// - `MAX_CHANGES`: number of comparisons for one lint that may find a change.
+/// - `MAX_CHANGES_TOGETHER`: the same number for all fixes that are applied together.
 const MAX_BYTES: usize = 8 << 20;
 const MAX_COMPARED: usize = 4 << 20;
 const MAX_FINDINGS_OF_LINT: usize = 256;
@@ -157,14 +156,14 @@ pub(super) struct Prover {
     base: Vec<Edit>,
     /// The file with the edits in `base` applied.
     before: RobotsTxt,
-    /// The options of the report, but with a limit of zero findings per lint, so that findings are
-    /// only counted.
+    /// The options of the report, but with a limit of zero findings per lint, because only the
+    /// number of findings is needed.
     options: Options,
     found: BTreeMap<&'static str, usize>,
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
     compared: Cell<usize>,
-    /// Remaining number of comparisons that may find a change.
+    /// Number of further comparisons that may find a change before the limit is reached.
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
 }
@@ -240,8 +239,9 @@ impl Prover {
     }
 
     /// Marks safe candidates as unsafe if they are not safe after the unsafe candidates are
-    /// applied. Each newly marked candidate must also be applied, so this is repeated until none is
-    /// marked. Candidates that are a choice are not applied, because a person decides on them.
+    /// applied. A newly marked candidate is itself applied in the next round. The rounds end when
+    /// no candidate is marked. After [`MAX_ROUNDS`] rounds, all candidates are marked. A candidate
+    /// that is one of two possible corrections is never applied here, because a person must choose.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
@@ -281,15 +281,15 @@ impl Prover {
         rejected
     }
 
-    /// Returns the indexes of candidates in `of` that can be applied together with the outcome
-    /// `worst` or a better one. Finds as many as possible.
+    /// Returns the indexes of as many candidates in `of` as possible that can be applied together.
+    /// Their common outcome must be `worst` or better.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);
         self.changes.set(MAX_CHANGES_TOGETHER);
         let mut accepted = Vec::new();
-        // The lists of candidates that must still be tried. A list that fails is split into halves,
-        // and the first half is tried next.
+        // The lists of candidates that are still to be tried. If the candidates of a list cannot be
+        // applied together, the list is split into halves, and the first half is tried next.
         let mut open = vec![apart(candidates, of)];
         while let Some(part) = open.pop() {
             if part.is_empty() {

@@ -99,7 +99,7 @@ mod rules {
     pub(super) mod shadowed_rule;
 }
 
-/// Lints about the addresses of sitemaps and of the site.
+/// Lints about the URLs of sitemaps and the host of the site.
 mod sitemaps {
     pub(super) mod host_repeated;
     pub(super) mod host_value;

@@ -12,15 +12,15 @@ const SNAPSHOT: &str = include_str!("ranges_snapshot.txt");
 
 static LISTS: LazyLock<Box<[EmbeddedList]>> = LazyLock::new(|| read(SNAPSHOT));
 
-/// A copy of a published list.
+/// An embedded copy of a published list.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmbeddedList {
-    /// URL of the list as published by the operator.
+    /// URL of the operator's published list.
     pub url: &'static str,
     /// Date of the copy, for example `2026-09-02`.
     pub fetched: &'static str,
-    /// Source of the copy: name and version of a collection of lists.
+    /// Collection of lists that the copy is from, with its version.
     pub via: &'static str,
     /// Licence of the collection.
     pub licence: &'static str,
@@ -91,7 +91,8 @@ mod tests {
         assert!(notice.contains("Permission is hereby granted, free of charge"));
     }
 
-    /// Compares the snapshot with the larger file that it was made from, if that file is available.
+    /// Compares the embedded file with the larger file that it was made from, if that file is
+    /// available.
     #[test]
     fn the_snapshot_is_the_published_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/identity/ranges_snapshot.json");
@@ -114,8 +115,8 @@ mod tests {
         }
     }
 
-    /// Tests IPv4, IPv6 and mapped addresses at the edges of every range and next to them. The
-    /// bench `identity` tests a million addresses in the same way.
+    /// Tests IPv4, IPv6 and mapped addresses at the first and last address of every range, and next
+    /// to them. The bench `identity` tests a million addresses in the same way.
     #[test]
     fn membership_equals_a_scan_of_all_prefixes() {
         use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

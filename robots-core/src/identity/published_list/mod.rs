@@ -14,8 +14,8 @@ pub use self::range_list::RangeList;
 /// Error for a document that is rejected: it is not a valid address list or key set, or it must not
 /// replace the previous list.
 ///
-/// `Display` writes the position before the message, as in `12:3: message`, if the position is
-/// known. The caller adds a path or URL.
+/// `Display` writes the message. If the position is known, it comes before the message: `12:3:
+/// message`. The caller adds a path or URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentError {
@@ -23,7 +23,7 @@ pub struct DocumentError {
     pub kind: DocumentErrorKind,
     /// Line and column of the error, from 1; `None` if the error does not belong to one position.
     pub position: Option<(usize, usize)>,
-    /// The problem and its correction, without the position.
+    /// The problem and how to correct it, without the position.
     pub message: String,
 }
 
@@ -76,6 +76,6 @@ impl fmt::Display for DocumentError {
 
 impl Error for DocumentError {}
 
-/// Maximum number of prefixes in a list. The longest published lists have about 10,000 single
-/// addresses, or about 1,000 other prefixes.
+/// Maximum number of prefixes in a list. The longest published list of single addresses has about
+/// 10,000, and the longest list of networks about 1,000.
 pub(super) const MAX_PREFIXES: usize = 50_000;

@@ -17,10 +17,11 @@ const MIN_PREFIX_V6: u32 = 19;
 
 /// A list of the addresses that an operator publishes for a crawler.
 ///
-/// Three formats are supported: the JSON object that search engines and AI crawlers publish, also
-/// as JAFAR (draft-illyes-webbotauth-jafar); text with one prefix per line; and the CSV of a
-/// geofeed (RFC 8805). Other content is an error. It must not be parsed as an empty list, because
-/// genuine crawlers would then be treated as impostors.
+/// Three formats are supported. The first is the JSON object that search engines and AI crawlers
+/// publish, including its version in the draft of JAFAR (draft-illyes-webbotauth-jafar). The second
+/// is text with one prefix per line. The third is the CSV of a geofeed (RFC 8805). Any other
+/// content is an error. It must not be parsed as an empty list, because genuine crawlers would then
+/// be treated as impostors.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};
@@ -36,11 +37,11 @@ const MIN_PREFIX_V6: u32 = 19;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RangeList {
-    /// The addresses of all valid prefixes.
+    /// All addresses in the valid prefixes of the list.
     pub set: RangeSet,
     /// Number of valid prefixes.
     pub prefixes: usize,
-    /// Number of entries that were skipped because they are not valid prefixes.
+    /// Number of elements of the list that were skipped because they are not valid prefixes.
     pub skipped: usize,
     /// Creation time as written by the operator, rarely in the format of RFC 3339. `None` if the
     /// list has no creation time.
@@ -71,8 +72,9 @@ impl RangeList {
     ///
     /// # Errors
     ///
-    /// Returns an error if the format is not supported, the list has no valid prefix or more than
-    /// 50,000, it is larger than 1 MiB, or a prefix is shorter than `/8` (IPv4) or `/19` (IPv6).
+    /// Returns an error in these cases: the format is not supported, the list is larger than 1 MiB,
+    /// it has no valid prefix or more than 50,000, or a prefix is shorter than `/8` (IPv4) or `/19`
+    /// (IPv6).
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = DocumentError::new;
         if octets.len() > MAX_BYTES {
@@ -81,8 +83,7 @@ impl RangeList {
         }
         let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
         let (prefixes, skipped, created) = match octets.trim_ascii_start().first() {
-            // A JSON array is also passed to `read_json`, which rejects it with a better error than
-            // `text::read`.
+            // `read_json` rejects a JSON array, but with a better error than `text::read`.
             Some(b'{' | b'[') => read_json(octets)?,
             _ => (text::read(octets)?, 0, None),
         };
@@ -130,7 +131,7 @@ fn is_too_wide(prefix: &Network) -> bool {
 /// Maximum length of a stored creation time, in characters.
 const MAX_TIME_LENGTH: usize = 64;
 
-/// The prefixes of a list, the number of skipped entries, and the creation time of the list.
+/// The prefixes of a list, the number of skipped elements, and the creation time of the list.
 type ListEntries = (Vec<Network>, usize, Option<Box<str>>);
 
 fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
@@ -160,8 +161,9 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     Ok((prefixes, skipped, created))
 }
 
-/// Returns the prefix of an entry. `None` if the entry has both an IPv4 and an IPv6 prefix, neither
-/// of them, or an invalid prefix. JAFAR requires consumers to ignore such entries.
+/// Returns the prefix of an element in `prefixes`. `None` if the element has both an IPv4 and an
+/// IPv6 prefix, neither of them, or an invalid prefix. JAFAR requires consumers to ignore such
+/// elements.
 fn prefix(entry: &Map<String, Value>) -> Option<Network> {
     let (text, is_v4) = match (entry.get("ipv4Prefix"), entry.get("ipv6Prefix")) {
         (Some(text), None) => (text, true),
@@ -191,7 +193,7 @@ fn without_place(error: &serde_json::Error) -> String {
 const MAJOR: u64 = 1;
 
 /// Checks that a version of the form `major.minor` is supported. JAFAR lists have the version in
-/// their media type, older lists in the document.
+/// their media type, and older lists in the document.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {
@@ -314,7 +316,7 @@ mod tests {
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
         let want = "the list is JSON, but without an array `prefixes` (its keys are [\"Action needed\"]): ";
         assert!(moved.starts_with(want), "{moved}");
-        // A list with almost as deep nesting as the size limit allows.
+        // A list that is nested almost as deeply as the size limit allows.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));
         assert_eq!(error(&deep).kind, InvalidJson);
     }

@@ -4,7 +4,7 @@
 use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 
-/// Instruction at the end of the error messages about documents that are not lists.
+/// Instruction at the end of the error messages about documents that are not valid lists.
 pub(super) const CONVERT: &str = "write one address or prefix per line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 

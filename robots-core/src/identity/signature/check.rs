@@ -23,8 +23,8 @@ pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 /// A Web Bot Auth signature that passed all checks that need no key. Its key has not been looked up
 /// yet.
 ///
-/// Equal candidates have equal results. So a result can be cached with the candidate as its key
-/// until the time that [`until`](Self::until) returns.
+/// The results for equal candidates are equal. So a candidate can be the key of a cached result,
+/// which is valid until the time that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
@@ -48,9 +48,9 @@ pub struct SignatureCandidate {
 pub struct SignatureCheck {
     /// Outcome of the check, regardless of the crawler that the request claims to be from.
     pub outcome: MethodOutcome,
-    /// The directory that the signature refers to; `None` if no key was needed to refute the
-    /// signature or leave it undecided. If the signature is verified, the directory identifies the
-    /// crawler.
+    /// The directory that the signature refers to. `None` if the signature was refuted or left
+    /// undecided before its key was looked up. If the signature is verified, the directory
+    /// identifies the crawler.
     pub directory: Option<DirectoryUrl>,
     /// Time until which the signature is valid; `None` if `directory` is `None`.
     pub until: Option<SystemTime>,
@@ -70,8 +70,8 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the Web Bot Auth signatures of a request, at most two. If a signature is refuted or
-    /// undecided without its key, its element is the outcome instead of a candidate.
+    /// Returns the Web Bot Auth signatures of a request, at most two. If a signature can be refuted
+    /// or left undecided without its key, the element is the outcome instead of a candidate.
     ///
     /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
     /// signatures with another `tag`.
@@ -83,8 +83,8 @@ impl SignatureCandidate {
             FieldValue::OtherOctets => None,
         };
         let Some((input, dictionary)) = dictionary else {
-            // Without a `Signature-Agent`, an invalid `Signature-Input` is ignored, because the
-            // signature may have another purpose.
+            // If there is no `Signature-Agent`, an invalid `Signature-Input` is ignored, because
+            // the signature may have another purpose.
             let is_meant = message.field("signature-agent").is_some();
             return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
         };
@@ -143,8 +143,8 @@ impl SignatureCandidate {
         component.is_covered_by(&self.base)
     }
 
-    /// Checks the signature with the keys of its directory. `is_busy` returns true if the sender
-    /// caused too many checks; the outcome is then undecided.
+    /// Checks the signature with the keys of its directory. If `is_busy` returns true, the sender
+    /// has caused too many checks, and the outcome is undecided.
     pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
         let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
         let outcome = match key {
@@ -179,16 +179,16 @@ impl SignatureCheck {
         (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
-    /// Creates the result for a signature that is refuted or undecided without its key.
+    /// Creates the result for a signature that was refuted or left undecided without its key.
     pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
         Self { outcome, directory: None, until: None }
     }
 
     /// Returns the outcome of the signature for a claim. `directories` contains the key directories
-    /// of the claimed crawler's operator; `None` if the operator is unknown. For a valid signature
-    /// of another operator, returns `None`, because it neither confirms nor refutes the claim. If
-    /// the keys of another operator are unavailable, returns the outcome for a directory that is
-    /// not configured.
+    /// of the claimed crawler's operator; `None` if the operator is unknown. If the signature is
+    /// valid but of another operator, returns `None`, because it neither confirms nor refutes the
+    /// claim. If the keys of another operator are unavailable, returns the outcome for a directory
+    /// that is not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

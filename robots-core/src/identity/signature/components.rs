@@ -10,12 +10,12 @@ use super::structured_field::{read, text};
 use crate::agent::Refutation;
 use crate::rules::ValueError;
 
-/// Maximum number of components per signature. Real signers use fewer. The limit is needed because
-/// the code scans all fields of the request once per component.
+/// Maximum number of components per signature. Real signers use fewer. Each component needs a scan
+/// of all fields of the request, so the limit bounds the cost.
 const MAX_COMPONENTS: usize = 32;
 
-/// Maximum number of field bytes that are processed for one signature base. The limit is needed
-/// because the code parses a whole dictionary field for each covered member.
+/// Maximum number of field bytes that are processed for one signature base. Each covered member of
+/// a dictionary field needs a parse of the whole field, so the limit bounds the cost.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The components that a signature covers, without duplicates.
@@ -90,8 +90,8 @@ impl<'l> Components<'l> {
 pub struct RequiredComponent(Box<str>);
 
 impl RequiredComponent {
-    /// Reports whether the signature base has a line for the component, or for another component
-    /// that includes it.
+    /// Reports whether a line of the signature base is for this component, or for a component that
+    /// includes this component.
     pub(super) fn is_covered_by(&self, base: &str) -> bool {
         let includes = |component: &str| match (component, &*self.0) {
             ("@target-uri", "@scheme" | "@authority" | "@path" | "@query")
@@ -99,8 +99,8 @@ impl RequiredComponent {
             (component, required) => component == required,
         };
         let component = |line| Some(str::split_once(str::strip_prefix(line, '"')?, "\": ")?.0);
-        // A signature that does not cover its own member of `Signature-Agent` was rejected before,
-        // so this field is always covered.
+        // Signatures that do not cover their member of `Signature-Agent` were rejected before, so
+        // this field is always covered.
         &*self.0 == "signature-agent" || base.lines().filter_map(component).any(includes)
     }
 }
@@ -138,7 +138,7 @@ fn value(item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<S
     } else {
         field(name, item, message, budget)?
     };
-    // The check is needed because the caller may pass any string as the target.
+    // The caller may pass any string as the target, so the value may contain line breaks.
     let is_line = value.bytes().all(|octet| matches!(octet, b'\t' | b' '..=b'~'));
     if is_line { Ok(value) } else { Err(Refutation::ComponentUnsupported) }
 }
@@ -179,8 +179,8 @@ fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize)
     Ok(member.finish().unwrap_or_default())
 }
 
-/// The fields that contain signatures. Their lines are compared separately in cached results, so
-/// [`CoveredValues`] leaves them out.
+/// The fields that contain signatures. [`CoveredValues`] leaves them out, because cached results
+/// compare the lines of these fields separately.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
 /// The values that a signature covers in a request, as received. Requests with equal values have
@@ -200,7 +200,8 @@ enum CoveredValue {
 }
 
 impl CoveredValues {
-    /// Returns the values of the components in a request; `None` if a value cannot be compared.
+    /// Returns the values of the components in a request; `None` if a value cannot be compared with
+    /// those of other requests.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
         let method = || CoveredValue::Method(message.method.into());
         let scheme = || CoveredValue::Scheme(message.scheme.into());
@@ -212,7 +213,8 @@ impl CoveredValues {
             match name {
                 "@method" => values.push(method()),
                 "@scheme" => values.push(scheme()),
-                // The scheme is added, because the default port of the authority depends on it.
+                // The scheme is also compared, because the default port of the authority depends on
+                // it.
                 "@authority" => values.extend([authority(), scheme()]),
                 "@target-uri" => values.extend([authority(), scheme(), path(), query()]),
                 "@request-target" => values.push(CoveredValue::Target(message.target.into())),

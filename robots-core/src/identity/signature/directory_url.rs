@@ -1,8 +1,8 @@
 //! The URL of an operator's key directory.
 //!
 //! **A directory's URL has one canonical form** (`DirectoryUrl`). A key is looked up by this URL
-//! and the `keyid`. If it were looked up by `keyid` alone, one operator could sign as another
-//! operator.
+//! and the `keyid`. If a key were looked up by its `keyid` alone, one operator could sign in the
+//! name of another operator.
 
 use std::error::Error;
 use std::fmt;
@@ -52,8 +52,8 @@ impl DirectoryUrl {
     ///
     /// # Errors
     ///
-    /// Returns an error if the string is not an `https` URL, or if different URL parsers could
-    /// interpret it differently.
+    /// Returns an error if the string is not an `https` URL, or if URL parsers could interpret the
+    /// string in different ways.
     pub fn parse(text: &str) -> Result<Self, DirectoryUrlError> {
         let is_url_octet = |octet: u8| {
             octet.is_ascii_graphic()

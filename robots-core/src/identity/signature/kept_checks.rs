@@ -15,8 +15,8 @@ use super::parameters::ValidityWindow;
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// Maximum size of a request's signature fields in the cache, in bytes. If the fields are longer,
-/// the results are not cached. Real signers send about 500 bytes.
+/// Maximum total size of a request's signature fields, in bytes. If they are larger, the results
+/// are not cached. Real signers send about 500 bytes.
 const MAX_BYTES: usize = 4 * 1024;
 
 /// The results of checking a request's signatures, and all values that the results depend on.
@@ -33,8 +33,8 @@ struct KeptSignature {
     window: ValidityWindow,
     directory: DirectoryUrl,
     keyid: String,
-    /// The key set that was used to check the signature. Once the directory is fetched again, a new
-    /// key set replaces it, and the cached result is no longer used.
+    /// The key set that was used to check the signature. When the directory is fetched again, this
+    /// key set is replaced by a new one, and the cached result is no longer used.
     keys: Weak<KeySet>,
 }
 
@@ -46,8 +46,8 @@ impl KeptChecks {
         let mut octets = Vec::new();
         for name in SIGNATURE_FIELDS {
             message.for_each_line(name, &mut |line| {
-                // Results with fields beyond the limit are not cached, so the rest of a long line
-                // need not be copied.
+                // If the fields are longer than the limit, the results are not cached. So the part
+                // of a line beyond the limit need not be copied.
                 let line = &line[..line.len().min(MAX_BYTES)];
                 if octets.len() <= MAX_BYTES {
                     if octets.is_empty() {
@@ -110,8 +110,8 @@ impl KeptChecks {
         (Some(checks), kept)
     }
 
-    /// Returns the cached results if they apply to `message` at the time `now`: the request has the
-    /// same signatures and covered values, and the same keys are still loaded.
+    /// Returns the cached results if they apply to `message` at the time `now`. They apply if the
+    /// request has the same signatures and covered values, and if the same keys are still loaded.
     pub fn of_request(
         &self,
         lines: &[u8],

@@ -1,7 +1,7 @@
 //! The keys of a directory: a JWK Set (RFC 7517). Only Ed25519 keys (RFC 8037) are used.
 //!
 //! **The parser skips unusable keys.** If a key is a point of small order, anybody can forge valid
-//! signatures for it. `ring` does not check the order of keys.
+//! signatures for the key. `ring` does not check the order.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -208,8 +208,8 @@ mod tests {
             jwk("").replace(X, ""),
             jwk("").replace(X, &format!("{X}AAAA")),
             jwk("").replace(X, &X.replace('_', "/")),
-            // Only the unused bits of the last character differ, so this is another encoding of the
-            // same key.
+            // Only the unused bits of the last character differ, so this string encodes the same
+            // key.
             jwk("").replace(X, &format!("{}t", &X[..42])),
             r#"{"kty":"OKP","crv":"Ed25519"}"#.to_owned(),
             r#"{"kty":"RSA","n":"x","e":"AQAB"}"#.to_owned(),
@@ -252,7 +252,8 @@ mod tests {
         }
         assert!(is_usable(&TEST_KEY));
         assert!(is_usable(&octets(&format!("eb{f}7f"))));
-        // With this key, a signature of zeros except one byte would be valid for any message.
+        // With this key, a signature would be valid for any message if all of its bytes but one are
+        // zero.
         let mut forged = [0; 64];
         forged[0] = 1;
         let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));

@@ -1,5 +1,5 @@
-//! The head of a request, which contains the data that signatures cover. Independent of any HTTP
-//! library.
+//! The head of a request, with the data that a signature can cover. This module does not depend on
+//! any HTTP library.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ pub trait FieldLines {
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8]));
 }
 
-/// Each pair is the name and the value of one field line.
+/// Each element contains the name and the value of one field line.
 impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
         let lines = self.iter().filter(|(found, _)| found.as_ref().eq_ignore_ascii_case(name));
@@ -48,9 +48,9 @@ impl<'a> MessageHead<'a> {
         Self { method, scheme, authority, target, fields }
     }
 
-    /// Returns the value of a field: its lines, trimmed and joined with `, `. Returns `None` if the
-    /// request does not have the field, and [`FieldValue::OtherOctets`] if the value has bytes that
-    /// a signature base cannot contain.
+    /// Returns the value of a field: its lines, trimmed and joined with `, `. `None` if the request
+    /// does not have the field. [`FieldValue::OtherOctets`] if the value has bytes that a signature
+    /// base cannot contain.
     pub(super) fn field(&self, name: &str) -> Option<FieldValue> {
         let mut value: Option<String> = None;
         let mut is_text = true;
@@ -83,8 +83,8 @@ impl<'a> MessageHead<'a> {
         }
     }
 
-    /// Reports whether a field has this value. Compares line by line, so the lines need not be
-    /// joined in memory.
+    /// Reports whether a field has this value. Compares line by line, so it need not join the lines
+    /// in memory.
     pub(super) fn has_text(&self, name: &str, value: &str) -> bool {
         let mut rest = Some(value.as_bytes());
         let mut is_first = true;
@@ -149,7 +149,7 @@ impl<'a> MessageHead<'a> {
     }
 }
 
-/// The value of a field that the request has.
+/// The value of a field that is present in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue {
     Text(String),

@@ -81,7 +81,7 @@ const FIELD: &str = "signature-agent";
 /// this label. The signature must cover the member.
 ///
 /// If the signature covers several members, the member whose key is the signature's label is used.
-/// If it covers a single member, this member is used whatever its key is.
+/// If the signature covers a single member, this member is used, even if its key is not the label.
 pub(super) fn directory(
     message: &MessageHead<'_>,
     label: &str,

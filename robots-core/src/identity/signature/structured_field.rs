@@ -6,7 +6,7 @@
 
 use sfv::{BareItem, FieldType, Parser, StringRef};
 
-/// Maximum number of commas in a field; the same limit holds for semicolons and for spaces. Real
+/// Maximum number of commas in a field. The same limit applies to semicolons and to spaces. Real
 /// signers send far fewer, but a field of 64 KiB could have tens of thousands of members.
 const MAX_MEMBERS: usize = 256;
 

@@ -36,8 +36,8 @@ pub fn structured_field(octets: &[u8]) {
     }
 }
 
-/// Checks that a signature base has exactly one line per component for any bytes that a client
-/// sends.
+/// Checks that a signature base has exactly one line per component, even if a client sends
+/// arbitrary bytes.
 ///
 /// The first five lines of the input are `Signature-Input`, `Signature`, `Signature-Agent`, the
 /// authority and the target. All other lines are lines of the field `x`.

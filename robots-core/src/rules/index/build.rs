@@ -10,22 +10,22 @@ use crate::rules::Reading;
 use crate::rules::document::RobotsTxt;
 use crate::rules::text::{self, Tail};
 
-/// Maximum length of a list of wildcards with the same prefix. A search tries each wildcard of a
-/// list. If there are more wildcards with this prefix, they are stored by gram.
+/// Maximum length of a list of patterns that contain wildcards and have the same literal prefix. A
+/// search tries every pattern of a list. If there are more patterns, they are stored by gram.
 const SHORT_LIST: usize = 16;
 
 /// Value of `SearchRoot::grams` if the root has no grams.
 const NO_GRAMS: u32 = u32::MAX;
 
-/// Placeholder for an index that is not yet assigned.
+/// Placeholder for an index that has not been assigned yet.
 const UNKNOWN: u32 = u32::MAX;
 
 struct IndexBuilder<'c> {
     candidates: &'c Candidates,
     interner: Interner<'c>,
-    /// Index of the pattern of each rank.
+    /// For each rank, the index of the candidate's pattern.
     patterns: Vec<u32>,
-    /// Index of the last root that uses each pattern.
+    /// For each pattern, the index of the last root that uses it.
     used: Vec<u32>,
     tries: Tries,
     lists: Vec<WildcardList>,
@@ -79,8 +79,8 @@ impl<'c> IndexBuilder<'c> {
         Self { candidates, interner, patterns, used, tries, lists, wildcards, grams, roots }
     }
 
-    /// Adds a root for the candidates in `ranks`, which must be sorted, best first. Returns the
-    /// index of the root.
+    /// Adds a root for the candidates with these ranks, and returns the index of the root. The
+    /// ranks must be sorted, best first.
     fn root(&mut self, ranks: &[Rank]) -> u32 {
         let (mut keys, mut wildcards) = (Vec::with_capacity(ranks.len()), Vec::new());
         for rank in ranks {
@@ -116,8 +116,8 @@ impl<'c> IndexBuilder<'c> {
         })
     }
 
-    /// Stores wildcards with the same prefix in a list, unless there are more than [`SHORT_LIST`].
-    /// Returns the wildcards that are not in a list.
+    /// Stores wildcards with the same prefix in a list, unless there are more than [`SHORT_LIST`]
+    /// of them. Returns the wildcards that are not in any list.
     fn short_lists(&mut self, mut wildcards: Vec<Wildcard>, keys: &mut Vec<Key<'c>>) -> Vec<Wildcard> {
         let prefix = |wildcard: &Wildcard| text::split_prefix(self.candidates.text(wildcard.rank)).0;
         wildcards.sort_by_key(prefix);

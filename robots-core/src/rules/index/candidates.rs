@@ -10,12 +10,12 @@ use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::{Access, text};
 
 /// The position of a candidate in the order of precedence, and whether it allows or disallows.
-/// Lower ranks take precedence. One number contains both values, so that the best rank is also the
+/// Lower ranks take precedence. One number contains both values, so the best rank is also the
 /// verdict.
 ///
-/// The longest pattern comes first, then allow before disallow, then the first line (RFC 9309,
-/// section 2.2.2, and the reference parser). Empty patterns match every path and come last. They
-/// allow, even if their rule is a disallow line.
+/// The longest pattern comes first. If patterns are equally long, allow comes before disallow, and
+/// then the first line comes first (RFC 9309, section 2.2.2, and the reference parser). Empty
+/// patterns match every path and come last. They allow, even if their rule is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) struct Rank(u32);
 

@@ -1,14 +1,14 @@
-//! Searches among many wildcards at once. A wildcard is tried only if the path contains three
-//! particular consecutive bytes of its pattern.
+//! Searches many patterns with wildcards at once. A pattern is tried only if the path contains one
+//! particular sequence of three bytes from the pattern.
 //!
 //! Three consecutive bytes of a literal are called a gram. Each pattern is stored under its rarest
-//! gram, which is the gram that the fewest patterns contain. If several of its grams are equally
-//! rare, the gram that is rarest in paths is used. A pattern without grams is stored under its
-//! rarest byte. A search looks up each gram of the path.
+//! gram: the gram that occurs in the fewest patterns. If several of its grams are equally rare, the
+//! gram that is rarest in paths is used. A pattern without grams is stored under its rarest byte. A
+//! search looks up each gram of the path.
 //!
 //! A search remembers the grams whose patterns it has tried, and tries them only once. If there are
-//! too many different grams to remember, it tries all wildcards in order. So it tries a pattern at
-//! most twice.
+//! too many different grams to remember, it tries all patterns in order. So it tries each pattern
+//! at most twice.
 //!
 //! Automata from crates were rejected. With a lazy automaton, a crafted path that empties its cache
 //! takes 2.4 ms per verdict. A dense automaton takes seconds to build.
@@ -19,25 +19,26 @@ use super::candidates::Rank;
 use super::patterns::{Patterns, Run, Tried, Wildcard};
 use crate::rules::text::{literals, rarity};
 
-/// Maximum number of different grams that a search remembers. If there are more, it tries all
-/// wildcards in order.
+/// Maximum number of different grams that a search remembers. If a path has more, the search tries
+/// all patterns in order.
 const REMEMBERED: usize = 32;
 
-/// Wildcards stored by gram.
+/// Patterns with wildcards, stored by gram.
 #[derive(Debug)]
 pub(super) struct Grams {
-    /// A filter with one bit per hash of a gram. The bit is 0 for most grams of a path, so they
-    /// need no lookup in `filed`.
+    /// A filter with one bit for each hash of a gram. For most grams of a path, the bit is 0, so no
+    /// lookup in `filed` is necessary.
     filter: Box<[u64]>,
     filter_shift: u32,
-    /// Start of each hash's wildcards in `filed`. The last element is the end of the last hash.
+    /// For each hash, the start of its patterns in `filed`. The last element is the end of `filed`.
     starts: Box<[u32]>,
     shift: u32,
     filed: Box<[Filed]>,
-    /// Index of the patterns without grams: a byte, and the run of its patterns in `single`.
+    /// The patterns without grams. Each element contains a byte and the range of its patterns in
+    /// `single`.
     singles: Box<[(u8, Run)]>,
     single: Box<[Wildcard]>,
-    /// Every wildcard, best first.
+    /// Every pattern, best first.
     all: Box<[Wildcard]>,
 }
 
@@ -91,7 +92,7 @@ impl Grams {
         }
     }
 
-    /// Returns the best of `best` and the ranks of the wildcards that match the path.
+    /// Returns the best rank: `best`, or the rank of a wildcard that matches the path.
     pub(super) fn best<'p>(&self, patterns: &'p Patterns, path: &mut Tried<'p, '_>, mut best: Rank) -> Rank {
         if !path.take_scan() {
             return best;
@@ -144,7 +145,7 @@ impl Grams {
     }
 }
 
-/// The key of a stored pattern.
+/// The key that a pattern is stored under.
 enum FiledUnder {
     Gram(u32),
     Octet(u8),
@@ -179,13 +180,14 @@ impl Usage {
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
-        // Every pattern in this index has a literal after its first `*`, and therefore such a byte.
+        // Every pattern in this index has a literal after its first `*`, so it has at least one
+        // byte there.
         gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }
 
-/// Returns all sequences of three bytes. Each sequence except the last is read with one 32-bit
-/// load, which also contains the next byte.
+/// Returns all sequences of three consecutive bytes. Each sequence except the last is read with one
+/// 32-bit load, together with the byte after it.
 fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
     let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
     let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));

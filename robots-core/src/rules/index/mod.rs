@@ -1,15 +1,15 @@
-//! An index of the rules of a file. It finds the candidate that decides on a path. The index is
-//! built once per file and used for every request.
+//! An index of the rules of a file. It finds the rule that decides on a path. The index is built
+//! once per file and used for every request.
 //!
 //! Every rule of the file has a rank in the order of precedence ([`candidates`]). Each structure of
-//! the index returns a rank, and the lowest rank decides. A set of groups that apply together has
-//! one trie ([`trie`]), or one trie per group if merging the groups would cost too much memory
-//! ([`candidates`]). One walk along a trie finds the best literal pattern. Its cost does not depend
-//! on the number of patterns.
+//! the index returns a rank, and the lowest rank decides. Groups that apply together share one trie
+//! ([`trie`]). If merging them would cost too much memory, each group has its own trie
+//! ([`candidates`]). One walk along a trie finds the best literal pattern. The cost of the walk
+//! does not depend on the number of patterns.
 //!
 //! Patterns with wildcards are grouped by their literal prefix. If only a few patterns have the
-//! same prefix, they are a list at a node of the trie; otherwise, they are stored in [`grams`]. The
-//! index only excludes patterns that cannot match. The remaining patterns are compared exactly
+//! same prefix, they are stored in a list at a node of the trie; otherwise, in [`grams`]. The index
+//! only excludes patterns that cannot match. The remaining patterns are compared exactly
 //! ([`text`](super::text)).
 //!
 //! Automata were tried and rejected. With a lazy DFA, a client can choose paths that fill and empty
@@ -45,9 +45,9 @@ pub(super) struct RuleIndex {
     wildcards: Vec<Wildcard>,
     grams: Vec<Grams>,
     roots: Box<[SearchRoot]>,
-    /// The roots of each set of groups.
+    /// For each set of groups, the range of its search roots in `roots`.
     sections: Box<[Run]>,
-    /// The first disallow rule of each set of groups, in the order of the file. It decides if the
+    /// For each set of groups, the first disallow rule in the order of the file. It decides if the
     /// work budget is used up.
     first_disallows: Box<[Rank]>,
 }
@@ -56,17 +56,17 @@ pub(super) struct RuleIndex {
 #[derive(Clone, Copy)]
 struct SearchRoot {
     trie: Trie,
-    /// Index in `RuleIndex::grams`; past its end if the root has no grams.
+    /// Index in `RuleIndex::grams`, or an index past the end if the root has no grams.
     grams: u32,
 }
 
-/// Wildcards with the same literal prefix.
+/// Patterns with wildcards that have the same literal prefix.
 struct WildcardList {
     wildcards: Run,
     /// Length of the prefix, in bytes.
     prefix: u32,
-    /// Index of the list with the next shorter prefix in `RuleIndex::lists`; past its end if there
-    /// is none.
+    /// Index in `RuleIndex::lists` of the list with the next shorter prefix, or an index past the
+    /// end if there is no such list.
     above: u32,
 }
 

@@ -3,15 +3,15 @@
 //! **Wildcards are not compiled to an automaton.** With a lazy automaton, a client can choose paths
 //! that fill and empty its cache (2.4 ms per verdict). A dense automaton takes seconds to build.
 //!
-//! Up to 16 wildcards with the same literal prefix are stored in a list on a node of the trie. If
-//! there are more, each is stored under three of its bytes that few other patterns contain, and one
-//! pass over the path finds the wildcards that can match. Most of these contain a byte that the
-//! path does not, and are excluded. The remaining wildcards are compared exactly, with each literal
-//! matched at the first possible position.
+//! If at most 16 patterns have the same literal prefix, they are stored in a list at a node of the
+//! trie. Otherwise, each is stored under three of its bytes that occur in few other patterns, and
+//! one pass over the path finds the patterns that can match. Most of these are then excluded,
+//! because they contain a byte that does not occur in the path. The remaining patterns are compared
+//! exactly. Each of their literals is matched at the first possible position.
 //!
-//! **The work of a verdict is bounded** ([`MatchBudget`]). All `User-Agent` lines of a request
-//! share one budget, and so do the earlier versions of the file that a grace period considers. The
-//! unit of work is one compared byte, so that the bound is the same on every machine.
+//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget for all of its
+//! `User-Agent` lines, and for the earlier versions of the file that a grace period considers. The
+//! unit of work is one compared byte, so the bound is the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -94,9 +94,9 @@ impl Patterns {
         &self.texts[*behind as usize..*end as usize]
     }
 
-    /// Returns the best of `best` and the ranks of the wildcards that match the path. The wildcards
-    /// must be sorted, best first. The caller has already compared the first `known` bytes of each
-    /// pattern.
+    /// Returns the best rank: `best`, or the rank of a wildcard that matches the path. The
+    /// wildcards must be sorted, best first. The caller has already compared the first `known`
+    /// bytes of each pattern.
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
@@ -231,8 +231,8 @@ pub(crate) struct MatchBudget {
 
 impl MatchBudget {
     /// Initial budget, in compared bytes. It is used up after about 5 ms (0.35 ns per byte) if
-    /// literals nearly match everywhere, and otherwise after 1 ms. A thousand patterns with 250
-    /// wildcards each use three quarters of it for a path of 8 KiB.
+    /// literals nearly match everywhere, and otherwise after 1 ms. If a path of 8 KiB is compared
+    /// with a thousand patterns of 250 wildcards, three quarters of the budget are used up.
     const MAX_WORK: usize = 12 << 20;
 
     /// Creates the budget of one request.

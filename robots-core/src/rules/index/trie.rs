@@ -1,13 +1,13 @@
 //! A radix trie of the literal patterns and of the literal prefixes of all other patterns. A
 //! verdict takes one walk along the path, for any number of patterns.
 //!
-//! Each node stores the best candidate of itself and of all nodes above, so a walk needs to
-//! remember nothing. A shorter pattern may take precedence over a longer one, because the priority
-//! is the length of the pattern as written, not as encoded. The nodes of all tries of a file are
-//! stored in one vector. The nodes of one trie are in breadth-first order, so that the children of
-//! a node are adjacent. A step finds the child by its first byte: with one comparison of machine
-//! words if there are up to eight children, otherwise in a table. The walk then compares eight
-//! bytes of the child's label at once.
+//! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
+//! walk need not remember earlier nodes. A shorter pattern may take precedence over a longer one,
+//! because the priority is the length of the pattern as written, not as encoded. The nodes of all
+//! tries of a file are stored in one vector. The nodes of one trie are in breadth-first order, so
+//! the children of a node are adjacent. A step finds a child by the first byte of its label: with
+//! one comparison of machine words if there are up to eight children, otherwise in a table. The
+//! walk then compares eight bytes of the child's label at once.
 //!
 //! Radix trees from crates store one value per key. They cannot store the best rank above a node,
 //! or all tries of a file in one vector.
@@ -35,8 +35,9 @@ pub(super) struct Tries {
     nodes: Vec<Node>,
     /// The remaining bytes of labels that are too long for their nodes.
     labels: Vec<u8>,
-    /// The tables of nodes with many children. A table has one entry for each byte from the first
-    /// child's to the last child's first byte: the index of the child, or 0.
+    /// The tables of nodes with many children. A table has one element for each byte from the first
+    /// byte of the first child to that of the last child: the index of the child with this byte, or
+    /// 0.
     tables: Vec<u32>,
     ends: Vec<NodeEnd>,
     jumps: Vec<Jumps>,
@@ -46,7 +47,7 @@ pub(super) struct Tries {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trie {
     root: u32,
-    /// Index in `Tries::jumps`; past its end if the trie has no jumps.
+    /// Index in `Tries::jumps`, or an index past the end if the trie has no jumps.
     jumps: u32,
 }
 
@@ -66,15 +67,15 @@ struct Node {
     children: u32,
     /// Best rank of the literal patterns at this node and at all nodes above.
     best: Rank,
-    /// Index of the node's further values in `Tries::ends`.
+    /// Index of the node's [`NodeEnd`] in `Tries::ends`.
     end: u32,
     label_length: u16,
     /// Length of the table of children, or 0 if the node has no table.
     table: u8,
 }
 
-/// Values of a node that are usually empty or equal to the values of its parent, and are therefore
-/// shared.
+/// Values of a node that are stored separately. They are usually empty or equal to the values of
+/// the node's parent, so many nodes can share them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeEnd {
     /// Best rank for a path that ends at this node.
@@ -84,7 +85,7 @@ pub(super) struct NodeEnd {
     pub(super) list: u32,
 }
 
-/// An entry to add to a trie.
+/// A literal or literal prefix to add to a trie, and its value.
 pub(super) struct Key<'t> {
     pub(super) octets: &'t [u8],
     pub(super) kind: KeyKind,
@@ -158,8 +159,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Stores the end values of a node and returns their index. Reuses existing values if they are
-    /// empty or equal to those of the parent.
+    /// Stores a [`NodeEnd`] and returns its index. If it is empty or equal to the one of the
+    /// parent, returns the existing index.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -179,7 +180,7 @@ impl Tries {
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Sets all nodes from index `first_child` as the children of a node. They must be sorted by
+    /// Makes all nodes from index `first_child` the children of a node. They must be sorted by
     /// their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];

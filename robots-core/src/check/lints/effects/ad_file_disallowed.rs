@@ -67,9 +67,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the crawler with this name if it fetches these files. Crawlers for ads fetch them, and
-/// crawlers of search engines do, because search engines sell ads. For `*`, the inner `Option` is
-/// `None`.
+/// Returns the crawler with this name if it fetches files about ad space. Crawlers for ads and
+/// crawlers of search engines do so, because search engines sell ads. For `*`, the inner `Option`
+/// is `None`.
 fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawler>> {
     if name.is_star() {
         return Some(None);

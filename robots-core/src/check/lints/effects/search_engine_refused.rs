@@ -23,8 +23,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let registry = file.crawlers.registry;
-    // Each search engine is reported at its first rule that leads to refused requests. Search
-    // engines with the same first rule share one finding.
+    // Each search engine is reported at the first rule that makes the policy refuse its requests.
+    // Search engines with the same first rule share one finding.
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
         let Some(crawler) = registry.crawler(&refused.name) else { continue };
@@ -79,12 +79,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// A rule that leads to refused requests, and the search engines that have no earlier rule of this
-/// kind.
+/// A rule that leads to refused requests, and the search engines that are reported at this rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Number of further rules that lead to refused requests. If it differs between the engines,
-    /// this is the largest number.
+    /// Number of later rules that lead to refused requests. If the search engines have different
+    /// numbers of such rules, this is the largest number.
     others: usize,
     engines: Vec<&'a str>,
 }

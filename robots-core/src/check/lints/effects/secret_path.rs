@@ -14,8 +14,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Words that suggest a secret if they are whole words of a path, between characters that are
-/// neither letters nor digits.
+/// Words that suggest a secret. In a path, they must be surrounded by characters that are neither
+/// letters nor digits.
 const WORDS: &str = "passwords passwd htpasswd secret secrets credential credentials backup backups dump dumps confidential \
                      phpmyadmin phpinfo cpanel";
 

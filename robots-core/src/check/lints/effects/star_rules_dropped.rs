@@ -35,8 +35,9 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules for `*` that are examined, to bound the cost.
 const MAX_RULES: usize = 64;
 
-/// Maximum number of own rules in a group that may be an incomplete copy of the group for `*`. A
-/// group with more own rules, and with more own than copied rules, was written for its crawler.
+/// Maximum number of rules that an incomplete copy of the group for `*` may contain in addition to
+/// the copied rules. If a group has more additional rules than this, and more than copied rules, it
+/// was written for its crawler.
 const OWN_LIST: usize = 24;
 
 /// Words in a path that suggest that it is disallowed on purpose. The message lists paths with
@@ -49,17 +50,17 @@ const MEANT: &str = "account accounts admin administrator api auth basket cart c
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
-/// A rule for `*` that disallows a part of the site, with paths that it matches.
+/// A rule for `*` that disallows a part of the site, with sample paths that match it.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
 }
 
-/// The rules for `*` that a group lacks.
+/// The rules for `*` that are missing in a group.
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
-    /// Whether the group repeats other rules for `*`.
+    /// Whether the group contains some of the rules for `*`.
     is_rest: bool,
 }
 
@@ -95,7 +96,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // A single missing rule is often from a template, and its pages require a login anyway.
+        // If a single rule is missing, it is often from a template, and its pages require a login
+        // anyway.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
@@ -114,8 +116,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 impl Dropped {
-    /// Adds the rules for `*` that the crawler's groups lack. Reports whether the crawler may
-    /// therefore fetch paths that are disallowed for others, without a sign that this is intended.
+    /// Adds the rules for `*` that are missing in the crawler's groups. Reports whether the crawler
+    /// may therefore fetch paths that are disallowed for `*`, and nothing shows that this is
+    /// intended.
     fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
@@ -144,9 +147,9 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups are intended: copies of the group for `*` that lack only rules for
-        // files that display pages need, and long lists of rules for one crawler that repeat some
-        // rules for `*`.
+        // Two kinds of groups are intended. Some are copies of the group for `*` that only lack
+        // rules for images, scripts and similar files. Others have many rules, and share only a few
+        // of them with the group for `*`.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
         // A group is also intended if its own rules allow most of the paths.

@@ -17,8 +17,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix).shared_by(columns)),
 };
 
-/// Maximum number of lines in a file with columns that can be fixed. The limit is needed because
-/// each finding in such a file has the edits for all lines.
+/// Maximum number of lines in a file with columns that can be fixed. Each finding in such a file
+/// has the edits for all lines, so the edits of longer files would need too much memory.
 const MAX_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
@@ -92,7 +92,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if is_spelled(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);
     }
-    // A line is made a comment only if it cannot be meant as a rule.
+    // A line becomes a comment only if it is certainly not meant as a rule.
     let is_rule = matches!(text, [] | [b':' | b'/' | b'*', ..]) || nearest(word).is_some();
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }

@@ -27,8 +27,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                         "a blank line separates this rule from its group: old parsers end the group there",
                     )
                     .help("remove the blank line above it");
-                    // The other rules of this group are also after the blank line. They are not
-                    // reported again.
+                    // The group's other rules also follow the blank line, but are not reported
+                    // again.
                     in_group = false;
                 }
                 _ => {}
@@ -38,9 +38,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Removes the blank lines between the names and the last rule of the group. A blank line between
-/// two rules without a comment next to it becomes an empty comment, so that people still see the
-/// two parts.
+/// Removes the blank lines between the names and the last rule of the group. If a blank line
+/// separates two rules and is not next to a comment, it becomes an empty comment, so that people
+/// still see the two parts.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
@@ -48,7 +48,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let name = (0..rule).rev().find(is_name)?;
     let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
-    // The last line so far that is not blank, and whether a rule was found up to this line.
+    // The last line before the current one that is not blank, and whether a rule has been found.
     let (mut before, mut is_parted) = (name, false);
     let mut line = name;
     while line <= last {

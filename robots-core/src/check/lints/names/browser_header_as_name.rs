@@ -33,7 +33,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     });
 }
 
-/// Reports whether a value begins like the header of a browser. Many headers of crawlers also do.
+/// Reports whether a value begins like the `User-Agent` header of a browser, as many headers of
+/// crawlers also do.
 pub(super) fn is_header(value: &[u8]) -> bool {
     [&b"mozilla/"[..], b"opera/"].iter().any(|start| starts_with(value, start))
 }

@@ -27,7 +27,7 @@ pub(crate) const LINT: Lint = Lint {
 /// semicolons.
 const JOINS: &[u8] = b"|&+/";
 
-/// Maximum number of names on a line to suggest separate lines for them.
+/// Maximum number of names on a line to suggest a separate line for each name.
 const MAX_NAMES: usize = 16;
 
 fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
@@ -64,8 +64,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the names on a line for several crawlers; `None` for other lines. On a line for several
-/// crawlers, there are commas between the names, or all names are known.
+/// If a line seems to name several crawlers, returns the names; otherwise, `None`. On such a line,
+/// there are commas between the names, or all names are known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
     let is_separator =
         |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();
@@ -80,8 +80,8 @@ fn line_of(name: &[u8]) -> Vec<u8> {
     [b"User-agent: ", name].concat()
 }
 
-/// Reports whether this is exactly the token of a registered crawler. Such a crawler compares the
-/// whole name.
+/// Reports whether a value is exactly the token of a registered crawler. Such a crawler compares
+/// the whole value with its token.
 fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     let token = ProductToken::new(value);
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)

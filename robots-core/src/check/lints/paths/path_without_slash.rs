@@ -52,9 +52,9 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 /// The probable meaning of a value without a leading slash.
 enum Meaning {
     Pattern(Vec<u8>),
-    /// Two possible patterns, each with a description of the paths that it matches.
+    /// Two possible patterns. Each has a description of the paths that it matches.
     Either([(Vec<u8>, &'static str); 2]),
-    /// No pattern can be suggested. The string is advice for the author instead.
+    /// No pattern can be suggested. Contains advice for the author instead.
     Unknown(&'static str),
 }
 
@@ -123,8 +123,8 @@ impl Meaning {
         }
     }
 
-    /// Returns the two meanings of a value such as `-print.html`: it is meant anywhere in paths, or
-    /// at their beginning.
+    /// Returns the two possible meanings of a value such as `-print.html`: the text may be anywhere
+    /// in paths, or must be at their beginning.
     fn anywhere_or_first(text: &[u8]) -> Self {
         Self::Either([
             ([b"/*".as_slice(), text].concat(), "paths that contain it anywhere"),
@@ -185,8 +185,8 @@ impl fmt::Display for Meaning {
     }
 }
 
-/// Returns a path without surrounding punctuation, which typing errors, lists or brackets may
-/// leave: `: /a`, `- /a`, `(/a)`.
+/// Returns a path without surrounding punctuation, which may be left over from typing errors, lists
+/// or brackets: `: /a`, `- /a`, `(/a)`.
 fn without_marks(text: &[u8]) -> &[u8] {
     /// Opening brackets and quotes. Their counterparts after the path are also removed.
     const OPENING: [char; 11] = ['(', '[', '{', '<', '"', '\'', '`', '\u{ab}', '\u{201c}', '\u{201e}', '\u{2018}'];

@@ -71,8 +71,8 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
         if at < last {
             continue;
         }
-        // After `*/`, a placeholder is probably meant literally, to block broken links with
-        // placeholders that a template left there.
+        // After `*/`, a placeholder is probably meant literally: a template may have left it in
+        // links by mistake, and the rule blocks these broken links.
         let is_start = match path[at - 1] {
             b'/' => !path[..at].ends_with(b"*/"),
             // After these characters, `[` is usually part of a name: `/filter-[price]`.
@@ -104,7 +104,7 @@ fn parameter(text: &[u8]) -> Option<usize> {
             let inside = &rest[..memchr::memchr(close, &rest[..rest.len().min(MAX_NAME)])?];
             let optional = inside.strip_prefix(b"[").unwrap_or(inside);
             let closed = 2 + inside.len() + inside.len() - optional.len();
-            // Further recognised forms: `[...slug]`, `[[...slug]]`, `{*path}`, `{**path}`,
+            // Other recognised forms: `[...slug]`, `[[...slug]]`, `{*path}`, `{**path}`,
             // `{id:int}`, `{id?}`, `<int:id>`.
             let name =
                 ["...", "**", "*"].iter().find_map(|sign| optional.strip_prefix(sign.as_bytes())).unwrap_or(optional);

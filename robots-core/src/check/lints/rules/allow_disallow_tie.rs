@@ -19,8 +19,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix { is_choice: true, ..LintFix::DROP_FIELD }),
 };
 
-/// Maximum number of rules that are compared between groups for the same crawler, to bound the
-/// cost.
+/// Maximum number of rules that are compared across different groups for the same crawler, to bound
+/// the cost.
 const MAX_COMPARED: usize = 1 << 18;
 
 /// The allow rules of groups, by priority and canonical pattern.
@@ -36,7 +36,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             report(sink, rule, allow, "");
         }
     }
-    // Crawlers combine all groups that name them.
+    // Crawlers combine all groups that contain their name.
     let mut compared = 0;
     for (of_name, name) in shared(&groups) {
         compared += of_name.iter().map(|at| groups[*at].rules().len()).sum::<usize>();
@@ -77,7 +77,7 @@ fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
         }
     }
     let mut shared: Vec<_> = by_name.into_values().filter(|(of_name, _)| of_name.len() > 1).collect();
-    // Sorted in the order of the file, because the order of the map varies.
+    // The order of the map varies, so the elements are sorted in the order of the file.
     shared.sort_by_key(|(_, name)| name.range().start);
     let mut seen = HashSet::new();
     shared.retain(|(of_name, _)| seen.insert(of_name.clone()));
@@ -94,8 +94,8 @@ fn allowed_by<'a>(groups: impl IntoIterator<Item = Group<'a>>) -> Allowed<'a> {
     allowed
 }
 
-/// Returns pairs of rules with the same pattern and priority: a disallow rule of the group, and one
-/// of the allow rules.
+/// Returns pairs of rules with the same pattern and priority. Each pair contains a disallow rule of
+/// the group and one of the allow rules.
 fn ties<'a>(group: Group<'a>, allowed: &Allowed<'a>) -> Vec<(Rule<'a>, Rule<'a>)> {
     if allowed.is_empty() {
         return Vec::new();
