@@ -1,10 +1,10 @@
-//! Writes the state of sites on its own thread, because ten thousand sites that start or change at
-//! once must not wait for the disk.
+//! Writes the state of sites on a separate thread. If ten thousand sites start or change at once,
+//! they must not wait for the disk.
 //!
-//! **A failed write is retried until it succeeds.** A site keeps one state and at most 64 history
-//! entries in memory until they are on disk. Meanwhile, the status reports the problem. The write
-//! is retried after a second, and later less often. Only a few sites are retried at once, because
-//! on a full disk ten thousand writes would fail one after the other.
+//! **A failed write is retried until it succeeds.** Until then, a site keeps one state and at most
+//! 64 history entries in memory, and the status reports the problem. The first retry follows after
+//! a second; the pauses then become longer. Only a few sites are retried at once, because on a full
+//! disk ten thousand writes would fail one after the other.
 
 use crate::live::Mutex;
 use std::collections::VecDeque;
@@ -13,12 +13,12 @@ use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The shortest and the longest pause before failed writes are retried.
+/// The first and the longest pause before failed writes are retried.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// Number of failed jobs that are retried at once. On a full disk, it would be useless to retry ten
-/// thousand.
+/// Maximum number of failed jobs that are retried at once. On a full disk, retrying ten thousand
+/// jobs would be useless.
 const TRIED_AT_ONCE: usize = 8;
 
 /// A part of the state directory that the writer writes: the files in the folder itself, or the
