@@ -256,11 +256,10 @@ impl RobotsLayer {
         RobotsTxtService { enforcer: Arc::clone(&self.enforcer) }
     }
 
-    /// requests that come before their crawl delay has passed
-    /// ([`Reason::Limited`](crate::policy::Reason::Limited));
+    /// Adds a callback for these requests:
     ///
     /// - requests that robots.txt disallows, even if they are only tagged or observed;
-    /// - requests that exceed their crawl delay
+    /// - requests that come before the crawl delay has passed
     ///   ([`Reason::Limited`](crate::policy::Reason::Limited));
     /// - requests of impostors that the policy tags or refuses, or would tag or refuse under the
     ///   mode `refuse`.

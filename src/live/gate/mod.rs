@@ -280,7 +280,10 @@ impl Gate {
     }
 
     /// Sets which versions pass if there is no version to compare them with. The versions in the
-    /// list pass, regardless of their effects. All others are refused with the reason `why`.
+    /// list pass, regardless of their effects. All others are refused with the reason `why`. Use
+    /// this for a process that starts without a version while other processes already have accepted
+    /// versions. By default, the first version passes if it meets the other conditions. A second
+    /// call replaces the first.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
@@ -291,9 +294,10 @@ impl Gate {
     }
 
     /// Compares versions with this one instead of the version that was accepted last, for example
-    /// with the version in version control. A version with exactly these bytes passes. If no
-    /// version was accepted yet and the source's version is held or unusable, the baseline goes
-    /// live. Default: no baseline. A second call replaces the first.
+    /// with the version in version control. A version with exactly these bytes passes. When the
+    /// site is opened without an earlier accepted version, the baseline goes live if the gate
+    /// refuses the source's version, or if the source has no usable version. Default: no baseline.
+    /// A second call replaces the first.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

@@ -1,5 +1,5 @@
-//! The meaning of responses for crawlers that request robots.txt (RFC 9309, sections 2.3.1 and
-//! 2.4). The caller provides the current time.
+//! What the response to a request for robots.txt allows a crawler to do (RFC 9309, sections 2.3.1
+//! and 2.4). The caller provides the current time.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -12,14 +12,14 @@ use super::outcome::{FetchOutcome, Validators};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a response without `Cache-Control` is used (RFC 9309, section 2.4).
+/// How long a response without `Cache-Control` may be used (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
-/// How long a stale response may be used if the crawler does not fetch again. After that, nothing
-/// is allowed.
+/// How long a stale response may be used if the crawler does not fetch the file again. After this
+/// time, everything is disallowed.
 const MAX_STALE: Duration = Duration::from_secs(3600);
 
-/// How long everything is disallowed while all fetches fail (section 2.3.1.4).
+/// How long everything is disallowed if all fetches fail (section 2.3.1.4).
 const GIVE_UP: Duration = DAY.saturating_mul(30);
 
 /// The first and the longest pause before a failed fetch is retried.
@@ -44,9 +44,9 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | the same for over 30 days | the last copy's rules; without a copy, everything is allowed |
 ///
 /// A response is used for 24 hours, or for the time in `Cache-Control: max-age`. With `no-cache` or
-/// `no-store`, the file must be fetched before the next use. A failed fetch changes nothing while
-/// the previous response is fresh. The last copy is kept while fetches fail, unless its response
-/// had `no-store`. A 4xx or too many redirects remove the copy.
+/// `no-store`, the file must be fetched again before each use. While the previous response is
+/// fresh, a failed fetch changes nothing. The last copy is kept while fetches fail, unless its
+/// response had `no-store`. A 4xx or too many redirects remove the copy.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -67,7 +67,7 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
-    /// The rules of the copy, compiled for the agent of the first `allows` call.
+    /// The rules of the copy, compiled for the agent that was passed to `allows` first.
     rules: OnceLock<Arc<(Box<[u8]>, AgentRules)>>,
     /// Whether the last copy is used while fetches fail, which RFC 9309 permits (section 2.4).
     /// Default: `false`. Everything is then disallowed while fetches fail, but for at most 30 days
