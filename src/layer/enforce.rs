@@ -33,11 +33,11 @@ use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
 
-/// `Ok` contains the answer to a request. `Err` contains a rate-limited request, which must be
-/// counted in the store before it is answered.
+/// `Ok` contains the answer to a request. `Err` contains a rate-limited request, which the caller
+/// must count in the store before answering it.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
-/// A request that must be counted in a store, with the data to answer it after the store has
+/// A request that a store must count, with the data to answer the request after the store has
 /// replied.
 pub(super) struct RateLimited {
     pub(super) request: RateLimitedRequest,

@@ -80,7 +80,8 @@ fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
 
 /// One entry of `X-Forwarded-For` or `Forwarded`.
 struct Hop {
-    /// The address from which the proxy that wrote this entry received the request.
+    /// The address that this entry contains: the proxy that wrote the entry received the request
+    /// from this address.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,

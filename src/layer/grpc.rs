@@ -2,8 +2,8 @@
 //! status, and there is no body ("Trailers-Only" in the specification).
 //!
 //! A gRPC client expects a gRPC status instead of an HTTP error page. A client that receives an
-//! HTTP error page would report a `403` as an unknown error, and a `502` as an error after which it
-//! must not retry the call.
+//! HTTP error page would report a `403` as an unknown error. It would report a `502` as an error
+//! that forbids a retry of the call.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};

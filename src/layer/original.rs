@@ -11,9 +11,9 @@ use crate::source::Scheme;
 
 /// The request to judge: method, target, host and fields as the client sent them.
 ///
-/// [`OriginalRequest::of`] creates it from an ordinary request. If a proxy asks for a decision
-/// about a client's request, set the method, target and host of the client's request. The target is
-/// a byte string, because it may contain bytes that [`http::Uri`] rejects.
+/// [`OriginalRequest::of`] creates it from an ordinary request. If a proxy only asks for a
+/// decision, set the method, target and host of the client's request. The target is a byte string,
+/// because it may contain bytes that [`http::Uri`] rejects.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 #[non_exhaustive]

@@ -60,8 +60,8 @@ impl RateLimitedRequest {
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Reports whether the request is for a resource that is part of a page, such as an image. Requests
-/// for such resources have no rate limit, because a crawler that renders a page fetches all its
-/// resources at once.
+/// for such resources have no rate limit, because crawlers that render pages fetch all resources of
+/// a page at once.
 pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
     // Comparing the names of all fields costs less than a hash lookup of this name, and few

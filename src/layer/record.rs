@@ -247,8 +247,8 @@ impl Record {
 
 /// Reports whether a request may be from a crawler. This check is cheaper than creating a record.
 pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bool {
-    // If no group applies, an agent is a crawler only if it is registered or declares itself a
-    // crawler.
+    // If no group applies, only agents that are registered or declare themselves crawlers count as
+    // crawlers.
     decision.reason != Reason::NoGroup || agents.iter().any(is_crawler)
 }
 

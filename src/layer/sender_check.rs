@@ -2,7 +2,7 @@
 //!
 //! **For a request without a claim, this check costs only one scan of the field names.** It
 //! compares each name with `Signature-Input`. Requests have few fields, so this scan is faster than
-//! a hash lookup of a name that is rarely present.
+//! hash lookups of a name that is rarely present.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -181,8 +181,9 @@ impl Signals {
         (has_fields || found.content_varies || found.links_vary).then_some(found)
     }
 
-    /// Adds the fields whose pattern matches the path in any form. If `X-Robots-Tag` has several
-    /// values, adds all of them. Of any other field, adds only the value with the longest pattern.
+    /// Adds the fields whose pattern matches the path in any form. If there are several values for
+    /// `X-Robots-Tag`, adds all of them. If there are several values for another field, adds only
+    /// the value with the longest pattern.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));

@@ -12,7 +12,7 @@
 //!
 //! Most sites see few headers. A cache therefore starts small and grows when headers replace each
 //! other too often. A [`CompileCache`](crate::internals::CompileCache) limits the total number of
-//! slots by which its caches grow ([`Budget`]).
+//! slots that its caches may add ([`Budget`]).
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;

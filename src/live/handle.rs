@@ -109,7 +109,7 @@ impl LiveRobots {
     ///
     /// The text is compiled on a new thread. The future only waits for the outcome. If it is
     /// dropped, publishing continues. Any executor can poll it. If several calls run at the same
-    /// time, any of their texts may be live in the end, so await each call before the next.
+    /// time, the text of any of them may be live in the end, so await each call before the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};

@@ -123,7 +123,7 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests after which a warning is logged if `/robots.txt` was not
+    /// Number of crawler requests that cause a warning in the log if `/robots.txt` was not
     /// requested.
     const MAX_UNSERVED: u64 = 100;
 

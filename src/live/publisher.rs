@@ -249,8 +249,8 @@ impl Publisher {
         self.pending_compiled.clone()
     }
 
-    /// Returns the durability with which the changes since the last call must be saved; `None` if
-    /// there are no changes.
+    /// Returns the durability that the caller must use to save the changes since the last call;
+    /// `None` if there are no changes.
     pub(super) fn take_unsaved(&mut self) -> Option<Durability> {
         self.unsaved.take()
     }

@@ -110,7 +110,7 @@ impl Rejection {
 
     /// Adds to the message how to accept the pending version. This is needed for a site that was
     /// not opened, because its caller has no handle. `is_remembered` is whether the site has a
-    /// state directory, in which an acceptance can be saved.
+    /// state directory, because an acceptance can only be saved there.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();

@@ -300,8 +300,8 @@ impl Site {
         self.current.load().content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the hash of the source's content from which the live version was created, before
-    /// parts were appended.
+    /// Returns the hash of the live version before parts were appended, that is, of the source's
+    /// content.
     pub(crate) fn live_source(&self) -> Option<VersionHash> {
         let live = self.live();
         match &self.appending {
@@ -508,8 +508,8 @@ pub(crate) struct SiteSettings {
     pub(crate) compile_cache: CompileCache,
     /// The name of the site's inline text in messages.
     pub(crate) text_name: Option<Arc<str>>,
-    /// The name under which the site's rate limit buckets are shared, if any. Sites with the same
-    /// name share their buckets.
+    /// The name for sharing the site's rate limit buckets, if any. Sites with the same name share
+    /// their buckets.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
     /// The parts that are appended to every version from the source.

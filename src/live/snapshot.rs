@@ -124,8 +124,8 @@ impl Snapshot {
     }
 
     /// Returns one line for each override of the policy that has no effect: an override for a rule
-    /// that the file does not contain, or a rate override for crawlers that have no crawl delay.
-    /// The list is always empty for a file of a [`Directory`](crate::source::Directory).
+    /// that is not in the file, or a rate override for crawlers without a crawl delay. The list is
+    /// always empty for a file of a [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =

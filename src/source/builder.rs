@@ -178,10 +178,10 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.compile_cache = compile_cache.clone())
     }
 
-    /// Sets the name under which the rate limit buckets of this site are shared. Sites with the
-    /// same name and the same [`CompileCache`] share their buckets. So if a site is opened again
-    /// with other settings, crawlers do not get a new burst. By default, buckets are not shared. A
-    /// second call replaces the first.
+    /// Sets a name for sharing the rate limit buckets of this site. Sites with the same name and
+    /// the same [`CompileCache`] share their buckets. So if a site is opened again with other
+    /// settings, crawlers do not get a new burst. By default, buckets are not shared. A second call
+    /// replaces the first.
     pub fn counted_as(self, name: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.counted_as = Some(name.into()))
     }

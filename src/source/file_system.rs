@@ -2,8 +2,8 @@
 //!
 //! An operation on a path blocks while its file system does not respond. During such an operation,
 //! a caller must not hold a lock that is needed to read a status, to drop a handle or to use
-//! another file system. Before each operation, the caller must call a function of this module. So a
-//! test can make a folder behave like a file system that does not respond.
+//! another file system. Before each operation, the caller must call a function of this module. So
+//! tests can make a folder behave like an unresponsive file system.
 
 use std::fs::Metadata;
 use std::path::Path;

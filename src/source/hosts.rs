@@ -353,8 +353,8 @@ impl Origin {
         Self::split(url).map(|(origin, _)| origin)
     }
 
-    /// Returns the origin to which the robots.txt at this URL applies; `None` if the path of the
-    /// URL is not `/robots.txt`.
+    /// Returns the origin that the robots.txt at this URL applies to; `None` if the path of the URL
+    /// is not `/robots.txt`.
     pub fn of_robots_txt(url: &str) -> Option<Self> {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
     }

@@ -148,11 +148,10 @@ const fn participle(access: Access) -> &'static str {
     }
 }
 
-/// Maximum number of pages of a list that a version may newly disallow, even if they are a small
-/// share of the list.
+/// Maximum number of newly disallowed pages in a list, even if they are a small share of the list.
 const MAX_LOST_PAGES: usize = 100;
 
-/// Maximum share of the pages of a list that a version may newly disallow: 1 in 100.
+/// Maximum share of newly disallowed pages in a list: 1 in 100.
 const SHARE: usize = 100;
 
 /// Minimum number of newly disallowed pages for an objection, except for the front page.
@@ -303,8 +302,8 @@ impl Pending {
         Self { report: Some(report), ..self }
     }
 
-    /// Returns the hash of the version, which [`LiveRobots::accept`](super::LiveRobots::accept)
-    /// needs.
+    /// Returns the hash of the version, which
+    /// [`LiveRobots::accept`](crate::live::LiveRobots::accept) needs.
     pub fn hash(&self) -> VersionHash {
         self.version.hash()
     }

@@ -91,7 +91,7 @@ pub struct ProblemEvent<'a> {
     /// evidence.
     pub site: Option<&'a str>,
     /// The problem, in the same words as in [`Status`](crate::live::Status) or `VerifierStatus`. If
-    /// the problem is over, this text says so.
+    /// the problem is over, a message that it is over.
     pub text: &'a str,
     /// Whether the problem is over.
     pub is_over: bool,

@@ -132,8 +132,8 @@ impl Disk {
     }
 }
 
-/// Reports whether the file is empty or contains only zero bytes, with which file systems replace
-/// lost data.
+/// Reports whether the file is empty or contains only zero bytes. File systems replace lost data
+/// with zero bytes.
 fn is_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet == 0)
 }

@@ -78,11 +78,11 @@ struct Counted {
     listener: Box<str>,
     crawler: Box<str>,
     breaker: PathBreaker,
-    /// When a claim of a request on this path was last counted.
+    /// When a claim on this path was last counted.
     used: SystemTime,
 }
 
-/// A path on which so many checks fail that the path itself is the probable cause. Claims of
+/// A path with so many failing checks that the path itself is probably their cause. Claims of
 /// requests on it are currently not refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -160,7 +160,7 @@ impl ClaimPaths {
         suspects
     }
 
-    /// Returns each path on which a crawler was verified within the last day.
+    /// Returns each path where a crawler was verified within the last day.
     pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
         let lately = |time: Option<SystemTime>| {
             let seconds = second(time.filter(|at| is_of_last_day(*at, now))?);
@@ -209,8 +209,8 @@ impl ClaimPaths {
     }
 
     /// Reports whether a path can be added. If the table is full, first removes the least recently
-    /// used path on which no crawler was verified in the last day. So clients with invented claims
-    /// cannot displace paths with verified crawlers.
+    /// used path without a verified crawler in the last day. So clients with invented claims cannot
+    /// displace paths with verified crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
             return true;

@@ -1,5 +1,5 @@
-//! Stores when each address first claimed to be a crawler. Also contains the map of limited size in
-//! which these times and other results are stored.
+//! Stores when each address first claimed to be a crawler. Also contains a map of limited size,
+//! which stores these times and other results.
 
 use crate::live::Mutex;
 use std::collections::HashMap;

@@ -86,8 +86,8 @@ impl FollowedDocument<Registry> {
     /// contain the line and column of the problem.
     ///
     /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
-    /// crawlers, has a value with control characters, has a URL that is not an `https` URL, or
-    /// would identify a common browser as a crawler.
+    /// crawlers, contains control characters, contains other URLs than `https` URLs, or would
+    /// identify a common browser as a crawler.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,

@@ -208,7 +208,7 @@ struct RecentAddresses {
     in_hour: usize,
 }
 
-/// The slots in which an address was seen, one bit per slot. Bit 0 is the current slot.
+/// Whether an address was seen, with one bit for each slot. Bit 0 is the current slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeenSlots(u128);
 

@@ -381,12 +381,12 @@ pub struct VerifierStatus {
     pub waiting_names: usize,
     /// Number of stored results of checking signatures, at most 5,120.
     pub known_signatures: usize,
-    /// Paths on which a proxy may change addresses or signatures. Failed checks on these paths do
+    /// Paths with a proxy that may change addresses or signatures. Failed checks on these paths do
     /// not refute claims.
     pub suspects: Vec<SuspectPath>,
     /// The reason why the times when crawlers were last verified on each path cannot be saved or
     /// could not be loaded. Without these times, a new process does not refute claims on a path
-    /// until a crawler is verified on it.
+    /// before it has verified a crawler there.
     pub paths_problem: Option<Arc<str>>,
 }
 

@@ -197,8 +197,8 @@ impl FetcherBuilder {
 
     /// Connects to another host and port if `place` returns them for the host and port of a URL.
     /// Use this to test a server before its DNS name is set. The server's certificate must still be
-    /// valid for the URL's host. A redirect to a host for which `place` returns another host may
-    /// also lead to a private address. A second call replaces the first.
+    /// valid for the URL's host. If `place` returns another host for the target of a redirect, the
+    /// redirect may also lead to a private address. A second call replaces the first.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
         self

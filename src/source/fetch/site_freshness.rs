@@ -85,8 +85,8 @@ impl SiteFreshness {
         };
     }
 
-    /// Returns what to do after a response. `roll` is a random number, on which the times of
-    /// retries depend.
+    /// Returns what to do after a response. `roll` is a random number that varies the times of
+    /// retries.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => self.fail(
@@ -128,8 +128,7 @@ impl SiteFreshness {
     }
 
     /// Records that the fetched version is not live. Removes the validators, so the next response
-    /// contains the whole file. With the validators, a 304 would confirm a version that is not
-    /// live.
+    /// contains the whole file. Otherwise, a 304 would confirm the wrong version.
     pub(super) fn refused(&mut self) {
         self.validators = Validators::default();
     }

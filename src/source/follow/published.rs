@@ -155,7 +155,7 @@ struct Progress {
     said: (Option<VersionHash>, Option<Arc<str>>),
 }
 
-/// What a response means for the current version of the document.
+/// The effect of a response on the current version of the document.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
     /// The response is a new document with these bytes.

@@ -210,7 +210,7 @@ impl Scheduler {
         }
     }
 
-    /// Queues a job for a target if it is time for its work; otherwise, sets its timer.
+    /// Queues a job for a target if its work is due; otherwise, sets its timer.
     fn schedule(self: &Arc<Self>, queues: &mut Queues, id: WatchId, now: Instant) {
         let Some(watched) = queues.watched.get_mut(&id) else { return };
         let Some(wake) = watched.debounce.wake() else { return };
@@ -346,7 +346,7 @@ impl Scheduler {
             }
             DueWork::Look => {
                 // Folders are registered before the file is read, so that no change after the read
-                // is missed. A symbolic link on the path may have changed..
+                // is missed. A symbolic link on the path may have changed.
                 target.register_again(id, &self.folders);
                 let read = target.target.read();
                 let now = fingerprint(&read);
