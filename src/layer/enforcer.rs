@@ -97,7 +97,7 @@ pub(super) enum CrawlerRecords {
 }
 
 impl Enforcer {
-    /// Returns the sender of a request. `claimed` contains the agents that its `User-Agent` names.
+    /// Returns the sender of a request. `agents` are the agents that its `User-Agent` names.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]

@@ -81,8 +81,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Extension of a response. It marks a refusal that another server may replace with its own
-/// response. The status of the replacement is not known yet, so the event contains no status.
+/// Extension of a response. It marks a refusal that may be replaced with the response of another
+/// server. The status of the replacement is not known yet, so the event contains no status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 

@@ -199,12 +199,12 @@ impl RobotsLayer {
     }
 
     /// Exempts requests that the application has authenticated, such as requests of a logged-in
-    /// session. Exempt requests pass and take no token of a crawl delay. Requests for `/robots.txt`
-    /// are answered as usual. The function should only read the result of an authentication that an
-    /// outer layer has stored in the extensions. It must not trust cookies or fields by themselves,
-    /// because a client can send any value. If the function panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts the panic. By default, only the
-    /// policy exempts requests. A second call replaces the function.
+    /// session. Exempt requests pass and are not counted for crawl delays. Requests for
+    /// `/robots.txt` are answered as usual. The function should only read the result of an
+    /// authentication that an outer layer has stored in the extensions. It must not trust cookies
+    /// or fields by themselves, because a client can send any value. If the function panics, the
+    /// request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. By
+    /// default, only the policy exempts requests. A second call replaces the function.
     ///
     /// ```
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};

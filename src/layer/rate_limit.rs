@@ -24,8 +24,8 @@ pub struct RateLimitedRequest {
     /// The key of the bucket, unique among the buckets of this robots.txt and the same in every
     /// process. The key consists of:
     ///
-    /// - the crawler's product token in lower case, or `*` if the name is not registered, because
-    ///   the client may have invented it;
+    /// - the crawler's product token in lower case, or `*` if the client may have invented its
+    ///   name, because neither the registry nor the robots.txt contains this name;
     /// - the result of checking who sent the request;
     /// - the client's network, if its claim to be the crawler is not verified.
     pub key: String,

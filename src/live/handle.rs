@@ -463,9 +463,9 @@ pub struct Status {
     /// (`docs/src/howto/library.md`).
     pub nested_only: u64,
     /// Number of requests that claimed to be from a crawler and were not checked, although the
-    /// policy depends on the result of the check. It does if it tags or refuses impostors, or if an
-    /// override or exemption requires a verified identity. A request is not checked if the layer
-    /// has no `Verifier`, and
+    /// policy depends on the result of the check. This result matters if the policy tags or refuses
+    /// impostors, or if an override or exemption requires a verified identity. A request is not
+    /// checked if the layer has no `Verifier`, and
     /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) is not set or
     /// returned `None`. Impostors among these requests are not detected. The first such request is
     /// logged as a warning.

@@ -192,7 +192,7 @@ impl Reload {
         }
     }
 
-    /// Creates the reload with the outcome that a panic in this crate has interrupted it.
+    /// Creates the result of a reload that a panic in this crate has interrupted.
     pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<VersionHash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);
         Self::new(cause, origin, ReloadOutcome::Kept { rejection, live })
@@ -427,7 +427,7 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
 /// Sets the result of a [`Reloading`]. If this value is dropped before a result is set, the caller
-/// gets a reload with the outcome that it was interrupted.
+/// gets a rejection of the kind [`RejectionKind::Interrupted`].
 #[derive(Debug)]
 pub(crate) struct Completion {
     result: Arc<ReloadResult>,

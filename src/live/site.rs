@@ -224,7 +224,7 @@ impl Site {
     }
 
     /// Runs a reload on a new thread, for a caller that waits for the result. If the reload panics,
-    /// the caller gets the outcome that it was interrupted.
+    /// the caller gets a rejection of the kind [`RejectionKind::Interrupted`].
     pub(crate) fn reload_apart(
         site: Arc<Self>,
         completion: Arc<Completion>,
@@ -341,7 +341,7 @@ impl Site {
                 state.is_behind(None);
             }
             match cause {
-                // The operator may rely on the decision being saved as soon as the call returns.
+                // When the call returns, the operator may rely on the decision being saved.
                 Cause::Accept | Cause::Rollback => state.write(),
                 _ if is_saved || matches!(cause, Cause::Request | Cause::Publish) => state.write_soon(),
                 _ => {}

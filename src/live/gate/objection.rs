@@ -30,8 +30,8 @@ pub struct Objection {
     pub kind: ObjectionKind,
     /// The objection as a clause, for use in messages.
     pub text: String,
-    /// All check findings that caused this objection. It is empty if the objection has another kind
-    /// than `Finding`, or if an earlier process saved it.
+    /// All check findings that caused this objection. The list is empty if the objection has
+    /// another kind than `Finding`, or if an earlier process saved it.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub findings: Vec<Finding>,
 }

@@ -190,9 +190,9 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading. Creates the file and its folder if they do not exist. A
-    /// file that is open for reading, in contrast to one that is open for writing, also works on a
-    /// read-only file system, and an operator can still remount the file system read-only.
+    /// Opens the lock file for reading. Creates the file and its folder if they do not exist. The
+    /// file is not opened for writing, because this would fail on a read-only file system, and
+    /// because an open file would prevent an operator from remounting the file system read-only.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);

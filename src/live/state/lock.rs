@@ -120,7 +120,8 @@ impl FolderLock {
     }
 
     /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, does not
-    /// wait, because the running write may never end. The lock is then kept until the process ends.
+    /// wait, because a running write may never end. If a write is still running, the lock is then
+    /// kept until the process ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {
@@ -178,7 +179,7 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
         }
         locked => locked,
     }?;
-    // Errors are ignored, for example that the disk is full. In this case, the error message for a
+    // Errors are ignored, for example if the disk is full. In this case, the error message for a
     // refused handle lacks the process ID.
     let _ = disk.open_lock_for_writing(path).and_then(|mut file| {
         file.set_len(0)?;

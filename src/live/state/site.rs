@@ -61,8 +61,8 @@ pub(super) struct SiteStore {
 
 #[derive(Default)]
 struct Written {
-    /// The versions whose bytes are in the folder, and how durably they were written. So the same
-    /// bytes are not written twice. A value is `None` if the file may have been removed.
+    /// The versions whose bytes are in the folder, and how durably they were written. This avoids
+    /// writing the same bytes twice. A value is `None` if the file may have been removed.
     bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,

@@ -26,7 +26,7 @@ use crate::source::watch::Watcher;
 ///
 /// | file | host |
 /// |---|---|
-/// | `example.com.txt` | `example.com`, whatever the port |
+/// | `example.com.txt` | `example.com`, with any port |
 /// | `example.com_8080.txt`, `example.com:8080.txt` | `example.com:8080` |
 /// | `_wildcard.example.com.txt` | `*.example.com` |
 /// | `xn--mnchen-3ya.example.txt`, `münchen.example.txt` (needs `idn`) | `xn--mnchen-3ya.example` |

@@ -82,8 +82,8 @@ impl Document for KeySet {
 }
 
 impl FollowedDocument<Registry> {
-    /// Follows the registry at an `https` URL. `read` must parse the registry. Its error should
-    /// contain the line and column of the problem.
+    /// Returns a builder for keeping the registry at an `https` URL up to date. `read` must parse
+    /// the registry. Its error should contain the line and column of the problem.
     ///
     /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
     /// crawlers, contains control characters, contains other URLs than `https` URLs, or would

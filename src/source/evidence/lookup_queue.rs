@@ -1,5 +1,5 @@
 //! The queue of addresses to look up. It decides which address is looked up next, and which address
-//! is dropped if it is full. Each network gets a fair share of the lookups. Also contains
+//! is dropped if the queue is full. Each network gets a fair share of the lookups. Also contains
 //! `RecentMarks`, a lock-free filter for repeated notes.
 //!
 //! The count of a lookup is the number of lookups for the same network that were already waiting or
@@ -8,8 +8,8 @@
 //! wide networks are compared (/48 for IPv6), because one customer may have many /64 networks. If
 //! these are equal, too, the first arrival is next.
 //!
-//! So if a client with many addresses claims to be many crawlers, it mainly delays lookups of its
-//! own network. It delays other networks only by its lookups in progress.
+//! So if many addresses of one network claim to be crawlers, they mainly delay lookups of their own
+//! network. They delay lookups of other networks only by their lookups in progress.
 
 use crate::live::Mutex;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl<T> Drop for InFlight<T> {
 const SLOTS: usize = 8_192;
 
 /// Remembers the hashes of recent notes. A note is an update that need not be repeated within a
-/// short time, so the caller can skip it if its hash is remembered.
+/// short time, so the caller can skip a note whose hash is remembered.
 ///
 /// The hash of a note is called its mark. When another mark is stored in the same slot, the first
 /// mark is forgotten, and its note is repeated. If two different notes have the same mark, one of

@@ -29,9 +29,9 @@ const FEW: u32 = 10;
 ///
 /// - No claim was verified within 24 hours. So there is no proof that the crawler's address or
 ///   signature arrives unchanged on this path.
-/// - Within the last hour, more clients were refuted than verified, but not in the day before. The
-///   path stays suspect until verified clients are in the majority again. It stays suspect for at
-///   most a day, if the crawler was verified in that day: the site then really has many impostors.
+/// - More clients were refuted than verified in the last hour, although this was not so in the day
+///   before. This ends when the refuted clients are no longer in the majority. After a day, it also
+///   ends if the crawler was verified in the meantime: the site then really has many impostors.
 ///
 /// The breaker counts each client at most once in the last hour and once in the day before,
 /// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are

@@ -135,9 +135,8 @@ impl Fetcher {
         (exchanged(answer), FetchBody(body))
     }
 
-    /// Runs a task with the client on the fetcher's thread. If the maximum number of concurrent
-    /// fetches is running, waits until one ends. The task continues even if its result is not
-    /// awaited.
+    /// Runs a task with the client on the fetcher's thread. The task starts as soon as fewer than
+    /// the maximum number of fetches are running, and continues even if its result is not awaited.
     fn spawn<T, W>(&self, work: impl FnOnce(Arc<Client>) -> W + Send + 'static) -> oneshot::Receiver<T>
     where
         T: Send + 'static,
@@ -196,9 +195,9 @@ impl FetcherBuilder {
     }
 
     /// Connects to another host and port if `place` returns them for the host and port of a URL.
-    /// Use this to test a server before its DNS name is set. The server's certificate must still be
-    /// valid for the URL's host. If `place` returns another host for the target of a redirect, the
-    /// redirect may also lead to a private address. A second call replaces the first.
+    /// Use this to test a server before the DNS name points to it. The server's certificate must
+    /// still be valid for the URL's host. If `place` returns another host for the target of a
+    /// redirect, the redirect may also lead to a private address. A second call replaces the first.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
         self
@@ -253,7 +252,7 @@ impl FetcherBuilder {
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
             // Nothing is ever sent, so this waits until the channel is closed.
             let _ = runtime.block_on(stopped);
-            // Does not wait until the host names that are being resolved are resolved.
+            // Does not wait for host names that are still being resolved.
             runtime.shutdown_background();
         })?;
         Ok(Fetcher { handle, client: Arc::new(self.client), _stop: Arc::new(stop) })

@@ -72,8 +72,8 @@ impl SitePoller {
 
     /// Requests an immediate fetch. `completion` receives the outcome.
     pub(super) fn reload(&self, completion: Arc<Completion>) {
-        // Sending fails if the task has ended. The completion is then dropped, so the caller gets
-        // the outcome that the reload was interrupted.
+        // Sending fails if the task has ended. The completion is then dropped, so the caller gets a
+        // rejection of the kind `Interrupted`.
         let _ = self.requests.send(completion);
     }
 

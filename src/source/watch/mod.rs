@@ -13,11 +13,11 @@
 //!
 //! One [`Watcher`] watches thousands of files.
 //!
-//! **Reading a status and dropping a target never block.** The locks that they need are held only
-//! briefly. Slow operations, such as unregistering a folder, run on a worker. Each file system has
-//! its own event source and workers, so a file system that does not respond does not delay the
-//! others. Before each file operation, a function of `source::file_system` is called, so tests can
-//! make a folder behave like such a file system.
+//! **Callers that read a status or drop targets never wait for a file system.** The locks that they
+//! need are held only briefly. Slow operations, such as unregistering a folder, run on a worker.
+//! Each file system has its own event source and workers, so a file system that does not respond
+//! does not delay the others. Before each file operation, a function of `source::file_system` is
+//! called, so tests can make a folder behave like such a file system.
 
 mod debounce;
 mod folders;

@@ -1,7 +1,7 @@
 //! The scheduler: one clock thread and a few workers for all watched files and folders.
 //!
-//! The clock thread does not read files. It waits for events and for the next timer, and passes
-//! targets whose time has come to workers. Workers read and compile files and run callbacks. The
+//! The clock thread does not read files. It waits for events and for the next timer, and passes the
+//! targets that must be read to workers. Workers read and compile files and run callbacks. The
 //! number of workers per file system is limited, so a file system that does not respond delays
 //! neither the clock thread nor other file systems.
 //!
@@ -210,7 +210,7 @@ impl Scheduler {
         }
     }
 
-    /// Queues a job for a target if its work is due; otherwise, sets its timer.
+    /// Queues the job of a target that is due, or sets the timer of a target that is not due yet.
     fn schedule(self: &Arc<Self>, queues: &mut Queues, id: WatchId, now: Instant) {
         let Some(watched) = queues.watched.get_mut(&id) else { return };
         let Some(wake) = watched.debounce.wake() else { return };
