@@ -1,7 +1,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
-// `CRATE.md` is also displayed by the registry, so its links refer to docs.rs. `crate_links.md`
-// defines the same links again, but they refer to the items of this crate. `crate_links.md` is
+// The package registry also displays `CRATE.md`, so the links in it refer to docs.rs.
+// `crate_links.md` redefines these links for rustdoc as links to items of this crate. It is
 // included first, because the first definition of a link counts.
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("docs/crate_links.md"))]
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("../CRATE.md"))]

@@ -1,4 +1,4 @@
-//! What the layer does with a request: respond itself, or forward the request.
+//! The layer's answer to a request: it responds itself, or forwards the request.
 
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
@@ -8,28 +8,28 @@ use super::record::{self, Record};
 use super::signals::ResponseFields;
 use crate::policy::Action;
 
-/// The answer to a request. An answer does not borrow from the snapshot, so a replaced snapshot can
-/// be freed while the request is being forwarded.
+/// The layer's answer to a request. It does not borrow from the snapshot, so a replaced snapshot
+/// can be freed while the request is being forwarded.
 #[derive(Debug)]
 #[must_use]
 #[non_exhaustive]
 pub struct Answer {
     /// Whether the request is forwarded unchanged, tagged, or answered by the layer.
     pub outcome: Outcome,
-    /// Which client sent the request, and what was decided. This is always `Some` if the request is
-    /// tagged, refused or observed. For other crawler requests, `Some` only if records are
-    /// requested by [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
+    /// The record of the client and the decision. It is always `Some` if the request is tagged,
+    /// refused or observed. For other requests of crawlers, it is `Some` only if the layer has
+    /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records).
     pub record: Option<Box<Record>>,
-    /// Fields that the response to a forwarded request gets ([`Signals`](crate::layer::Signals)).
-    /// The layer's service adds these fields. If you do not use the service, take the fields before
-    /// you call [`Answer::respond`], and add them to the response.
+    /// Fields to add to the response if the request is forwarded
+    /// ([`Signals`](crate::layer::Signals)). The layer's service adds these fields. If you do not
+    /// use the service, take the fields before you call [`Answer::respond`], and add them to the
+    /// response.
     pub response_fields: Option<Box<ResponseFields>>,
-    /// Whether the record is also added to the request's extensions if the request passes
-    /// unchanged.
+    /// Whether the extensions of the request get the record even if the request passes unchanged.
     pub(super) in_extensions: bool,
-    /// Extensions that are added to a forwarded request. They tell inner layers what this layer has
-    /// decided ([`OuterDecision`]).
+    /// Extensions that are added to a forwarded request. They contain this layer's decision for
+    /// inner layers ([`OuterDecision`]).
     pub(super) extensions: Extensions,
 }
 
@@ -58,8 +58,8 @@ impl Answer {
         }
     }
 
-    /// Sets the fields of the response to a forwarded request. If the layer responds itself, adds
-    /// only the links of `fields` to its response.
+    /// Sets the fields to add to the response of a forwarded request. If the layer responds itself,
+    /// adds only the licence links in `fields` to its own response.
     pub(super) fn with_fields(mut self, fields: Option<Box<ResponseFields>>) -> Self {
         match (&mut self.outcome, fields) {
             (Outcome::Respond(response), Some(fields)) => fields.add_to_refusal(response.headers_mut()),
@@ -68,8 +68,8 @@ impl Answer {
         self
     }
 
-    /// Adds `mark` to the extensions of the forwarded request, so that inner layers know this
-    /// layer's decision.
+    /// Adds `mark` to the extensions of the forwarded request. It tells inner layers what this
+    /// layer has decided.
     pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);
@@ -80,10 +80,11 @@ impl Answer {
     /// Returns the response if the layer answers the request itself; otherwise prepares the request
     /// to be forwarded. This is the only function that changes requests.
     ///
-    /// Removes a client's own `Robots-Verdict` field, spelled with hyphens or underscores. If the
-    /// request is tagged, adds the layer's own field and its [`Record`] as an extension. If it is
-    /// refused, adds the record to the response. If an outer layer has already tagged the request,
-    /// keeps that layer's field and record.
+    /// Removes every `Robots-Verdict` or `Robots_Verdict` field that the client sent. If the
+    /// request is tagged, adds the layer's `Robots-Verdict` field, and the [`Record`] to the
+    /// request's extensions. If the request is refused, adds the record to the response's
+    /// extensions. If an outer layer has already tagged the request, keeps that layer's field and
+    /// record.
     pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         let Self { outcome, record, in_extensions, extensions, .. } = self;
         let record = record.filter(|record| in_extensions || record.action != Action::Pass);

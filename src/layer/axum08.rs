@@ -41,26 +41,27 @@ impl RobotsLayer {
     /// - The layer answers `/robots.txt` if it is added to the outermost router with
     ///   `Router::layer`. `route_layer` is not enough, because it only runs if a route matches. A
     ///   layer in a nested router judges requests, but does not see `/robots.txt`. It logs a
-    ///   warning for the first request that no outer layer has judged
+    ///   warning if no outer layer has judged a request, but only for the first such request
     ///   ([`Status::nested_only`](crate::live::Status::nested_only)).
     /// - The layer must also wrap the app's final fallback; otherwise requests for `/robots.txt`
-    ///   get 404. The layer does not wrap a fallback that is set later, with `Router::fallback` or
-    ///   by merging a router that has a fallback. So add the layer last, after `merge`, `nest` and
-    ///   fallbacks. If you must add the layer earlier, merge [`RobotsLayer::robots_txt_route`].
+    ///   get 404. The layer does not wrap a fallback that is set after the layer was added, with
+    ///   `Router::fallback` or by merging a router that has a fallback. So add the layer last,
+    ///   after `merge`, `nest` and fallbacks. If you must add the layer before them, merge
+    ///   [`RobotsLayer::robots_txt_route`].
     /// - The client's address is that of the connection, `ConnectInfo<SocketAddr>`, if the app is
     ///   served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a proxy,
-    ///   [`RobotsLayer::forwarded_for`] finds the client's address. [`RobotsLayer::address_from`]
-    ///   replaces `ConnectInfo`.
+    ///   [`RobotsLayer::forwarded_for`] finds the client's address. If you set
+    ///   [`RobotsLayer::address_from`], its function is used instead of `ConnectInfo`.
     /// - If several layers serve the same [`LiveRobots`](crate::live::LiveRobots), use clones of
-    ///   one layer. The outermost layer then judges a request, and observers are notified of its
-    ///   decision only once. An inner layer judges the request again in three cases: the layer has
-    ///   other observers; the method, target or `User-Agent` has changed between the layers; or the
-    ///   request is exempt, or seems to be sent by a person.
+    ///   one layer. The outermost layer then judges each request, and observers are notified only
+    ///   once per request. An inner layer judges the request again in three cases: the inner layer
+    ///   has observers that the outermost layer does not have; the method, target or `User-Agent`
+    ///   has changed between the layers; or the request is exempt, or seems to be sent by a person.
     /// - If another layer rewrites the target before the robots layer, the rewritten target is
     ///   judged. To judge the original target, put the robots layer outside that other layer, or
-    ///   set [`RobotsLayer::target_from`], which takes precedence.
+    ///   set [`RobotsLayer::target_from`].
     /// - Other major versions of axum have their own `OriginalUri` type, which this layer does not
-    ///   see.
+    ///   recognise.
     pub fn for_axum08(sites: impl IntoSites) -> Self {
         Self::new(sites).with(|enforcer| {
             enforcer.nested_target = Some(original_uri);
@@ -70,9 +71,9 @@ impl RobotsLayer {
         })
     }
 
-    /// Returns a router with one route, `/robots.txt`, which [`RobotsLayer::robots_txt_service`]
-    /// answers. Merge this router into the outermost router of an app if its layer does not receive
-    /// requests for `/robots.txt`.
+    /// Returns a router with one route, `/robots.txt`, served by
+    /// [`RobotsLayer::robots_txt_service`]. If the layer of an app does not receive requests for
+    /// `/robots.txt`, merge this router into the app's outermost router.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -88,7 +89,7 @@ impl RobotsLayer {
     }
 }
 
-/// Returns the address of the connection from axum's extensions, including the extension for tests.
+/// Returns the peer's address from axum's `ConnectInfo` or, in tests, from `MockConnectInfo`.
 fn connected_address(extensions: &Extensions) -> Option<IpAddr> {
     let connected = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip());
     connected.or_else(|| extensions.get::<MockConnectInfo<SocketAddr>>().map(|MockConnectInfo(address)| address.ip()))
@@ -106,8 +107,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 }
 
 /// The crawler that a request claims to be from. Handlers inside [`RobotsLayer::for_axum08`] can
-/// extract it. A crawler is an agent that is registered or declares itself a crawler. If claims are
-/// checked, the `identity` of the record is the result of the check.
+/// use it as an extractor. An agent is a crawler if it is in the registry or declares itself a
+/// crawler. If senders are checked, the record's `identity` contains the result.
 ///
 /// `Option<CrawlerRequest>` is `None` for all other clients. The option is also `None` for crawlers
 /// in these cases:

@@ -2,8 +2,9 @@
 //! agents, evaluate the rules, decide, and create the answer.
 //!
 //! The snapshot is loaded only once per request. A request that passes does not allocate memory.
-//! The path, address and cookies are read only if a robots.txt group applies to the agent, or if
-//! responses get fields. So for most requests the cost does not depend on the path.
+//! The path, address and cookies are read only if a group of the robots.txt applies to the agent,
+//! or if the layer adds fields to responses. So the length of the path does not affect the cost of
+//! most requests.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -32,11 +33,12 @@ use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
 
-/// `Ok` is the answer to a request. `Err` is a rate-limited request: the caller must count the
-/// request in the store before answering it.
+/// `Ok` contains the answer to a request. `Err` contains a rate-limited request, which the caller
+/// must count in the store before answering it.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
-/// A request that a store must count, with the data to answer it after the store has replied.
+/// A request that a store must count, with the data to answer the request after the store has
+/// replied.
 pub(super) struct RateLimited {
     pub(super) request: RateLimitedRequest,
     live: LiveRobots,
@@ -59,7 +61,7 @@ struct JudgedRequest<'j> {
     identity: Option<Identity>,
     /// The client's address, looked up when a rule first needs it.
     address: OnceCell<Option<IpAddr>>,
-    /// The decision of an outer layer that has already judged this request, if any.
+    /// The decision of an outer layer, if one has already judged this request.
     outside: Option<&'j OuterDecision>,
 }
 
@@ -69,8 +71,8 @@ impl Enforcer {
         self.answer_judged(self.judge(request), request, None)
     }
 
-    /// Returns the answer to a judged request. `wait` is the delay that the store returned: zero if
-    /// the request passes, `None` if no store has counted the request.
+    /// Returns the answer to a judged request. `wait` is the time to wait that the store returned:
+    /// zero if the request passes, `None` if no store has counted the request.
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         match judged {
             Ok(answer) => answer,
@@ -108,8 +110,9 @@ impl Enforcer {
             None => take(),
             Some(Duration::ZERO) => {
                 // The store's reply decides, so the request passes even if the local bucket is
-                // empty. A token is still taken from the local bucket, so that it agrees with the
-                // store if this process has to count alone later.
+                // empty. A token is taken from the local bucket anyway, because this process counts
+                // alone while the store is unreachable, and its bucket should then agree with the
+                // store.
                 take();
                 None
             }
@@ -167,8 +170,8 @@ impl Enforcer {
             }
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // For requests of browsers, the function returns here, without a record and without a
-            // check of their claim.
+            // The function returns here for requests of browsers. They have no record, and their
+            // senders are not checked.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass().with_fields(fields));
             }
@@ -188,7 +191,7 @@ impl Enforcer {
         })
     }
 
-    /// Returns the robots.txt as the answer to a request for any path.
+    /// Answers a request with the robots.txt, whatever the path of the request is.
     pub(super) fn answer_robots_txt(&self, request: OriginalRequest<'_>) -> Answer {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| request.site_key()) else { return Answer::pass() };
@@ -199,7 +202,7 @@ impl Enforcer {
         unless_it_panics(live, answer).unwrap_or_else(Answer::pass)
     }
 
-    /// Answers `/robots.txt`, which every agent may always fetch.
+    /// Answers a request for `/robots.txt`. Every agent may always fetch it.
     fn robots_txt(
         &self,
         live: &LiveRobots,
@@ -249,8 +252,8 @@ impl Enforcer {
         }
     }
 
-    /// Reports whether the check of the request's sender still waits for a lookup or download.
-    /// `lookups` counts the lookups of agents in this function.
+    /// Reports whether the check of the request's sender still waits for a lookup or download. If
+    /// `lookups` is set, the lookups of agents by this function are counted there.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -258,11 +261,11 @@ impl Enforcer {
         let Some(live) = sites.find(|| request.site_key()) else { return false };
         let snapshot = live.load();
         let Some(content) = enforced_content(&snapshot) else { return false };
-        // Panics of the application's functions are ignored here, because the layer counts them
-        // when it judges the request.
+        // A panic in one of the application's functions is ignored here, because the same panic is
+        // counted when the layer judges the request.
         let awaited = AssertUnwindSafe(|| {
-            // A signature may cover the target, so the target must be the same here and when the
-            // request is judged.
+            // A signature may cover the target. So this check must use the same target as the
+            // judgement.
             let request = self.with_target(request);
             self.with_agents(content, &request, lookups, |agents| {
                 check.is_awaited(&request, agents, || self.address(&request))
@@ -277,8 +280,8 @@ fn enforced_content(snapshot: &Snapshot) -> Option<&Content> {
     if snapshot.enforcement() == Enforcement::On { snapshot.content.as_deref() } else { None }
 }
 
-/// Runs a step of judging. If it panics, counts the panic and returns `None`. The caller must then
-/// let the request pass, because a bug in this crate must not block visitors.
+/// Runs a step of judging. If the step panics, counts the panic and returns `None`. The caller must
+/// then let the request pass, because a bug in this crate must not block visitors.
 fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T> {
     let judged = catch_unwind(AssertUnwindSafe(judge)).ok();
     if judged.is_none() {
@@ -288,7 +291,7 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
-    /// Decides about the request. If the request has a rate limit, also counts it.
+    /// Makes the decision about the request. If the request has a rate limit, also counts it.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -306,8 +309,8 @@ impl<'j> JudgedRequest<'j> {
             self.count_unlisted_proxy(bucket.as_ref().map(|(key, ..)| key));
         }
         let Some((key, quota, mode)) = bucket else {
-            // Most requests have no rate limit and need no record, so the record is created only on
-            // demand.
+            // Most requests have no rate limit and need no record, so a record is created only if
+            // one is needed.
             return Ok(if self.is_recorded(&decision) { self.complete(decision) } else { self.pass(&decision) });
         };
         let wait = match layer.counting {
@@ -322,24 +325,23 @@ impl<'j> JudgedRequest<'j> {
                     fields: None,
                 }));
             }
-            // Another layer has just refused the request, probably because it exceeded its crawl
-            // delay. The refusal is repeated even if the delay is over by now, and no token is
-            // taken.
+            // Another layer has just refused the request, probably because it came before the crawl
+            // delay had passed. This layer refuses it again, even if the delay has passed by now,
+            // and takes no token.
             Counting::Before => Some(self.snapshot.look(&key, quota).err().unwrap_or(Duration::from_nanos(1))),
         };
         Ok(self.complete(wait.map_or(decision, |wait| decision.too_soon(wait))))
     }
 
-    /// Counts the request if the policy depends on who sent it, but the sender was not checked.
+    /// Counts the request if the policy depends on the sender, but the sender was not checked.
     fn count_unchecked_claim(&self) {
         if self.identity.is_none() && self.snapshot.policy.heeds_claims(self.agents) {
             self.live.site.counts.count_unchecked_claim();
         }
     }
 
-    /// Counts a request whose client address is unknown, if the policy needs the address. The
-    /// policy needs the address for exempt networks, for the bucket of a crawl delay, and to check
-    /// who sent the request.
+    /// Counts a request whose client address is unknown, if the policy needs the address. It needs
+    /// the address to find exempt networks, to select a rate limit bucket, and to check the sender.
     fn count_missing_address(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_undecided = || self.identity == Some(Identity::Undecided(UndecidedReason::Address));
@@ -352,8 +354,8 @@ impl<'j> JudgedRequest<'j> {
         }
     }
 
-    /// Counts a request from an unlisted proxy if the policy needs the client's address. The
-    /// proxy's address was used instead of the client's.
+    /// Counts the request if the policy needs the client's address, but the request came through an
+    /// unlisted proxy. In this case, the proxy's address was used instead of the client's.
     fn count_unlisted_proxy(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_needed = policy.exempts_networks()
@@ -366,8 +368,8 @@ impl<'j> JudgedRequest<'j> {
 
     /// Returns the decision of the policy, based on the verdict of the rules.
     fn decide(&self) -> Decision<'j> {
-        // The policy may call this function twice, because it also computes the action under the
-        // mode `refuse`. The address is cached.
+        // The policy may call this function twice, because the policy also computes the action
+        // under the mode `refuse`. So the address is cached.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);
@@ -382,8 +384,8 @@ impl<'j> JudgedRequest<'j> {
     /// Returns the key of the request's rate limit bucket, with the quota and the rate mode; `None`
     /// if the request has no rate limit.
     ///
-    /// The key depends on the identity. A verified crawler has its own bucket, so that clients that
-    /// spoof the crawler's name cannot use up its requests; see [`rate`](crate::rate).
+    /// The key depends on the identity. A verified crawler has its own bucket, so clients that
+    /// pretend to be this crawler cannot use up its quota; see [`rate`](crate::rate).
     fn bucket(&self, decision: &Decision<'_>) -> Option<(RateKey<'j>, Quota, RateMode)> {
         let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;
@@ -397,11 +399,11 @@ impl<'j> JudgedRequest<'j> {
         Some((key, Quota::new(rate_limit.interval, policy.rate_burst()), rate_limit.mode))
     }
 
-    /// Returns the answer to a request that does not need a record, like most requests.
+    /// Returns the answer to a request that needs no record. Most requests need none.
     #[inline]
     fn pass(&self, decision: &Decision<'_>) -> Answer {
-        // If no group applies to the agent, no mark is added for inner layers, because judging the
-        // request again costs less than adding a mark.
+        // If no group applies to the agent, no mark is added. An inner layer can judge such a
+        // request faster than this layer can add a mark.
         if decision.reason == Reason::NoGroup {
             return Answer::pass();
         }
@@ -412,8 +414,8 @@ impl<'j> JudgedRequest<'j> {
         Answer::pass().with(self.mark(decision))
     }
 
-    /// Creates the answer for a decision. Considers signs that a person sent the request, notifies
-    /// the observers, and creates the response if the request is refused.
+    /// Creates the answer for a decision. Takes into account signs that a person sent the request,
+    /// notifies the observers, and creates the response if the request is refused.
     fn complete(&self, decision: Decision<'_>) -> Answer {
         let decision = if decision.reason.is_reported() {
             self.snapshot.policy.weigh(decision, &human_evidence(self.request))
@@ -453,8 +455,8 @@ impl<'j> JudgedRequest<'j> {
     }
 
     /// Notifies the observers, and creates the response if the request is refused. `same` is the
-    /// mark of an outer layer that made the same decision. Observers that the outer layer has
-    /// notified are skipped.
+    /// mark of an outer layer that made the same decision, if any. Observers in this mark have
+    /// already been notified and are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {
@@ -477,9 +479,8 @@ impl<'j> JudgedRequest<'j> {
     /// Returns the application's own refusal, or the default one.
     fn refusal(&self, event: &Event<'_>) -> Response<Bytes> {
         let custom = match &self.layer.refuse_with {
-            // The application's own refusal is not used for a rate limit. Crawlers interpret only
-            // 429 as a rate limit; another 4xx status would mean that the page is not available to
-            // them.
+            // The application's own refusal is not used for rate limits. Crawlers slow down only
+            // after a 429; after another 4xx status, they would treat the page as unavailable.
             Some(custom) if event.record.reason != Reason::Limited => guarded(self.live, || custom(event)),
             _ => None,
         };
@@ -494,7 +495,7 @@ impl<'j> JudgedRequest<'j> {
     }
 }
 
-/// Functions for a request that passes several robots layers, for example in nested routers.
+/// Functions for requests that pass through several robots layers, for example in nested routers.
 impl Enforcer {
     /// Returns the mark of an outer layer. Returns `None` if there is no mark, or if it is for
     /// another site, method, target or `User-Agent`.
@@ -515,8 +516,8 @@ impl Enforcer {
 }
 
 impl JudgedRequest<'_> {
-    /// Counts requests that show that the layer may be misplaced: a router has stripped part of the
-    /// target, or only a layer in a nested router has judged the request.
+    /// Counts requests that show that the layer may be at the wrong place: a router has stripped
+    /// the target's prefix, or only a layer in a nested router has judged the request.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}
@@ -528,13 +529,13 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// Returns the outer layer's mark if that layer made the same decision.
+    /// Returns the outer layer's mark if the outer layer made the same decision as this layer.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
-    /// Returns the mark for inner layers. If an outer layer made the same decision, the mark also
-    /// lists the observers that the outer layer has notified.
+    /// Returns the mark that this layer adds for inner layers. If an outer layer made the same
+    /// decision, the mark also lists the observers that the outer layer has notified.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         layer.nested_target?;

@@ -30,7 +30,8 @@ pub(super) struct Enforcer {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
-    /// Whether `address_from` returns axum's `ConnectInfo`, which is the peer of the connection.
+    /// Whether `address_from` returns axum's `ConnectInfo`, so that the address is always that of
+    /// the connection's peer.
     pub(super) is_connect_info: bool,
     pub(super) trusted_proxies: Arc<[Network]>,
     pub(super) agent_from: Option<AgentFrom>,
@@ -55,7 +56,8 @@ pub(super) struct Enforcer {
 /// State that a layer shares with its clones.
 #[derive(Default)]
 pub(super) struct LayerNotes {
-    /// Set when the layer has logged the first request whose host belongs to no site.
+    /// Set after the layer has logged a request whose host belongs to no site. Only the first such
+    /// request is logged.
     #[cfg(feature = "tracing")]
     pub(super) no_site: OnceLock<()>,
     /// Whether the application serves `/robots.txt` from its own route, with a
@@ -63,7 +65,7 @@ pub(super) struct LayerNotes {
     pub(super) has_route: AtomicBool,
 }
 
-/// The server that responds to requests for `/robots.txt`.
+/// The server that answers requests for `/robots.txt`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RobotsTxtPlace {
     /// This process serves `/robots.txt`.
@@ -76,25 +78,26 @@ pub(super) enum RobotsTxtPlace {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
-    /// In a store. The caller of the [`Judgement`](crate::parts::Judgement) counts the request in
-    /// the store.
+    /// In a store that several processes share. The code that receives the
+    /// [`Judgement`](crate::parts::Judgement) counts the request there.
     InStore,
-    /// Nowhere, because another layer has just counted the request and refused it.
+    /// Nowhere. Another layer has already counted the request and refused it.
     Before,
 }
 
-/// Whether a crawler's request that passes unchanged gets a [`Record`](super::record::Record).
+/// Whether a crawler's request gets a [`Record`](super::record::Record) even if it passes
+/// unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CrawlerRecords {
     /// The request gets a record only if an observer needs one.
     Omit,
     InAnswer,
-    /// The request always gets a record, also in its extensions.
+    /// The request always gets a record. The record is also added to the request's extensions.
     InExtensions,
 }
 
 impl Enforcer {
-    /// Returns the sender of a request whose `User-Agent` names these agents.
+    /// Returns the sender of a request. `agents` are the agents that its `User-Agent` names.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
@@ -119,7 +122,7 @@ impl Enforcer {
             return Some(peer);
         }
         let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), |address| self.is_trusted(address));
-        // A single hop is the proxy itself, so the client's address is unknown.
+        // A single hop is the trusted proxy itself. The client's address is then unknown.
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 
@@ -133,10 +136,10 @@ impl Enforcer {
         self.trusted_proxies.iter().any(|network| network.contains(address))
     }
 
-    /// Reports whether the request came through a proxy that [`RobotsLayer::forwarded_for`] does
-    /// not list: the peer has a private or loopback address, and the request has a field that
-    /// proxies add. Returns `false` if [`RobotsLayer::address_from`] may return the address of the
-    /// client, not of the peer.
+    /// Reports whether the request seems to come through a proxy that is not listed in
+    /// [`RobotsLayer::forwarded_for`]: the peer has a private or loopback address, and the request
+    /// has a field that proxies add. Returns `false` if [`RobotsLayer::address_from`] may return
+    /// the client's address instead of the peer's.
     ///
     /// [`RobotsLayer::forwarded_for`]: super::RobotsLayer::forwarded_for
     /// [`RobotsLayer::address_from`]: super::RobotsLayer::address_from
@@ -153,7 +156,7 @@ impl Enforcer {
         is_near && is_forwarded && !self.is_trusted(peer)
     }
 
-    /// Returns advice for the operator: how to configure the layer so that it finds the client's
+    /// Returns advice for the operator, who must configure the layer so that it finds the client's
     /// address.
     pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
@@ -178,16 +181,17 @@ impl Enforcer {
         self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
     }
 
-    /// Returns the request with the target that its client sent. The target is unchanged if the
-    /// layer cannot find it.
+    /// Returns the request with the target that its client sent. If the layer cannot find this
+    /// target, the request is returned unchanged.
     pub(super) fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
         let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
         self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
-    /// Calls `judge` with the request's agents. The agents are recognised from the `User-Agent`
-    /// lines that a trusted proxy has saved, if any, and otherwise from the request's own lines.
-    /// Nearly every request has only one line, whose agents are borrowed from the cache.
+    /// Calls `judge` with the request's agents. The agents are recognised from the client's
+    /// `User-Agent` lines that a proxy has forwarded in another field, if any, and otherwise from
+    /// the request's own `User-Agent` lines. Nearly every request has only one such line, and its
+    /// agents are borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(
         &self,
@@ -206,8 +210,8 @@ impl Enforcer {
         judge(&kept.iter().chain(own).flat_map(agents).collect::<Vec<_>>())
     }
 
-    /// Returns the original `User-Agent` lines that a trusted proxy has saved. Empty if the
-    /// request's own lines must be used.
+    /// Returns the client's `User-Agent` lines that a proxy has forwarded in another field. If
+    /// there are none, returns an empty slice, and the request's own lines must be used.
     pub(super) fn kept_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
         self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
     }

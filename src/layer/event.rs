@@ -34,8 +34,8 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
     let evidence = cookies.fold(HumanEvidence::default(), |evidence, value| evidence.cookies(value.as_bytes()));
     let site = field(&SEC_FETCH_SITE);
     if site.is_empty() {
-        // Most crawlers do not send `Sec-Fetch-Site`. Without it, the other fields are not evidence
-        // of a person.
+        // Most crawlers do not send `Sec-Fetch-Site`. Without this field, the other fields are not
+        // evidence that a person sent the request.
         return evidence;
     }
     evidence
@@ -47,7 +47,7 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
 /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) and
 /// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
 ///
-/// [`Record`] does not borrow, because it is also stored in extensions.
+/// [`Record`] contains no references, because it is also stored in extensions.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
@@ -55,7 +55,7 @@ pub struct Event<'a> {
     pub record: &'a Record,
     /// The request as it was judged.
     pub request: OriginalRequest<'a>,
-    /// The robots.txt that the request was judged by.
+    /// The robots.txt whose rules apply to the request.
     pub robots: &'a RobotsTxt,
     /// The status of the layer's own response, which is a refusal or the robots.txt; `None` if the
     /// request is forwarded. The refusal of a gRPC call has status 200.
@@ -81,8 +81,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Extension that marks a refusal which the application may replace with the response of another
-/// server. The status of that response is not known yet, so the event contains no status.
+/// Extension of a response. It marks a refusal that may be replaced with the response of another
+/// server. The status of the replacement is not known yet, so the event contains no status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 
@@ -99,13 +99,13 @@ pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 /// Creates the response to a refused request, with its final status.
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
 
-/// The result of checking who sent a request.
+/// The result of checking the sender of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sender {
     /// The identity of the sender; `None` if claims are not checked.
     pub(super) identity: Option<Identity>,
-    /// The crawler that signed the request. Set only if the `User-Agent` does not name a crawler.
-    /// The rules for the signer then apply.
+    /// The crawler that signed the request. It is set only if the `User-Agent` does not name a
+    /// crawler. The rules for this crawler then apply.
     pub(super) signer: Option<Agent>,
 }
 
@@ -121,11 +121,11 @@ impl Sender {
     }
 }
 
-/// Which requests an observer is notified of.
+/// The requests that an observer is notified of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// The requests that [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed)
-    /// describes.
+    /// The requests that [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed) lists:
+    /// disallowed requests, requests that are sent too soon, and requests of impostors.
     Reported,
     /// All requests that have a record.
     Crawlers,
@@ -163,12 +163,12 @@ impl Observers {
         }
     }
 
-    /// Reports whether `others` contains all of these observers.
+    /// Reports whether `others` contains every observer of this list.
     pub(super) fn are_among(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.list, &others.list) || self.without(others).list.is_empty()
     }
 
-    /// Returns these observers without `others`, which were already notified.
+    /// Returns the observers of this list that are not in `others`.
     pub(super) fn without(&self, others: &Self) -> Self {
         let is_other = |own: &Observer| others.list.iter().any(|(_, it)| Arc::ptr_eq(own, it));
         Self {
@@ -186,7 +186,8 @@ impl Observers {
     }
 }
 
-/// Logs a trace event. The path is logged without the query, which may contain secrets.
+/// Logs the event with `tracing`. The path is logged without the query, because the query may
+/// contain secrets.
 #[cfg(feature = "tracing")]
 fn trace(event: &Event<'_>) {
     let record = event.record;
@@ -204,24 +205,24 @@ fn trace(event: &Event<'_>) {
         identity = record.identity.map(|identity| identity.to_string()),
         host = event.request.host(),
         path = %path.escape_ascii(),
-        // `decision` and `would` use the same values. They differ only if the mode `Refuse` would
-        // change the action.
+        // The fields `decision` and `would` have the same set of values. Their values differ only
+        // if the mode `Refuse` would take another action.
         decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),
-        // If the request is rate-limited, `line` is the line of the crawl delay. `rule` is omitted
-        // then, because the matching rule allows the request.
+        // If the request is rate-limited, `line` is the line number of the crawl delay, and `rule`
+        // is omitted, because the matching rule allows the request.
         rule = record.rule.as_deref().filter(|_| limit.is_none()),
         line = limit.map_or(record.line, |limit| Some(limit.line)),
         delay = limit.map(|limit| limit.interval.as_secs_f64()),
-        // In seconds, rounded up to whole milliseconds.
+        // In seconds, rounded up to a multiple of 0.001.
         wait = limit.map(|limit| (limit.wait.as_secs_f64() * 1e3).ceil() / 1e3),
         "{message}"
     );
 }
 
-/// Runs a callback of the application after the decision. If it panics, counts the panic and
-/// returns `None`. The panic hook has already reported the panic.
+/// Calls a callback of the application that runs after the decision. If the callback panics, counts
+/// the panic and returns `None`. The panic hook has already reported the panic.
 pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(function)).ok();
     if called.is_none() {

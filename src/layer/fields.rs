@@ -1,13 +1,14 @@
-//! The names of header fields that operators and applications cannot set, and the `Vary` field.
+//! Classes of header fields that operators and applications cannot set, and a function that adds to
+//! the `Vary` field.
 //!
-//! The functions that compare names expect the result of [`plain_name`], because some servers do
-//! not distinguish `Content_Length` from `Content-Length`.
+//! The functions that take a name as a string expect the result of [`plain_name`], because some
+//! servers do not distinguish `Content_Length` from `Content-Length`.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue, VARY};
 
-/// Names of hop-by-hop fields (RFC 9110, section 7.6.1, and its predecessors). They include
-/// `Trailer` and `TE`, because trailers are negotiated for each hop, and `Proxy-*`, which are only
-/// for a client's own proxy.
+/// Names of hop-by-hop fields (RFC 9110, section 7.6.1; RFC 2616, section 13.5.1). They include
+/// `Trailer` and `TE`, because trailers are negotiated for each hop, and `Proxy-*`, because these
+/// fields are only for the next proxy.
 pub const HOP_BY_HOP: [&str; 11] = [
     "connection",
     "http2-settings",
@@ -22,7 +23,8 @@ pub const HOP_BY_HOP: [&str; 11] = [
     "upgrade",
 ];
 
-/// Names of the fields that a server derives from the content and from the request.
+/// Names of fields whose value depends on the content or on the request, so that the server must
+/// set them.
 const OF_CONTENT: [&str; 7] =
     ["content-encoding", "content-range", "content-type", "date", "set-cookie", "vary", "x-request-id"];
 
@@ -33,30 +35,31 @@ const OF_CACHES: [&str; 6] =
 
 pub(super) const USER_AGENT_NAME: HeaderValue = HeaderValue::from_static("User-Agent");
 
-/// Returns the name in lower case, with `-` for `_` and other punctuation. Servers that map names
-/// to CGI variables do not distinguish these characters.
+/// Returns the name in lower case, with `_` and other punctuation replaced by `-`. Servers that
+/// convert names to CGI variables do not distinguish these characters.
 pub fn plain_name(name: &HeaderName) -> String {
     name.as_str().replace(|char: char| !char.is_ascii_alphanumeric(), "-")
 }
 
-/// Reports whether a field belongs to the connection or to the framing of messages.
+/// Reports whether a field describes the connection or the length of the message.
 pub fn is_of_connection(name: &str) -> bool {
     HOP_BY_HOP.contains(&name) || name == "content-length"
 }
 
-/// Reports whether a server derives the field from the content and from the request.
+/// Reports whether the value of a field depends on the content or on the request, so that the
+/// server must set it.
 pub fn is_of_content(name: &str) -> bool {
     OF_CONTENT.contains(&name)
 }
 
-/// Reports whether the field tells caches how long to store a response. Variants of `Cache-Control`
-/// for some caches are included, such as `CDN-Cache-Control`.
+/// Reports whether the field tells caches how long to store a response. This includes variants of
+/// `Cache-Control` for certain caches, such as `CDN-Cache-Control`.
 pub fn is_of_caches(name: &str) -> bool {
     OF_CACHES.contains(&name) || name.ends_with("-cache-control")
 }
 
-/// Adds `User-Agent` to the `Vary` field. The names stay in one line, because some caches read only
-/// one.
+/// Adds `User-Agent` to the `Vary` field. The field keeps a single line, because some caches read
+/// only one line.
 pub fn vary_by_agent(headers: &mut HeaderMap) {
     let varies = |value: &HeaderValue| {
         let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);

@@ -1,5 +1,5 @@
-//! Parses `X-Forwarded-For`, and `Forwarded` of RFC 7239. Finds the proxies that a request claims
-//! to have passed, last proxy first, and the client's address.
+//! Parses `X-Forwarded-For` and `Forwarded` (RFC 7239). Finds the client's address and the proxies
+//! between the client and this server, the nearest proxy first.
 //!
 //! Each proxy appends an entry on the right, so the rightmost entries come from trusted proxies,
 //! while clients can forge the leftmost entries. Therefore both fields are parsed from right to
@@ -14,16 +14,18 @@ use http::header::{FORWARDED, HeaderMap, HeaderName};
 /// The route of a request from the client to this server, as reported by trusted proxies.
 #[derive(Debug)]
 pub struct ForwardedWay {
-    /// The addresses from the peer to the client; never empty. The client is the first address that
-    /// is not trusted or, if all are trusted, the last one. The port is 0 if the entry has no port.
+    /// The addresses from the peer to the client; never empty. The last address is the client: the
+    /// first one that is not trusted or, if all are trusted, the leftmost one. The port is 0 if the
+    /// entry has no port.
     pub hops: Vec<SocketAddr>,
-    /// The scheme of the client's request, as the proxy wrote it.
+    /// The scheme of the client's request, as the nearest proxy wrote it.
     pub scheme: Option<Vec<u8>>,
-    /// The host of the client's request, as the proxy wrote it.
+    /// The host of the client's request, as the nearest proxy wrote it.
     pub host: Option<Vec<u8>>,
 }
 
-/// Maximum number of entries that are parsed. Real requests pass far fewer proxies of one operator.
+/// Maximum number of entries that are parsed. Real requests pass through far fewer proxies of the
+/// same operator.
 const MAX_HOPS: usize = 32;
 
 impl ForwardedWay {
@@ -78,15 +80,15 @@ fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
 
 /// One entry of `X-Forwarded-For` or `Forwarded`.
 struct Hop {
-    /// The address of the client or proxy that sent the request to the proxy which wrote this
-    /// entry.
+    /// The address that this entry contains: the proxy that wrote the entry received the request
+    /// from this address.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,
 }
 
-/// Returns the entries of `X-Forwarded-For` from right to left; `None` for an entry that is not an
-/// address.
+/// Returns the entries of `X-Forwarded-For` from right to left; an entry that is not an address is
+/// `None`.
 fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
     let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
@@ -95,8 +97,8 @@ fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     entries.map(|entry| Some(Hop { address: node(entry)?, scheme: None, host: None }))
 }
 
-/// Returns the hops in `Forwarded`, from right to left, with `None` for an element that is
-/// malformed or has no address.
+/// Returns the hops in `Forwarded`, from right to left. An element that is malformed or has no
+/// address is `None`.
 fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
     let elements = lines.flat_map(|line| {
@@ -141,8 +143,8 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// Splits at the last delimiter outside quotes. Returns the bytes before the delimiter (`None`
-/// without a delimiter) and the bytes after it.
+/// Splits at the last delimiter outside quotes. Returns the bytes before and after the delimiter.
+/// Without a delimiter, returns `None` and the whole text.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {

@@ -1,9 +1,9 @@
 //! gRPC responses that this crate sends instead of the application. Their head contains the gRPC
 //! status, and there is no body ("Trailers-Only" in the specification).
 //!
-//! A gRPC client expects a gRPC status instead of an HTTP error page. The client would report a
-//! `403` page as an unknown error, and a `502` page as an error after which it must not retry the
-//! call.
+//! A gRPC client expects a gRPC status instead of an HTTP error page. A client that receives an
+//! HTTP error page would report a `403` as an unknown error. It would report a `502` as an error
+//! that forbids a retry of the call.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -31,8 +31,8 @@ pub enum GrpcCode {
 }
 
 impl GrpcCode {
-    /// Returns the fields of a response that contains only this status. The response needs the HTTP
-    /// status 200 and an empty body.
+    /// Returns the fields of a response that contains nothing but this status. The caller must give
+    /// the response the HTTP status 200 and an empty body.
     ///
     /// The message is for people. A longer message is cut off after 1,024 bytes.
     pub fn fields(self, message: &str) -> HeaderMap {
@@ -53,8 +53,9 @@ impl GrpcCode {
 
 impl OriginalRequest<'_> {
     /// Reports whether the content type is that of a gRPC call: `application/grpc`, alone or with a
-    /// message format, such as `application/grpc+proto`. Any client can send this content type, so
-    /// [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) checks more conditions.
+    /// message format, such as `application/grpc+proto`. Clients that do not use gRPC can send this
+    /// content type, too. [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) therefore checks
+    /// more conditions.
     ///
     /// gRPC-Web, for browsers, is another protocol with other content types. Its clients convert
     /// the HTTP status to a gRPC status: 403 to `PERMISSION_DENIED` and 429 to
@@ -76,7 +77,7 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// accept at most 8 KiB of fields.
 const MAX_MESSAGE: usize = 1024;
 
-/// Returns the gRPC status of a response, from its fields.
+/// Returns the gRPC status in the fields of a response, if any.
 pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {
     response.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
 }

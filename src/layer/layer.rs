@@ -1,4 +1,4 @@
-//! The layer with its builder methods, and the judgement of a request.
+//! The layer with its builder methods, and the type [`Judgement`].
 
 use std::marker::PhantomData;
 use std::net::IpAddr;
@@ -39,8 +39,8 @@ impl RobotsLayer {
     /// The layer judges the target of the request as the layer receives it. In a nested axum
     /// router, the target lacks the prefix of the router, so the rules do not match and disallowed
     /// crawlers pass. Use `RobotsLayer::for_axum08` in nested routers (feature `axum08`). With that
-    /// feature, [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts such
-    /// requests.
+    /// feature, [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts the
+    /// requests with a stripped target.
     pub fn new(sites: impl IntoSites) -> Self {
         let enforcer = Enforcer {
             sites: sites.into_sites(),
@@ -66,16 +66,16 @@ impl RobotsLayer {
         Self { enforcer: Arc::new(enforcer) }
     }
 
-    /// Sets a function that finds the target as the client sent it. This function is needed if an
-    /// outer service rewrites targets. If the function is not set or returns `None`, the target is
-    /// [`Request::uri`](http::Request::uri). If the function panics, the request passes, and
+    /// Sets a function that finds the target that the client sent. Set this function if an outer
+    /// service rewrites targets. If no function is set or the function returns `None`, the target
+    /// is [`Request::uri`](http::Request::uri). If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
     /// An app on axum 0.8 does not need this function, because `RobotsLayer::for_axum08` uses the
-    /// target that the outermost router received. In this example, a proxy sends the original
-    /// target in a field. If the peer is a trusted proxy, an outer service of the application
-    /// stores that target in an extension:
+    /// target that the outermost router received. In this example, a trusted proxy sends the
+    /// original target in a field. An outer service of the application stores the value of this
+    /// field in an extension:
     ///
     /// ```
     /// # use http::Uri;
@@ -94,24 +94,25 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.target_from = Some(Arc::new(target)))
     }
 
-    /// Sets a function that finds the client's address. The address is needed for exempt networks
-    /// of the policy, for crawl delays and for a `Verifier`. Behind a proxy, the function should
-    /// return the proxy's address. [`forwarded_for`](Self::forwarded_for) then finds the client's
-    /// address. There is no default, because only the server knows the address of a connection.
+    /// Sets a function that finds the client's address. Exempt networks of the policy, crawl delays
+    /// and a `Verifier` need this address. Behind a proxy, the function should return the proxy's
+    /// address. [`forwarded_for`](Self::forwarded_for) then finds the client's address. There is no
+    /// default, because only the server knows the address of a connection.
     /// `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call replaces the
     /// function.
     ///
     /// A client with an unknown address is in no exempt network, and its address neither verifies
     /// nor refutes a claim to be a crawler. All clients with unknown addresses that claim to be the
-    /// same crawler share one crawl delay. When the policy needs an unknown address for the first
-    /// time, the layer logs a warning (`tower_robots::layer`).
-    /// [`Status::without_address`](crate::live::Status::without_address) counts every request for
-    /// which the policy needed an unknown address.
+    /// same crawler share one rate limit bucket. When the policy needs the address of a client for
+    /// the first time and the address is unknown, the layer logs a warning with the target
+    /// `tower_robots::layer`. [`Status::without_address`](crate::live::Status::without_address)
+    /// counts every request for which the policy needed an unknown address.
     ///
-    /// The function is called only if a group applies to the agent of the request. If it panics,
-    /// the request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic.
-    /// With hyper, tonic and similar servers, the code that accepts a connection puts its address
-    /// into the extensions of each request.
+    /// The function is called only if a group of the robots.txt applies to the agent of the
+    /// request. If the function panics, the request passes, and
+    /// [`Status::faults`](crate::live::Status::faults) counts the panic. With hyper, tonic and
+    /// similar servers, the code that accepts a connection puts its address into the extensions of
+    /// each request.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| {
             enforcer.address_from = Some(Arc::new(address));
@@ -127,7 +128,8 @@ impl RobotsLayer {
     /// - Entries on the left of the client's address are ignored, because clients can forge them.
     ///   An invalid entry and all entries on its left are ignored, too. If the peer is not a
     ///   trusted proxy, both fields are ignored.
-    /// - If all valid entries are trusted proxies, the leftmost one counts as the client.
+    /// - If all valid entries are trusted proxies, the leftmost of these entries counts as the
+    ///   client.
     /// - If a trusted proxy sends no address, the client's address is unknown.
     /// - By default, no proxy is trusted. A second call adds proxies.
     ///
@@ -137,7 +139,7 @@ impl RobotsLayer {
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
     /// the fields `X-Forwarded-For` and `Forwarded` of every peer in these networks, so each of
-    /// these peers can pretend to be a client in an exempt network. If a proxy sets only
+    /// these peers can claim an address in an exempt network for its client. If a proxy sets only
     /// `Forwarded`, it must also remove any `X-Forwarded-For` that a client sends.
     ///
     /// ```
@@ -173,13 +175,13 @@ impl RobotsLayer {
 
     /// Sets a function that finds the client's `User-Agent`. This function is needed if a proxy
     /// sends its own `User-Agent` and forwards the client's in another field. The function must
-    /// return all lines of the other field. If it returns `None` or an empty list, the request's
-    /// own `User-Agent` is used. If the function panics, the request passes, and
+    /// return all lines of that other field. If the function returns `None` or an empty list, the
+    /// request's own `User-Agent` is used. If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
-    /// Any client can send a field with a `User-Agent`. Therefore, store the field in the
-    /// extensions only if the request comes from a proxy that always sets or removes the field.
+    /// A client could send that other field itself. Therefore, store its lines in the extensions
+    /// only if the request comes from a proxy that always sets or removes the field.
     pub fn agent_from(
         self,
         agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
@@ -187,7 +189,7 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_from = Some(Arc::new(agent)))
     }
 
-    /// Sets a function that returns who sent the request. Use it if something in front of the
+    /// Sets a function that returns who sent the request. Use it if a service in front of the
     /// layer, for example a CDN, has already checked the sender. If the function returns `None`,
     /// the layer's `Verifier` checks the sender if there is one. If the function panics, the
     /// request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. A
@@ -197,11 +199,12 @@ impl RobotsLayer {
     }
 
     /// Exempts requests that the application has authenticated, such as requests of a logged-in
-    /// session. Exempt requests pass and are not counted, but `/robots.txt` is answered as usual.
-    /// The function should return a result that an outer layer has stored in the extensions,
-    /// because a client can send any cookie or field. If the function panics, the request passes,
-    /// and [`Status::faults`](crate::live::Status::faults) counts the panic. By default, only the
-    /// policy exempts requests. A second call replaces the function.
+    /// session. Exempt requests pass and are not counted for crawl delays. Requests for
+    /// `/robots.txt` are answered as usual. The function should only read the result of an
+    /// authentication that an outer layer has stored in the extensions. It must not trust cookies
+    /// or fields by themselves, because a client can send any value. If the function panics, the
+    /// request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. By
+    /// default, only the policy exempts requests. A second call replaces the function.
     ///
     /// ```
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
@@ -224,11 +227,11 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
-    /// Makes the layer only create refusals. Some proxies cannot forward a refusal, but fetch it
-    /// with a second request. Use this layer for the second request, after another layer for the
-    /// same sites has refused the first. Requests are not counted again. If nothing else explains
-    /// the refusal, the response is 429, because the first request must have exceeded its crawl
-    /// delay.
+    /// Makes the layer only create refusals. Use such a layer for proxies that cannot forward a
+    /// refusal and instead fetch it with a second request, after another layer for the same sites
+    /// has refused the first request. This layer does not count requests. If the rules do not
+    /// refuse the second request, the response is 429, because the first request must have been
+    /// refused for its crawl delay.
     pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
@@ -240,10 +243,10 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.robots_txt = RobotsTxtPlace::Elsewhere)
     }
 
-    /// Returns a service that treats every request as a request for `/robots.txt`, whatever its
-    /// path. Use this service in a route for `/robots.txt` if requests for this path do not reach
-    /// the layer, for example because the layer was added with `Router::route_layer` or to a single
-    /// route. The service answers with 404 if the request's host belongs to no site. It also
+    /// Returns a service that treats every request as a request for `/robots.txt`, regardless of
+    /// its path. Use this service in a route for `/robots.txt` if requests for this path do not
+    /// reach the layer, for example because the layer was added with `Router::route_layer` or to a
+    /// single route. The service answers with 404 if the request's host belongs to no site. It also
     /// answers with 404 under [`WhenMissing::Relay`](crate::live::WhenMissing::Relay) while no
     /// robots.txt is known.
     ///
@@ -256,7 +259,7 @@ impl RobotsLayer {
     /// Adds a callback for these requests:
     ///
     /// - requests that robots.txt disallows, even if they are only tagged or observed;
-    /// - requests that exceed their crawl delay
+    /// - requests that come before the crawl delay has passed
     ///   ([`Reason::Limited`](crate::policy::Reason::Limited));
     /// - requests of impostors that the policy tags or refuses, or would tag or refuse under the
     ///   mode `refuse`.
@@ -315,28 +318,29 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_lookups = Some(counts))
     }
 
-    /// Adds a record to the [`Answer`] for every request of a crawler, allowed or not.
+    /// Adds a [`Record`](super::Record) to the [`Answer`] for every request of a crawler, even if
+    /// the request is allowed.
     pub fn with_crawler_records(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = enforcer.crawler_records.max(CrawlerRecords::InAnswer))
     }
 
-    /// Adds a [`Record`](super::Record) to the extensions of every crawler's request, allowed or
-    /// not, so that handlers know which agent sent the request. Responses of the layer itself get
-    /// the record, too. `RobotsLayer::for_axum08` enables this.
+    /// Adds a [`Record`](super::Record) to the extensions of every request of a crawler, even if it
+    /// is allowed. Handlers then know which agent sent the request. Responses of the layer itself
+    /// get the record, too. `RobotsLayer::for_axum08` enables this.
     pub fn with_crawler_extension(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
 
     /// Sets a function that creates the response to a refused request. The default response is 403
     /// with plain text or problem details (RFC 9457). The function may return a `Response<Bytes>`,
-    /// axum's `Html` (feature `axum08`), or a pair of a status and one of these:
+    /// axum's `Html` (feature `axum08`), or a pair of a status and one of these values, such as
     /// `(StatusCode, Html(page))`.
     ///
-    /// If the status of the response is 200, as after `Response::new(page)`, it is changed to 403,
-    /// because crawlers would otherwise treat the refusal as the page. Any other status is kept.
-    /// The status of a pair is always kept. The function is not called for a request that exceeds
-    /// its crawl delay, which always gets 429 ([`Event::limited`]). A second call replaces the
-    /// function.
+    /// If the status of the response is 200, for example because `Response::new(page)` sets it, the
+    /// layer changes the status to 403, because crawlers would otherwise treat the refusal as the
+    /// page. Any other status is kept. The status of a pair is always kept. The function is not
+    /// called for a request that comes before the crawl delay has passed. Such a request always
+    /// gets 429 ([`Event::limited`]). A second call replaces the function.
     ///
     /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and its
     /// response is sent unchanged. A gRPC client does not understand an HTML page; use
@@ -353,8 +357,8 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.refuse_with = Some(Arc::new(refuse)))
     }
 
-    /// Sets the fields that responses get: usage preferences, links to licences, and the operator's
-    /// own fields by path. Default: none.
+    /// Sets the fields that the layer adds to responses: usage preferences, links to licences, and
+    /// fields that the operator defines for certain paths. By default, the layer adds none.
     ///
     /// ```
     /// # use tower_robots::LiveRobots;
@@ -373,8 +377,8 @@ impl RobotsLayer {
     }
 
     /// Returns the response if the layer answers the request itself. Otherwise prepares the request
-    /// to be forwarded and returns `None`. This function does everything that the [`Robots`]
-    /// service does, for code that does not use Tower services. Observers are notified.
+    /// to be forwarded and returns `None`. Use this function in code without Tower services: it
+    /// does everything that the [`Robots`] service does. Observers are notified.
     ///
     /// In an axum app with `middleware::from_fn_with_state`:
     ///
@@ -396,11 +400,11 @@ impl RobotsLayer {
         self.enforcer.answer(OriginalRequest::of(request)).respond(request)
     }
 
-    /// Decides about a request, without changing it. [`Judgement::respond`] creates the answer,
-    /// either immediately or after a [store](Self::counted_in_store) has counted the request.
-    /// Observers are notified.
+    /// Decides how to handle a request, without changing it. [`Judgement::respond`] creates the
+    /// answer, either immediately or after a [store](Self::counted_in_store) has counted the
+    /// request. Observers are notified.
     ///
-    /// Example of a service that decides about requests which other servers answer:
+    /// Example of a service that only decides, for other servers that answer the requests:
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};
@@ -443,8 +447,8 @@ impl RobotsLayer {
     }
 
     /// Returns the client's address as found by [`address_from`](Self::address_from) and
-    /// [`forwarded_for`](Self::forwarded_for). Observers use this method to log the address; an
-    /// observer needs its own clone of the layer.
+    /// [`forwarded_for`](Self::forwarded_for). An observer can log the address if it owns a clone
+    /// of the layer.
     pub fn client_address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
         self.enforcer.address(request)
     }
@@ -478,8 +482,8 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request: either the answer, or a rate limit bucket. In the second case, the
-/// request must be counted before it can be answered.
+/// The judgement of a request: either its answer, or its rate limit bucket. A request with a bucket
+/// must be counted before it can be answered.
 ///
 /// In this example, a service counts requests in a store that several processes share:
 ///
@@ -514,8 +518,8 @@ pub struct Judgement<'r> {
 
 impl Judgement<'_> {
     /// Returns the rate limit bucket of the request; `None` if the request has no rate limit. If
-    /// there is a bucket, observers are notified by [`respond`](Self::respond). If there is none,
-    /// they were notified before this judgement was returned.
+    /// there is a bucket, observers are notified by [`respond`](Self::respond). If there is no
+    /// bucket, observers were notified before this judgement was returned.
     pub const fn rate_limited(&self) -> Option<&RateLimitedRequest> {
         match &self.judged {
             Ok(_) => None,
@@ -523,11 +527,11 @@ impl Judgement<'_> {
         }
     }
 
-    /// Returns the answer to the request. `wait` is the time to wait according to the store, or
+    /// Returns the answer to the request. `wait` is the time to wait that the store returned, or
     /// zero if the request passes. If `wait` is `None`, a request with a
-    /// [bucket](Self::rate_limited) is counted only in this process. A request that passes
-    /// according to the store also takes a token from the local bucket. The local bucket then
-    /// agrees with the store if this process has to count alone later.
+    /// [bucket](Self::rate_limited) is counted only in this process. A request that the store lets
+    /// pass also takes a token from the bucket in this process. So the two buckets agree if this
+    /// process has to count without the store later.
     pub fn respond(self, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *self.request, wait)
     }

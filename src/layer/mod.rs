@@ -3,21 +3,21 @@
 //!
 //! A request is handled in these steps:
 //!
-//! 1. The layer finds the site. One [`LiveRobots`](crate::live::LiveRobots) applies to every
-//!    request, with or without a host. Several sites are distinguished by the request's host. A
-//!    request without a host, or with a host that belongs to no site, then belongs to the site with
-//!    the pattern `*`. If there is no such site, the request passes unchanged, and the first such
+//! 1. The layer finds the site. A single [`LiveRobots`](crate::live::LiveRobots) applies to every
+//!    request, with or without a host. If there are several sites, the request's host selects one
+//!    of them. If the request has no host or its host belongs to no site, the site with the pattern
+//!    `*` is used. If there is no such site, the request passes unchanged, and the first such
 //!    request is logged.
-//! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with
-//!    validators, other methods with 405. Requests for `/robots.txt` are never refused. While no
-//!    robots.txt is known, the inner service answers or the client gets 503, depending on
-//!    [`WhenMissing`](crate::live::WhenMissing).
-//! 3. The agents in every line of the `User-Agent` field are recognised, and the
-//!    [`Policy`](crate::policy::Policy) decides.
+//! 2. Requests for `/robots.txt`, with any query, are answered from the live snapshot. Responses to
+//!    `GET` and `HEAD` have validators; other methods get 405. Requests for `/robots.txt` are never
+//!    refused. While no robots.txt is known, the inner service answers or the client gets 503,
+//!    depending on [`WhenMissing`](crate::live::WhenMissing).
+//! 3. The layer recognises the agents in every line of the `User-Agent` field, and the
+//!    [`Policy`](crate::policy::Policy) decides about the request.
 //! 4. The response to a refused request is 403 with the rule and its line number. A tagged request
 //!    is forwarded with a [`Record`] in its extensions and a `Robots-Verdict` field. Any other
-//!    request is forwarded unchanged. If the policy refuses crawlers, search engines that people
-//!    use are only tagged, unless an override requires something else.
+//!    request is forwarded unchanged. By default, a policy that refuses crawlers only tags the
+//!    search engines that people use. An override can change this.
 //!
 //! A refused gRPC call
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
@@ -30,13 +30,14 @@
 //! `/robots.txt`, unless an override sets another mode.
 //!
 //! A policy can also enforce crawl delays
-//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). An allowed request that exceeds
-//! the `Crawl-delay` of its crawler's groups is then answered with 429 and `Retry-After`. Each
-//! verified crawler has its own bucket. Other clients share one bucket per network, based on the
-//! address that [`RobotsLayer::address_from`] finds. See `docs/src/explanation/rate.md`.
+//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). An allowed request that comes
+//! before the `Crawl-delay` of its crawler's groups has passed is then answered with 429 and
+//! `Retry-After`. Each verified crawler has its own bucket. Other clients share one bucket per
+//! network, based on the address that [`RobotsLayer::address_from`] finds. See
+//! `docs/src/explanation/rate.md`.
 //!
-//! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the
-//! inner service.
+//! If a client itself sends a `Robots-Verdict` or `Robots_Verdict` field, the layer removes the
+//! field.
 //!
 //! A request is judged by the agent that its `User-Agent` *claims*. This claim can be checked by a
 //! `Verifier` (feature `verify`, `RobotsLayer::verifier`) or by a function of the application
@@ -45,14 +46,15 @@
 //! Put the layer outside caches, and outside every layer that rewrites paths or methods, because it
 //! must judge the request as the client sent it. If the robots layer must be inside a layer that
 //! rewrites, set [`RobotsLayer::target_from`] to find the original target. A concurrency limit
-//! inside the robots layer also delays `/robots.txt`, because the robots layer is ready only when
-//! the inner service is ready. A limit that sheds load does not delay `/robots.txt`.
+//! inside the robots layer also delays responses to `/robots.txt`, because the robots layer is
+//! ready only when the inner service is ready. If the limit rejects requests instead of queueing
+//! them, `/robots.txt` is not delayed.
 //!
 //! # In axum
 //!
 //! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. This layer judges the
-//! whole target, although a nested router strips its prefix from the target. Even if a request
-//! passes several layers of this kind for one site, the request is judged only once. A
+//! whole target, even in a nested router, which strips its prefix from the target. If a request
+//! passes through several such layers for the same site, it is judged only once. A
 //! [`RobotsLayer::new`] in a nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so
 //! the rules do not match and disallowed crawlers pass.
 //!
@@ -60,12 +62,12 @@
 //! and the fallback. The layer does not wrap routes that are added later. If the layer does not
 //! wrap the fallback, it does not answer `/robots.txt`. A `route_layer` does not receive requests
 //! for `/robots.txt`, because no route matches them. `RobotsLayer::for_axum08` also works in a
-//! `ServiceBuilder` within an axum app. `docs/src/howto/library.md` describes all cases, and the
-//! order of this layer and other layers.
+//! `ServiceBuilder` within an axum app. `docs/src/howto/library.md` describes all cases, and how to
+//! order this layer and other layers.
 //!
-//! Exempt networks require the client's address. `for_axum08` finds the address if the app is
-//! served with `into_make_service_with_connect_info::<SocketAddr>()`. [`RobotsLayer::new`] needs
-//! [`RobotsLayer::address_from`].
+//! To exempt networks, the layer must know the client's address. `for_axum08` finds the address if
+//! the app is served with `into_make_service_with_connect_info::<SocketAddr>()`.
+//! [`RobotsLayer::new`] needs [`RobotsLayer::address_from`].
 //!
 //! ```
 //! # #[cfg(feature = "axum08")] {
@@ -118,7 +120,7 @@
 //! # }
 //! ```
 
-// The types that an application creates, and the service that requests and responses pass through.
+// The types that an application creates, and the service that handles its requests.
 #[cfg(feature = "axum08")]
 pub mod axum08;
 pub(crate) mod grpc;
@@ -128,18 +130,18 @@ pub(crate) mod service;
 #[cfg(feature = "verify")]
 pub(crate) mod verify;
 
-// How a request is judged; start reading at `enforce`.
+// The judgement of a request; start reading at `enforce`.
 mod enforce;
 mod enforcer;
 pub(crate) mod original;
 
-// The steps of judging a request.
+// The inputs of the judgement, and the response to `/robots.txt`.
 pub(crate) mod forwarded;
 mod robots_txt;
 #[cfg(feature = "verify")]
 mod sender_check;
 
-// What happens to a request, and its record.
+// The outcome of the judgement, and its record.
 pub(crate) mod answer;
 pub(crate) mod event;
 pub(crate) mod fields;
@@ -149,7 +151,7 @@ pub(crate) mod record;
 pub(crate) mod refusal;
 pub(crate) mod signals;
 
-// Requests that pass several robots layers.
+// Requests that pass through several robots layers.
 mod nesting;
 
 pub use self::event::Event;

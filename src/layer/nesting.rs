@@ -2,19 +2,18 @@
 //! client sent.
 //!
 //! A nested router strips its prefix from the request's URI. The outermost router stores the whole
-//! URI as [`OriginalUri`]. Several of these routers may have a robots layer. The first layer that
-//! judges a request therefore adds a mark to the request's extensions, so that the other layers do
-//! not judge the request again.
+//! URI as [`OriginalUri`]. More than one of these routers may have a robots layer. The first layer
+//! that judges a request therefore adds its decision to the request's extensions as a mark. Layers
+//! that find this mark do not judge the request again.
 //!
-//! **The axum variant of the layer is behind a version-specific feature (`axum08`).** Code that
-//! reads the whole target depends on axum, because axum's routers store the target in a type of
-//! axum. The public signatures here do not use types of axum.
+//! **The axum variant of the layer is behind a version-specific feature (`axum08`).** Only code
+//! that depends on axum can read the whole target, because axum's routers store it in one of axum's
+//! types. The public signatures of this module do not use types of axum.
 //!
-//! The plain layer ignores the stored target: if another crate enables the feature, the verdicts of
-//! the plain layer must not change. The plain layer only counts the requests that it judges by a
-//! stripped target, and logs the first of these requests. The axum layer counts and logs requests
-//! that only a layer in a nested router judges, because such a layer does not receive requests for
-//! `/robots.txt`.
+//! A layer from `RobotsLayer::new` ignores the stored target, because its verdicts must not change
+//! if another crate enables the feature. It only counts the requests that it judges by a stripped
+//! target, and logs the first of them. The axum layer counts and logs requests that only a layer in
+//! a nested router judges, because such a layer does not receive requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};
@@ -35,8 +34,8 @@ pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
     extensions.get::<OriginalUri>().map(|original| &original.0)
 }
 
-/// Reports whether the application has its own route for exactly `/robots.txt`. The layer responds
-/// instead of this route.
+/// Reports whether the application has its own route for exactly `/robots.txt`. The layer answers
+/// the request before it reaches this route.
 #[cfg(feature = "axum08")]
 pub(super) fn has_route(extensions: &Extensions) -> bool {
     extensions.get::<MatchedPath>().is_some_and(|route| route.as_str() == "/robots.txt")
@@ -62,8 +61,9 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
     false
 }
 
-/// Reports whether a nested router handles the request and no outer layer has added its mark.
-/// Returns false if an outer layer could not have added a mark.
+/// Reports whether a nested router handles the request and no outer layer has added a mark. Also
+/// returns `false` for a request that never gets a mark, for example because it has several
+/// `User-Agent` lines.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()
@@ -82,9 +82,9 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
 /// applications cannot create marks.
 ///
 /// If a service between two layers changes the method, the target or the `User-Agent` of a request,
-/// the inner layer judges the request again. The inner layer also judges again if the decision
-/// depends on an address or a cookie, because each layer may find addresses and cookies in its own
-/// way.
+/// the inner layer judges the request again. The inner layer also judges the request again if the
+/// decision depends on an address or a cookie, because each layer may find addresses and cookies
+/// differently.
 #[derive(Clone)]
 pub(super) struct OuterDecision {
     decision: (Action, Reason),
@@ -99,9 +99,9 @@ pub(super) struct OuterDecision {
 }
 
 impl OuterDecision {
-    /// Creates the mark of a request. `kept` contains the original `User-Agent` lines that a
-    /// trusted proxy has saved, if any. Returns `None` if there are several lines, which is rare;
-    /// an inner layer then judges the request again.
+    /// Creates the mark of a request. `kept` contains the client's `User-Agent` lines that a proxy
+    /// has forwarded in another field, if any. Returns `None` if there are several lines, which is
+    /// rare. An inner layer then judges the request again.
     pub(super) fn new(
         live: &LiveRobots,
         request: &OriginalRequest<'_>,
@@ -134,7 +134,8 @@ impl OuterDecision {
         self.decision == (action, reason)
     }
 
-    /// Reports whether the mark is for the same site and for a request with the same input.
+    /// Reports whether the mark is for the same site and for a request with the same method, target
+    /// and `User-Agent`.
     pub(super) fn covers(&self, live: &LiveRobots, request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
         live.is(&self.site)
             && self.method == *request.method
@@ -143,11 +144,11 @@ impl OuterDecision {
     }
 }
 
-/// A static, because a constant of this type would be created and dropped at every use.
+/// A static variable, because a constant of this type would be created and dropped at every use.
 pub(super) static AGENT_FIELD: HeaderName = USER_AGENT;
 
-/// Returns the only `User-Agent` line, `Some(None)` if there is none, and `None` if there are
-/// several.
+/// Returns the `User-Agent` line if there is exactly one. Returns `Some(None)` if there is none,
+/// and `None` if there are several.
 #[inline]
 pub(super) fn only_line<'r>(request: &OriginalRequest<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {
     match kept {

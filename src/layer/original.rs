@@ -1,7 +1,7 @@
 //! A request as its client sent it, before proxies and routers rewrote it.
 //!
-//! **The function of `target_from` receives only the extensions**, not the request. The function
-//! must work with any body type, and must not be able to change the request.
+//! **A function that is set with `target_from` receives only the extensions**, not the request. The
+//! function must work with any body type, and must not be able to change the request.
 
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version};
@@ -11,9 +11,9 @@ use crate::source::Scheme;
 
 /// The request to judge: method, target, host and fields as the client sent them.
 ///
-/// [`OriginalRequest::of`] creates it from an ordinary request. If a proxy's request only asks
-/// about another request, set the method, target and host of that other request. The target is a
-/// byte string, because it may contain bytes that [`http::Uri`] rejects.
+/// [`OriginalRequest::of`] creates it from an ordinary request. If a proxy only asks for a
+/// decision, set the method, target and host of the client's request. The target is a byte string,
+/// because it may contain bytes that [`http::Uri`] rejects.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 #[non_exhaustive]
@@ -49,7 +49,7 @@ enum TargetIs<'a> {
     Given(&'a [u8]),
 }
 
-/// Where the host of the request is found. The host is needed only if there are several sites.
+/// Where the host of the request comes from. The host is needed only if there are several sites.
 #[derive(Clone, Copy, Debug)]
 enum HostIs<'a> {
     InRequest,
@@ -71,8 +71,8 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Declares that another server responds to the client and only asks for the decision. A
-    /// request for `/robots.txt` then passes, like any exempt request.
+    /// Declares that another server responds to the client, and only asks this layer for a
+    /// decision. A request for `/robots.txt` then passes, like any exempt request.
     pub const fn answered_elsewhere(self) -> Self {
         Self { answered_by: AnsweredBy::Elsewhere, ..self }
     }
@@ -95,7 +95,7 @@ impl<'a> OriginalRequest<'a> {
         Self { host: HostIs::Given(host), ..self }
     }
 
-    /// Returns the path and query that are judged. Escape them before you print or log them,
+    /// Returns the path and query that the layer judges. Escape them before you print or log them,
     /// because they come from the client.
     pub fn target(&self) -> &'a [u8] {
         match self.target {
@@ -148,7 +148,7 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Sets the target to the result of `find`, unless a target was already found or set.
+    /// Sets the target to the result of `find`, unless the target was already found or set.
     pub(super) fn looked_up(self, find: impl FnOnce(&'a Extensions) -> Option<&'a Uri>) -> Self {
         let TargetIs::InRequest = self.target else { return self };
         find(self.extensions).map_or(self, |uri| Self { target: TargetIs::Found(uri), ..self })
@@ -163,7 +163,7 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Returns the request's own URI; `None` if another target was found or set.
+    /// Returns the request's own URI; `None` if the target was found or set in another way.
     #[cfg(feature = "axum08")]
     pub(super) const fn own_uri(&self) -> Option<&'a Uri> {
         if let TargetIs::InRequest = self.target { Some(self.uri) } else { None }

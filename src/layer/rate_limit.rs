@@ -17,23 +17,24 @@ use crate::rate::{Quota, RateKey, RateSender};
 #[non_exhaustive]
 pub struct RateLimitedRequest {
     /// The origin of the robots.txt that sets the crawl delay: a path, a URL, or the name of an
-    /// inline robots.txt. In the store, it keeps the buckets of different sites apart. An inline
-    /// robots.txt without a name has the origin `inline`, so if there are several inline ones, name
-    /// each of them ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
+    /// inline robots.txt. Sites with different origins have different buckets in the store. An
+    /// inline robots.txt without a name has the origin `inline`. If several sites have an inline
+    /// robots.txt, name each of them ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
     pub origin: String,
     /// The key of the bucket, unique among the buckets of this robots.txt and the same in every
     /// process. The key consists of:
     ///
     /// - the crawler's product token in lower case, or `*` if the client may have invented its
-    ///   name;
+    ///   name, because neither the registry nor the robots.txt contains this name;
     /// - the result of checking who sent the request;
     /// - the client's network, if its claim to be the crawler is not verified.
     pub key: String,
-    /// Time between two requests at the highest steady rate that is allowed.
+    /// Minimum average time between two requests.
     pub interval: Duration,
-    /// Maximum number of requests in a burst after a pause.
+    /// Maximum number of requests that may follow each other immediately after a pause.
     pub burst: NonZeroU32,
-    /// How a request that exceeds its crawl delay is handled: refused, or only recorded.
+    /// How a request that comes before the crawl delay has passed is handled: refused, or only
+    /// recorded.
     pub mode: RateMode,
 }
 
@@ -59,12 +60,12 @@ impl RateLimitedRequest {
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Reports whether the request is for a resource that is part of a page, such as an image. Requests
-/// for such resources have no rate limit, because crawlers that render pages fetch all parts at
-/// once.
+/// for such resources have no rate limit, because crawlers that render pages fetch all resources of
+/// a page at once.
 pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
-    // Comparing the names of all fields costs less than hashing this name, and few crawlers send
-    // this field.
+    // Comparing the names of all fields costs less than a hash lookup of this name, and few
+    // crawlers send this field.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
     let dest = || request.headers.get(SEC_FETCH_DEST);
     RateLimit::is_for_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))

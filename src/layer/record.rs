@@ -1,5 +1,5 @@
-//! The record of a decision, and the request field that sends the decision to an upstream. A record
-//! outlives the snapshot.
+//! The record of a decision, and the request field that tells an upstream the decision. A record
+//! can outlive the snapshot that the decision was made with.
 //!
 //! **A record may have no rule.** An impostor's request is refused even if the robots.txt allows it
 //! or has no matching rule. The refusal states only that the claim is false, and does not reveal
@@ -16,31 +16,32 @@ use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, UnderRefuse};
 use crate::rules::{Access, PathForm};
 
 /// Maximum length of a claimed name, in characters; longer names are cut. The longest registered
-/// name has a third of this length.
+/// name has a third as many characters.
 const MAX_NAME: usize = 128;
 
 /// A crawler's request and the decision about it, for observers and for extensions. Unlike
 /// [`Decision`], it does not borrow.
 ///
 /// Here, a crawler is a registered agent, an agent that declares itself a crawler, or any other
-/// agent with its own group in the robots.txt. Other agents have no record. While no robots.txt is
-/// known, or while enforcement is off, there are no records. [`Reason::is_reported`] selects the
-/// requests that are reported: requests that robots.txt disallows, requests that exceed their crawl
-/// delay, and requests that are tagged or refused because an impostor sent them.
+/// agent that a group of the robots.txt names. Requests of other agents have no record. While no
+/// robots.txt is known, or while enforcement is off, there are no records. [`Reason::is_reported`]
+/// selects the requests that observers of `on_disallowed` are notified of: requests that robots.txt
+/// disallows, requests that come before the crawl delay has passed, and requests of impostors.
 ///
-/// If the rules allow an impostor's request, group, rule and line describe the rule that allows the
-/// request. They are `None` if no rule matches.
+/// If the rules allow an impostor's request, `group`, `rule` and `line` describe the rule that
+/// allows it. They are `None` if no rule matches.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The product token that the agent obeys. Set only if the agent has no other name.
+    /// The product token in the robots.txt that the agent obeys. It is set only if the agent has no
+    /// other name.
     token: Option<String>,
     /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,
     /// The action taken. If the request was answered with 429, the action is `Refuse` and the
-    /// reason is [`Reason::Limited`]; `would` has a separate value for a rate limit.
+    /// reason is [`Reason::Limited`]; `would` has its own value for this case.
     pub action: Action,
     /// The reason for the action.
     pub reason: Reason,
@@ -48,33 +49,34 @@ pub struct Record {
     /// any grace period, whatever the current mode is. This shows the effect of that mode before it
     /// is enabled.
     pub would: UnderRefuse,
-    /// The end of the grace period, or the latest end if there are several. Until then, the request
-    /// is only observed, because the previous file did not disallow or limit it. `None` if no grace
-    /// period applies, or if the request would pass without a grace period.
+    /// The end of the grace period; the latest end if there are several grace periods. Until then,
+    /// the request is only observed, because the previous file did not disallow or limit it. `None`
+    /// if no grace period applies, or if the request would pass without a grace period.
     pub grace_end: Option<SystemTime>,
-    /// Number of the version's rules that are in their grace period. Set only for the first request
-    /// that passes because of this grace period.
+    /// Number of rules of this version that are in their grace period. It is set only for the first
+    /// request that passes because of this grace period.
     pub grace_rules: Option<usize>,
     /// Whether the rules allow the request. `None` if they were not evaluated, because no group
     /// applies or the request is exempt (for example, a request for `/robots.txt`).
     pub access: Option<Access>,
-    /// The `User-agent` value, as written, that makes the deciding rule's group apply to this
-    /// agent.
+    /// The `User-agent` value, as written in the robots.txt, that makes the deciding rule's group
+    /// apply to this agent.
     pub group: Option<String>,
-    /// Number of `User-agent` names of the group; 0 if there is no group.
+    /// Number of `User-agent` names in the deciding rule's group; 0 if there is no group.
     pub group_size: usize,
     /// The path pattern of the deciding rule, as written. `None` if no rule matches the path; the
     /// path is then allowed.
     pub rule: Option<String>,
     /// The line number of the deciding rule.
     pub line: Option<usize>,
-    /// The form of the path ([`PathForm`]) that matched the deciding rule.
+    /// The form of the path ([`PathForm`]) that matched the deciding rule, such as the path with
+    /// `..` segments resolved.
     pub form: PathForm,
-    /// The crawl delay that the request exceeded; `None` for any other request.
+    /// The crawl delay that had not passed when the request came; `None` for any other request.
     pub limit: Option<Box<Limit>>,
     /// The signs that a person sent the request.
     pub signs: HumanSigns,
-    /// Hash of the version of robots.txt that the request was judged by.
+    /// Hash of the version of the robots.txt whose rules apply to the request.
     pub hash: VersionHash,
 }
 
@@ -101,7 +103,7 @@ impl serde::Serialize for Record {
     }
 }
 
-/// The crawl delay that a request exceeded.
+/// The crawl delay that had not passed when a request came.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limit {
@@ -115,30 +117,31 @@ pub struct Limit {
     pub group: String,
     /// Time that the client must wait before its next request.
     pub wait: Duration,
-    /// Number of the site's earlier requests that were refused because of their rate. The number
-    /// varies `Retry-After`, so that refused clients do not all retry at the same time.
+    /// Number of the site's earlier requests that were refused because of their rate. `Retry-After`
+    /// depends on this number, so refused clients do not all retry at the same time.
     turn: u32,
 }
 
 impl Record {
-    /// The request field that sends the verdict to an upstream: `Robots-Verdict:
+    /// The request field that tells an upstream the verdict: `Robots-Verdict:
     /// disallow;agent="GPTBot";rule="/private/";line=12`. The value is an ASCII item of RFC 9651.
     /// Bytes that are not allowed in a string are percent-encoded. Rules are cut at 256 bytes,
     /// because servers limit the size of a field.
     ///
     /// Further parameters:
     ///
-    /// - `;form=resolved` is the form of the path that matches the rule, if the path as sent does
-    ///   not match ([`PathForm`]).
-    /// - `;reason=search-engine`: the policy refuses other crawlers, but only tags the crawlers of
-    ///   search engines that people use ([`Reason::SearchEngine`]).
+    /// - `;form=resolved` is the form of the path that matches the rule ([`PathForm`]). It is
+    ///   omitted if the path matches as sent.
+    /// - `;reason=search-engine`: the request is only tagged because it is from the crawler of a
+    ///   search engine that people use ([`Reason::SearchEngine`]). The policy refuses other
+    ///   crawlers.
     /// - `;reason=impostor`: the request is tagged because of its sender ([`Reason::Impostor`]).
-    ///   The verdict may then be `allow`. Rule and line are omitted if no rule decided.
+    ///   The verdict may then be `allow`. `rule` and `line` are omitted if no rule matches.
     /// - `;identity=verified` is the result of checking who sent the request, if senders are
     ///   checked ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
 
-    /// Creates the record of a decision; `None` if the agents do not include a crawler.
+    /// Creates the record of a decision; `None` if none of the agents is a crawler.
     pub(super) fn new(
         content: &Content,
         policy: &Policy,
@@ -156,7 +159,8 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // If an agent has no name, the product token that it obeys is used instead.
+            // If an agent has no name, the product token in the robots.txt that it obeys is used
+            // instead.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
@@ -185,8 +189,8 @@ impl Record {
     }
 
     /// Returns the name that the agent claims, if any: the registered name, the name of the product
-    /// that declares itself a crawler, or the product token that the agent obeys. Escape the name,
-    /// because it may come from the client.
+    /// that declares itself a crawler, or the product token in the robots.txt that the agent obeys.
+    /// Escape the name, because it may come from the client.
     pub fn claimed_name(&self) -> Option<&str> {
         self.agent.crawler().map(cut).or(self.token.as_deref())
     }
@@ -196,8 +200,8 @@ impl Record {
         self.access == Some(Access::Disallow)
     }
 
-    /// If the request exceeded its crawl delay, stores the result of `turn` in the record's
-    /// [`Limit`].
+    /// If the request came before the crawl delay had passed, stores the result of `turn` in the
+    /// record's [`Limit`].
     pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
             limit.turn = turn();
@@ -207,8 +211,8 @@ impl Record {
     /// Returns the value for `Retry-After`: the time to wait, increased by up to a tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // Multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1,
-        // regardless of their number.
+        // The multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1, no
+        // matter how many there are.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
@@ -241,10 +245,10 @@ impl Record {
     }
 }
 
-/// Reports whether a request may be from a crawler. This check is cheap, and avoids creating
-/// records that are not needed.
+/// Reports whether a request may be from a crawler. This check is cheaper than creating a record.
 pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bool {
-    // If no group applies, only registered and self-declared crawlers are crawlers.
+    // If no group applies, only agents that are registered or declare themselves crawlers count as
+    // crawlers.
     decision.reason != Reason::NoGroup || agents.iter().any(is_crawler)
 }
 
@@ -253,7 +257,7 @@ pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }
 
-/// Returns the crawl delay that the request exceeded, if any.
+/// Returns the crawl delay if the request came before it had passed.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let rate_limit = decision.rate_limit?;
     let delay = rate_limit.delay;
@@ -274,7 +278,7 @@ pub fn text(octets: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
 
-/// Cuts a claimed name to [`MAX_NAME`] characters.
+/// Returns the first [`MAX_NAME`] characters of a claimed name.
 fn cut(name: &str) -> &str {
     // If the name has at most `MAX_NAME` bytes, it has at most as many characters.
     if name.len() <= MAX_NAME {
@@ -283,16 +287,16 @@ fn cut(name: &str) -> &str {
     name.char_indices().nth(MAX_NAME).map_or(name, |(at, _)| &name[..at])
 }
 
-/// The name of the verdict field with an underscore, which CGI and similar interfaces do not
-/// distinguish from the hyphen.
+/// The name of the verdict field with an underscore. CGI and similar interfaces do not distinguish
+/// it from the name with a hyphen.
 const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 
 /// Maximum size of a rule in the field, in bytes.
 const MAX_RULE: usize = 256;
 
 /// Reports whether a request has a verdict field, in either spelling. Comparing the names of all
-/// fields is faster than two lookups, because requests have few fields, and names of this length
-/// are rare.
+/// fields is faster than two lookups, because requests have few fields, and most names already
+/// differ in length.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }
@@ -305,9 +309,9 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Replaces the verdict fields that a client sent by the field of this record. Also removes the
-/// name of this field from the client's `Connection` fields; otherwise, a proxy behind this one
-/// would remove the verdict.
+/// Replaces the verdict fields that a client sent with the field of this record. Also removes the
+/// field's name from the client's `Connection` fields. Otherwise, the next proxy would remove the
+/// verdict as a hop-by-hop field.
 pub fn mark(headers: &mut HeaderMap, record: Option<&Record>) {
     strip(headers);
     let Some(record) = record else { return };

@@ -1,5 +1,5 @@
-//! The responses to requests that are refused or exceed their crawl delay. The responses quote the
-//! deciding line of the site's robots.txt.
+//! The responses to requests that are refused or that come before the crawl delay has passed. They
+//! quote the deciding line of the site's robots.txt.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -28,15 +28,15 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/problem+json"));
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
-/// Initial capacity of a refusal's header map: the fields of every refusal, three for a rate limit,
-/// and one that a proxy adds.
+/// Initial capacity of a refusal's header map. It has room for the fields of every refusal, three
+/// fields of a rate limit, and one field that a proxy adds.
 const FIELDS: usize = 8;
 
 const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// Initial buffer size of a plain-text refusal, in bytes. Nearly all refusals are shorter.
+/// Initial buffer size of a plain-text refusal, in bytes. Nearly all refusals fit into it.
 const TEXT: usize = 384;
 
 /// Maximum length, in characters, of a rule in the status message of a gRPC call.
@@ -62,8 +62,8 @@ const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#qu
     note = "a refusal is an `http::Response<Bytes>`, axum's `Html(page)`, or `(StatusCode, Html(page))`"
 )]
 pub trait IntoRefusal: sealed::Sealed {
-    /// Converts the value to a response. Its status is `default` if the value has none or has
-    /// status 200.
+    /// Converts the value to a response. The status of the response is `default` if the value has
+    /// no status or status 200.
     fn into_refusal(self, default: StatusCode) -> Response<Bytes>;
 }
 
@@ -112,8 +112,8 @@ impl<'a> Event<'a> {
     }
 
     /// Returns the default refusal: 403 with problem details (RFC 9457) if the client explicitly
-    /// accepts JSON, and with plain text otherwise. For a request that exceeded its crawl delay,
-    /// returns the response of [`limited`](Self::limited).
+    /// accepts JSON, and with plain text otherwise. For a request that came before the crawl delay
+    /// had passed, returns the response of [`limited`](Self::limited).
     ///
     /// A [gRPC call](crate::parts::OriginalRequest::is_grpc_call) is answered with
     /// `PERMISSION_DENIED` and a message that contains the rule. Such a response has status 200 and
@@ -127,7 +127,7 @@ impl<'a> Event<'a> {
 
     /// Returns the default refusal with another status, such as 402, 410 or 451. The text and the
     /// problem details mention this status. A gRPC call is still answered with `PERMISSION_DENIED`,
-    /// because gRPC has no equivalents of these statuses.
+    /// because gRPC has no corresponding status codes.
     pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
         if self.request.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
@@ -229,7 +229,7 @@ impl<'a> Event<'a> {
         format!("{problem}\n")
     }
 
-    /// Returns the refusal as one line, for the status message of a gRPC call.
+    /// Returns the reason for the refusal as one line, for the status message of a gRPC call.
     fn grpc_message(&self) -> String {
         let record = self.record;
         let mut out = String::with_capacity(TEXT);
@@ -252,7 +252,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Appends "The robots.txt of" and the host.
+    /// Appends "The robots.txt of" and the host of the request.
     fn push_file(&self, out: &mut String) {
         out.push_str("The robots.txt");
         if let Some(host) = self.request.host() {
@@ -264,7 +264,8 @@ impl<'a> Event<'a> {
     fn push_detail(&self, out: &mut String) {
         let record = self.record;
         if record.reason == Reason::Impostor {
-            // An impostor must not learn which address or key would have been accepted.
+            // The text does not mention the accepted addresses or keys, because impostors must not
+            // learn them.
             let is_signed = record.identity.and_then(Identity::method) == Some(IdentityMethod::Signature);
             out.push_str(if is_signed {
                 "The signature of the request is not valid"
@@ -289,11 +290,11 @@ impl<'a> Event<'a> {
 }
 
 impl Event<'_> {
-    /// Returns the response to a request that exceeded its crawl delay ([`Reason::Limited`]): 429
-    /// with `Retry-After`, `RateLimit` and `RateLimit-Policy`. The body is problem details (RFC
-    /// 9457) if the client explicitly accepts JSON, and plain text otherwise. The time to wait is
-    /// rounded up to seconds and increased by up to a tenth, so that clients that are refused at
-    /// the same time do not all retry at the same time.
+    /// Returns the response to a request that came before the crawl delay had passed
+    /// ([`Reason::Limited`]): 429 with `Retry-After`, `RateLimit` and `RateLimit-Policy`. The body
+    /// is problem details (RFC 9457) if the client explicitly accepts JSON, and plain text
+    /// otherwise. The time to wait is rounded up to seconds and increased by up to a tenth, so that
+    /// clients that are refused at the same time do not all retry at the same time.
     ///
     /// A [gRPC call](crate::parts::OriginalRequest::is_grpc_call) is answered with
     /// `RESOURCE_EXHAUSTED`, the same fields, and `grpc-retry-pushback-ms`. Such a response has
@@ -339,7 +340,7 @@ impl Event<'_> {
         response
     }
 
-    /// Returns the enforced interval of the exceeded crawl delay.
+    /// Returns the enforced interval of the crawl delay that had not passed.
     fn interval(&self) -> Duration {
         self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.enforced_interval)
     }
@@ -411,7 +412,7 @@ fn page_fields(kind: &'static str) -> HeaderMap {
     fields
 }
 
-/// Returns a response to a gRPC call that contains only this status.
+/// Returns a response to a gRPC call that contains nothing but this status.
 fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.headers_mut() = code.fields(message);
@@ -419,10 +420,10 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     response
 }
 
-/// Adds the fields that every refusal needs to the application's own response. The default
-/// responses already have these fields.
+/// Completes a refusal that the application created: adds the fields that the default refusals
+/// already have.
 pub(super) fn complete(response: &mut Response<Bytes>) {
-    // Otherwise, a cache could send the refusal to other clients, including people.
+    // Otherwise, a cache could send this refusal to other clients, including people.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
     vary_by_agent(headers);
@@ -445,7 +446,7 @@ fn push_number(out: &mut String, number: usize) {
     out.push(char::from(b'0' + (number % 10) as u8));
 }
 
-/// Appends a string, and replaces control characters, which could forge lines of the response or
+/// Appends a string. Replaces control characters, because they could add lines to the response or
 /// control a terminal.
 fn push_printable(out: &mut String, text: &str) {
     if is_plain_ascii(text.as_bytes()) {
@@ -455,8 +456,8 @@ fn push_printable(out: &mut String, text: &str) {
     }
 }
 
-/// Formats seconds, with decimals only if necessary. Most values are whole seconds, which are
-/// faster to format.
+/// Formats seconds, without decimals if the value is a whole number. Most values are whole seconds,
+/// which are faster to format.
 fn seconds(time: Duration) -> String {
     if time.subsec_nanos() == 0 { time.as_secs().to_string() } else { time.as_secs_f64().to_string() }
 }
@@ -465,8 +466,9 @@ fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// Converts an interval to a quota and a window in whole seconds, precise to a millisecond. For
-/// example, 10 s is a quota of 1 in 10 s, and half a second is 2 in 1 s.
+/// Converts an interval to a quota and a window of whole seconds, accurate to a millisecond. For
+/// example, an interval of 10 s is a quota of 1 request in 10 s, and half a second is 2 requests in
+/// 1 s.
 fn policy(interval: Duration) -> (u64, u64) {
     let milliseconds = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
     let (mut a, mut b) = (milliseconds, 1000);

@@ -1,6 +1,7 @@
 //! Responds to requests for `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
 //!
-//! The header fields are created once per version, and responses share the values.
+//! The header fields are created once per version of the robots.txt, and all responses share their
+//! values.
 
 use std::time::Duration;
 
@@ -17,13 +18,13 @@ use crate::live::{Content, Snapshot, WhenMissing};
 /// Value of `Retry-After`, in seconds, while the robots.txt is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
 
-/// Initial capacity of the header map of a response: the fields that this module adds, and one for
-/// robotsd, which adds the request id.
+/// Initial capacity of the header map of a response. It has room for the fields that this module
+/// adds, and for the request id that robotsd adds.
 const FIELDS: usize = 7;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Returns the response; `None` if the inner service must respond.
+/// Returns the response; `None` if the inner service must answer the request.
 pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Option<Response<Bytes>> {
     let Some(content) = &snapshot.content else {
         return match snapshot.when_missing {
@@ -101,9 +102,9 @@ fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> b
     modified.duration_since(since).map_or(true, |later| later < Duration::from_secs(1))
 }
 
-/// Returns the entity tags of a list, with their quotes but without `W/`, because this comparison
-/// ignores whether a tag is weak (RFC 9110, section 13.1.2). A comma inside quotes is not a
-/// separator.
+/// Returns the entity tags of a list, with their quotes but without `W/`, because `If-None-Match`
+/// does not distinguish weak and strong tags (RFC 9110, section 13.1.2). A comma inside quotes is
+/// not a separator.
 fn entity_tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut quotes = memchr::memchr_iter(b'"', list);
     std::iter::from_fn(move || Some(&list[quotes.next()?..=quotes.next()?]))

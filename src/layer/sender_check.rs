@@ -1,8 +1,8 @@
 //! Checks who sent a request, using the evidence that a `Verifier` has collected so far.
 //!
-//! **For a request without a claim, this check costs only a scan of its field names.** The name of
-//! each field is compared with `Signature-Input`. Requests have few fields, so the scan is faster
-//! than looking up a name that is rarely present.
+//! **For a request without a claim, this check costs only one scan of the field names.** It
+//! compares each name with `Signature-Input`. Requests have few fields, so this scan is faster than
+//! hash lookups of a name that is rarely present.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::identity::{FieldLines, IdentityRequest, MessageHead};
 use crate::source::Scheme;
 use crate::source::evidence::{ClaimPath, Verifier};
 
-/// The field that describes the signatures of a request. A request without it is not signed.
+/// The field that describes the signatures of a request. A request without this field is not
+/// signed.
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 /// How a layer checks senders, for [`RobotsLayer::verifier`](super::RobotsLayer::verifier).
@@ -31,7 +32,7 @@ pub struct SenderCheck {
 }
 
 impl SenderCheck {
-    /// Creates a check that uses the evidence of this `Verifier`.
+    /// Creates a check with the evidence that this `Verifier` collects.
     pub fn new(verifier: &Verifier) -> Self {
         Self { verifier: verifier.clone(), site: None, listener_from: None }
     }
@@ -52,7 +53,8 @@ impl SenderCheck {
     }
 
     /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
-    /// missing evidence: requests it for later requests, and leaves this claim undecided.
+    /// missing evidence. The evidence is then fetched for later requests, and the claim of this
+    /// request stays undecided.
     pub(super) fn sender(
         &self,
         origin: &str,
@@ -113,7 +115,7 @@ impl SenderCheck {
 robots_core::debug_as!(|it| SenderCheck { site: it.site });
 
 /// Reports whether a request has signatures. Comparing the name of each field is faster than a
-/// lookup, because requests have few fields and this field is rarely present.
+/// lookup, because requests have few fields and the field is rarely present.
 fn is_signed(request: &OriginalRequest<'_>) -> bool {
     request.headers.keys().any(|name| *name == SIGNATURE_INPUT)
 }

@@ -29,7 +29,7 @@ pub struct Robots<S, K = AnyBody> {
     pub(super) kind: PhantomData<fn() -> K>,
 }
 
-/// Determines the response body type of the service, and how its values are created.
+/// Determines the type of the service's response bodies, and how they are created.
 pub trait BodyKind<B> {
     /// The body type of all responses of the service.
     type Body;
@@ -45,7 +45,8 @@ pub trait BodyKind<B> {
 #[derive(Debug)]
 pub struct SameBody;
 
-/// The service responds with a [`ResponseBody`], which wraps the inner service's body.
+/// The service responds with a [`ResponseBody`], which contains either the inner service's body or
+/// bytes from the layer.
 #[derive(Debug)]
 pub struct AnyBody;
 
@@ -104,7 +105,7 @@ where
 
 robots_core::debug_as!(|it| [S: std::fmt::Debug, K] Robots::<S, K> { inner: it.inner });
 
-/// A service that treats every request as a request for `/robots.txt`, whatever its path.
+/// A service that treats every request as a request for `/robots.txt`, regardless of its path.
 /// [`RobotsLayer::robots_txt_service`](super::RobotsLayer::robots_txt_service) creates it.
 #[derive(Clone)]
 pub struct RobotsTxtService {
@@ -218,7 +219,7 @@ impl<B> ResponseBody<B> {
     }
 }
 
-/// Returns an empty body, for layers that create responses themselves, such as tower-http's
+/// Returns an empty body. Layers that create responses themselves need this, such as tower-http's
 /// `CorsLayer` and `TimeoutLayer`.
 impl<B> Default for ResponseBody<B> {
     fn default() -> Self {

@@ -1,15 +1,17 @@
-//! The fields of responses that repeat what the robots.txt says about the use of the content, and
-//! the fields that the operator adds by path.
+//! The response fields that repeat usage preferences and licences from the robots.txt, and the
+//! fields that the operator adds for certain paths.
 //!
-//! - `Content-Usage` is computed by the same matcher as verdicts. The field is never added to a
-//!   response that already has it: a second line would merge with the first, and the last value of
-//!   a label would win.
+//! - `Content-Usage` is computed with the same path matching as verdicts. The field is not added to
+//!   a response that already has one. Clients would merge the two lines, and for a label in both of
+//!   them, only the last value would count.
 //! - Each licence is added as a `Link` field, also to refusals. Other `Link` fields are kept.
-//! - `X-Robots-Tag` is added to the application's own lines, because crawlers obey the most
-//!   restrictive of all lines. Any other field is added only if the application has not set it.
+//! - `X-Robots-Tag` is added even if the application sends the same field, because crawlers obey
+//!   the most restrictive of all lines. Any other field is added only if the application has not
+//!   set it.
 //!
-//! Usage preferences and the operator's fields describe a representation. So they are added only to
-//! responses that contain or update one: 200, 203, 206 and 304 for GET and HEAD.
+//! Usage preferences and the operator's fields describe a representation (RFC 9110, section 3.2).
+//! So they are added only to responses to GET and HEAD that contain or update a representation:
+//! 200, 203, 206 and 304.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,8 +30,8 @@ use crate::rules::{PathPattern, RequestPath, RuleSet, Selection, ValueError};
 const CONTENT_USAGE: HeaderName = HeaderName::from_static("content-usage");
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// Further fields that cannot be added to a response: fields that the layer computes, and fields
-/// that describe one version of a page.
+/// Fields that a [`FieldRule`] cannot add, other than those in the module `fields`: fields that the
+/// layer computes, and fields that describe one version of a page.
 const RESERVED: [&str; 6] =
     ["content-usage", "etag", "last-modified", "location", "robots-verdict", "www-authenticate"];
 
@@ -40,10 +42,11 @@ keyword_enum! {
         /// No response. This is the default.
         #[default]
         Off = "off",
-        /// Responses for a path, if all groups that may fetch the path have the same preferences.
+        /// Responses for a path whose usage preferences are the same in all groups that may fetch
+        /// the path.
         Unanimous = "unanimous",
-        /// All responses, each with the preferences for its client. They get `Vary: User-Agent`, so
-        /// a cache stores a copy for each `User-Agent`.
+        /// All responses, each with the preferences for its client. These responses get `Vary:
+        /// User-Agent`, so a cache stores a copy for each `User-Agent`.
         ByAgent = "by-agent",
     }
 }
@@ -64,8 +67,8 @@ impl FieldRule {
     ///
     /// # Errors
     ///
-    /// Returns an error if one of the values is invalid, or if the field belongs to the connection,
-    /// the content or caches, such as `Content-Length` or `Set-Cookie`.
+    /// Returns an error if one of the values is invalid, or if an operator cannot set the field,
+    /// such as `Content-Length` or `Set-Cookie`.
     pub fn new(path: &str, name: &str, value: &str) -> Result<Self, ValueError> {
         let pattern = PathPattern::parse(path)?;
         let known = HeaderName::from_bytes(name.as_bytes()).ok().filter(can_be_added);
@@ -109,7 +112,8 @@ impl Signals {
         self
     }
 
-    /// Adds a `Link` to each licence that the robots.txt names for the client. Default: no link.
+    /// Adds a `Link` field for each licence in the robots.txt that applies to the client. By
+    /// default, no links are added.
     pub const fn license_links(mut self) -> Self {
         self.has_links = true;
         self
@@ -121,15 +125,15 @@ impl Signals {
         self
     }
 
-    /// Returns the settings for sharing between clones of the layer; `None` if no response gets any
-    /// field.
+    /// Returns the settings in an `Arc`, which clones of the layer share; `None` if no response
+    /// gets a field.
     pub(super) fn shared(self) -> Option<Arc<Self>> {
         (self != Self::default()).then(|| Arc::new(self))
     }
 
     /// Returns the fields of the response to a request; `None` if the response gets none. `agents`
-    /// are the agents that the `User-Agent` names, because caches select a stored response by this
-    /// field.
+    /// must be the agents in the request's own `User-Agent`, because caches use this field to
+    /// select a stored response.
     pub(super) fn response_fields(
         &self,
         live: &LiveRobots,
@@ -143,8 +147,8 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the same fields as [`Signals::response_fields`]. Fields that are not added to the
-    /// response are not counted.
+    /// Returns the same fields as [`Signals::response_fields`], but the site does not count the
+    /// fields that are not added to the response.
     #[doc(hidden)]
     pub fn fields_of(
         &self,
@@ -177,8 +181,9 @@ impl Signals {
         (has_fields || found.content_varies || found.links_vary).then_some(found)
     }
 
-    /// Adds the fields whose pattern matches any form of the path. Adds all values of
-    /// `X-Robots-Tag`, but only the value with the longest pattern of any other field.
+    /// Adds the fields whose pattern matches the path in any form. If there are several values for
+    /// `X-Robots-Tag`, adds all of them. If there are several values for another field, adds only
+    /// the value with the longest pattern.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
@@ -197,7 +202,7 @@ impl Signals {
     }
 }
 
-/// Returns the value that is the same for all agents; `None` if it differs.
+/// Returns the value if it is the same for all agents, and `None` otherwise.
 fn common<T: PartialEq>(agents: &[Agent], value: impl Fn(&Agent) -> Option<T>) -> Option<T> {
     let (first, others) = agents.split_first()?;
     let first = value(first)?;
@@ -208,11 +213,12 @@ fn link(url: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(["<", url, ">; rel=\"license\"; type=\"application/rsl+xml\""].concat()).ok()
 }
 
-/// The fields that the response to one request gets.
+/// The fields to add to the response to one request.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct ResponseFields {
-    /// The site that counts fields which are not added, because the response already has them.
+    /// The site whose status counts the fields that were not added because the response already had
+    /// them.
     live: Option<LiveRobots>,
     usage: Option<HeaderValue>,
     /// Links to licences, for every response.
@@ -226,8 +232,8 @@ pub struct ResponseFields {
 }
 
 impl ResponseFields {
-    /// Adds the fields to the response of the inner service or the upstream. Fields that the
-    /// response already has are not changed, but counted
+    /// Adds the fields to the response of the inner service or the upstream. If the response
+    /// already has one of the fields, the response's value is kept and counted
     /// ([`Status::kept_fields`](crate::live::Status::kept_fields)).
     pub fn add_to(mut self, status: StatusCode, headers: &mut HeaderMap) {
         if status.is_informational() {
@@ -267,13 +273,13 @@ impl ResponseFields {
     }
 }
 
-/// Adds a field. Returns `false` if the response has the field already, with another value.
+/// Adds a field. Returns `false` if the response already has the field with another value.
 fn add(headers: &mut HeaderMap, (name, value): (HeaderName, HeaderValue)) -> bool {
     let is_additive = name == X_ROBOTS_TAG || name == LINK;
     // Errors mean that the response has too many fields.
     match headers.try_entry(name) {
         Ok(Entry::Vacant(place)) => drop(place.try_insert(value)),
-        // An inner layer has added the same field.
+        // An inner layer has already added the same field and value.
         Ok(Entry::Occupied(known)) if known.iter().any(|known| *known == value) => {}
         Ok(Entry::Occupied(mut known)) if is_additive => known.append(value),
         Ok(Entry::Occupied(_)) => return false,

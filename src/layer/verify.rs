@@ -1,5 +1,5 @@
-//! Adds a `Verifier` to a layer. This module also contains a second layer, which waits briefly
-//! until evidence about a request's sender has arrived.
+//! Adds a `Verifier` to a layer. Also contains a second layer, which waits briefly for evidence
+//! about a request's sender.
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -57,14 +57,15 @@ impl RobotsLayer {
     }
 }
 
-/// A layer that waits for the reverse DNS names of an address, so that even the first request from
-/// the address can be verified. Creates [`Verify`] services.
+/// A layer that waits for the reverse DNS names of an address, so even the first request from an
+/// address can be verified. Creates [`Verify`] services.
 ///
-/// A [`RobotsLayer`] does not wait. Until the reverse DNS names of an address are known, requests
-/// from this address are `undecided` and are handled as without a `Verifier`. If the policy has
-/// exceptions only for verified crawlers, or refuses impostors, put this layer outside the
-/// `RobotsLayer`. A request then waits for at most 250 ms. A request waits only if it claims to be
-/// from a crawler that is verified by reverse DNS names, and its address was not looked up yet.
+/// A [`RobotsLayer`] does not wait. Until the reverse DNS names of an address are known, claims of
+/// requests from this address are undecided, and the requests are handled as if there were no
+/// `Verifier`. If the policy has exceptions only for verified crawlers, or refuses impostors, put
+/// this layer outside the `RobotsLayer`. A request waits only if it claims to be from a crawler
+/// that is verified by reverse DNS names, and only if its address was not looked up yet. It waits
+/// for at most 250 ms.
 ///
 /// This layer needs Tokio's timer.
 ///
@@ -112,8 +113,8 @@ impl VerifyLayer {
     ///
     /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request, so
     /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
-    /// create the `VerifyLayer` from a layer with counters, and serve requests with another layer
-    /// without counters.
+    /// create the `VerifyLayer` from a clone of the layer that has the counters, and serve requests
+    /// with a clone without counters.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::MAX_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
@@ -121,8 +122,8 @@ impl VerifyLayer {
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }
     }
 
-    /// Waits for the evidence about one request, as [`Verify`] does. This function is meant for
-    /// code that does not use Tower services. Returns immediately if no evidence is being fetched.
+    /// Waits for the evidence about one request, as [`Verify`] does. Use this function in code
+    /// without Tower services. Returns immediately if no evidence is being fetched.
     pub async fn evidence(&self, request: &OriginalRequest<'_>) {
         if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
             poll_fn(|context| waiting.poll(context, *request)).await;
@@ -139,8 +140,8 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// Starts to wait for evidence. Returns `None` if no evidence about the request is being
-    /// fetched.
+    /// Starts to wait for evidence. Returns `None` if the request needs no evidence that is still
+    /// being fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
@@ -150,8 +151,8 @@ impl EvidenceWait {
         is_needed.then(waiting)
     }
 
-    /// Reports whether evidence is still being fetched. Unlike `begin`, this function does not
-    /// count the lookup of the request's agents again.
+    /// Reports whether evidence is still being fetched. The lookup of the request's agents is not
+    /// counted here, because `begin` has already counted it.
     fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }
@@ -189,8 +190,8 @@ where
     }
 }
 
-/// A future that resolves when a lookup has ended, or with an error when the time limit is
-/// exceeded.
+/// A future that resolves when a lookup has ended. If the time limit is exceeded, it resolves with
+/// an error.
 type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
 /// A waiting request, and the ready service to call afterwards.

@@ -4,14 +4,15 @@
 //! own cache, so no result outlives a reload. A lookup compares whole headers. If it compared only
 //! their hashes, a collision could apply the rules for a crawler to all visitors.
 //!
-//! The hash of a header selects a slot. The slot holds the first and the last header that selected
-//! it, so clients cannot grow the cache beyond its limit. The first header is never replaced, so it
-//! can be read without updating a reference count. Another thread may replace the last header while
-//! it is being read, so the reader holds a guard that keeps the header alive.
+//! The hash of a header selects a slot of a table. A slot holds only the first and the latest
+//! header that selected it, so clients cannot grow the cache beyond its limit. The first header is
+//! never replaced, so it can be read without updating a reference count. Another thread may replace
+//! the latest header while it is being read, so the reader holds a guard that keeps this header in
+//! memory.
 //!
 //! Most sites see few headers. A cache therefore starts small and grows when headers replace each
-//! other too often. The additional slots of all caches of a
-//! [`CompileCache`](crate::internals::CompileCache) are limited ([`Budget`]).
+//! other too often. A [`CompileCache`](crate::internals::CompileCache) limits the total number of
+//! slots that its caches may add ([`Budget`]).
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;
@@ -22,18 +23,19 @@ use arc_swap::{ArcSwap, Guard};
 
 use crate::agent::{Agent, Agents};
 
-/// Number of slots of a new cache, and of its two larger tables. All are powers of two.
+/// Number of slots of a new cache, and of the two larger tables that replace its first table. Each
+/// is a power of two.
 const SMALL: usize = 8;
 const MIDDLE: usize = 64;
 const LARGE: usize = 1024;
 
-/// Maximum size of a cached header, in bytes. Real headers are less than half as long. The agents
-/// of a longer header are recognised again on each request.
+/// Maximum size of a cached header, in bytes. Real headers are less than half as long. Agents in a
+/// longer header are recognised again for each request.
 const MAX_HEADER: usize = 512;
 
 /// A map of limited size, from `User-Agent` headers to their agents.
 pub(super) struct AgentCache {
-    /// The initial table, stored inline. A larger table is allocated when this one is too small.
+    /// The first table, stored inline. A larger table is allocated when this table is too small.
     small: [CacheSlot; SMALL],
     middle: OnceLock<Box<[CacheSlot]>>,
     large: OnceLock<Box<[CacheSlot]>>,
@@ -54,7 +56,7 @@ pub(crate) struct CachedAgents {
     agents: Agents,
 }
 
-/// Agents from the cache, or agents that were recognised for this call.
+/// Agents from the cache, or agents that were recognised for this lookup only.
 pub(crate) enum FoundAgents<'c> {
     Held(&'c CachedAgents),
     Shared(Guard<Arc<CachedAgents>>),
@@ -71,8 +73,8 @@ impl Deref for FoundAgents<'_> {
     }
 }
 
-/// Number of slots that all caches together may still allocate, not counting the initial slots of
-/// each.
+/// Number of slots that all caches together may still allocate. The first table of each cache is
+/// not counted.
 pub(super) struct Budget {
     left: AtomicUsize,
     /// The content of an unused slot: the agents of an empty header. This avoids an `Option` in
@@ -111,8 +113,8 @@ impl AgentCache {
         }
     }
 
-    /// Returns the agents of a header; recognises them if they are not cached. Do not store the
-    /// result, because it may hold a guard of the slot.
+    /// Returns the agents in a header. If they are not cached, recognises them. Do not store the
+    /// result, because it may contain a guard of a slot.
     pub(super) fn get(
         &self,
         header: &[u8],
@@ -125,8 +127,7 @@ impl AgentCache {
             return FoundAgents::Shared(Guard::from_inner(Arc::new(found)));
         }
         let slots = self.largest();
-        // The low bits of the hash are used, so that the slot does not depend on the width of
-        // `usize`.
+        // The low bits of the hash are used, so the slot is the same on 32-bit and 64-bit machines.
         let slot = &slots[self.hash(header) as usize & (slots.len() - 1)];
         if let Some(first) = slot.first.get()
             && *first.header == *header
@@ -160,8 +161,8 @@ impl AgentCache {
         }
     }
 
-    /// Allocates the next larger table after as many replacements as the table has slots. One or
-    /// two headers that compete for a slot do not cause growth.
+    /// Allocates the next larger table if headers have replaced each other as often as the table
+    /// has slots. If only one or two headers compete for a slot, the table does not grow.
     fn grow_if_crowded(&self, slots: &[CacheSlot]) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed);
         let (next, size) = match slots.len() {
@@ -178,7 +179,7 @@ impl AgentCache {
             return;
         }
         self.lost.store(0, Ordering::Relaxed);
-        // The smaller table is not read any more, so its entries are released.
+        // The smaller table is not read any more, so its replaceable entries are freed.
         slots.iter().for_each(|slot| slot.last.store(self.budget.unused.clone()));
     }
 
@@ -199,12 +200,12 @@ impl Drop for AgentCache {
 
 robots_core::debug_as!(|_it| AgentCache {});
 
-/// The counts of cache lookups, one per `User-Agent` line.
+/// Counters of cache lookups, one lookup per `User-Agent` line.
 ///
-/// A thread counts with a load and a store, which are cheaper than an atomic addition to memory
-/// that all cores write. Therefore each serving thread needs a layer with its own counts. If two
-/// threads share counts, some lookups are lost, but none is counted twice. Any thread may read the
-/// counts.
+/// A counter is incremented with a load and a store, which is cheaper than an atomic addition to
+/// memory that all cores write. Therefore, each thread that serves requests needs a layer with its
+/// own counters. If two threads share counters, some lookups are not counted, but none is counted
+/// twice. Any thread may read the counters.
 #[derive(Default)]
 #[repr(align(64))]
 pub struct AgentLookups {
@@ -213,13 +214,13 @@ pub struct AgentLookups {
 }
 
 impl AgentLookups {
-    /// Returns the number of lookups whose agents were cached.
+    /// Returns the number of cache hits: lookups whose agents were in the cache.
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of lookups that had to recognise the agents of the line. Such a line is
-    /// new, was replaced in the cache, or is too long to be cached.
+    /// Returns the number of cache misses: lookups that had to recognise the agents in the line.
+    /// Such a line is new, was replaced in the cache, or is too long to be cached.
     pub fn misses(&self) -> u64 {
         self.misses.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! The clocks of a site, which tests can replace, and HTTP dates. Clocks and files may have any
-//! time, for example in 1969 or in the year 10000.
+//! The clock of a site, which tests can replace, and functions that format times. The clock and the
+//! dates of files may have any value, for example a time in 1969 or in the year 10000.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,10 +11,10 @@ pub(crate) use self::tests::TestClock;
 #[derive(Clone)]
 pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    /// The start of the steady clock; `None` if a test's clock replaces it.
+    /// When the steady clock started; `None` if a test's clock replaces it.
     since: Option<Instant>,
-    /// A test's clock, which replaces both the wall clock and the steady clock. Setting the test's
-    /// clock changes only the wall clock.
+    /// A test's clock, which replaces both the wall clock and the steady clock. If a test sets this
+    /// clock, only its wall clock changes.
     #[cfg(test)]
     pub(super) steady: Option<TestClock>,
 }
@@ -29,7 +29,7 @@ impl Clock {
     }
 
     /// Creates a clock that returns the time of the system's last clock tick. This time may be some
-    /// milliseconds old, but the call takes only a fifth as long as reading the exact time.
+    /// milliseconds old, but reading it takes only a fifth as long as reading the exact time.
     pub(crate) fn coarse() -> Self {
         Self::new(coarse_time)
     }
@@ -39,8 +39,8 @@ impl Clock {
     }
 
     /// Returns the steady time, which does not change when the system's clock is set. Rate limits
-    /// and grace periods use it. Sites whose clocks have the same [`beginning`](Self::beginning)
-    /// have the same steady time.
+    /// and grace periods use it. Clocks with the same [`beginning`](Self::beginning) return the
+    /// same steady time.
     pub(crate) fn elapsed(&self) -> Duration {
         #[cfg(test)]
         if let Some(steady) = &self.steady {
@@ -52,7 +52,7 @@ impl Clock {
         }
     }
 
-    /// Returns this clock with [`elapsed`](Self::elapsed) counted from `since`.
+    /// Returns this clock, but its steady time ([`elapsed`](Self::elapsed)) begins at `since`.
     pub(super) fn beginning(self, since: Instant) -> Self {
         Self { since: self.since.map(|_| since), ..self }
     }
@@ -86,14 +86,14 @@ robots_core::debug_as!(|it| Clock { now: it.now() });
 /// The start of the year 10000, in seconds since 1970. HTTP dates have four-digit years.
 const END: u64 = 253_402_300_800;
 
-/// Formats an HTTP date; `None` if the time is before 1970 or after 9999, because HTTP has no dates
-/// for such times.
+/// Formats an HTTP date; `None` if the time is before 1970 or after 9999, because HTTP dates cannot
+/// express such times.
 pub(super) fn http(time: SystemTime) -> Option<String> {
     let age = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     (age.as_secs() < END).then(|| httpdate::fmt_http_date(time))
 }
 
-/// Formats a time for people.
+/// Formats a time for messages.
 pub(super) fn shown(time: SystemTime) -> String {
     http(time).unwrap_or_else(|| {
         let is_early = time < SystemTime::UNIX_EPOCH;

@@ -1,9 +1,10 @@
 //! Lets the sites of a process share memory. Equal files are compiled once, and there are common
 //! limits for agent caches and for rate limit buckets.
 //!
-//! **An earlier version is rarely parsed again for a comparison.** The publisher finds its compiled
-//! form among the rules of the grace period, or in the `CompileCache`, which contains every version
-//! that any site holds. A pending version stays compiled, so accepting it compiles nothing.
+//! **An earlier version is rarely parsed again for a comparison.** The publisher usually finds the
+//! compiled version among the rules of the grace period, or in the `CompileCache`, which contains
+//! every version that any site still uses. A pending version is kept in its compiled form, so it
+//! need not be compiled when it is accepted.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,19 +24,20 @@ use crate::rules::{Reading, RobotsTxt};
 /// bytes, the caches took 26 MiB (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
-/// Lets sites share compiled files, and limits the total memory of their agent caches and of their
-/// rate limits by address.
+/// Shares compiled files between sites, and limits the total memory of the sites' agent caches and
+/// rate limit buckets.
 ///
 /// Cloning is cheap; clones share everything. If a process has many sites, give the same cache to
-/// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without one creates its own. Files
-/// that no site uses are not kept in memory.
+/// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without a cache creates its own.
+/// Files that no site uses are not kept in memory.
 #[derive(Clone)]
 pub struct CompileCache {
     shared: Arc<SharedCompilations>,
 }
 
 struct SharedCompilations {
-    /// Compiled versions by hash. A hash has several entries only if sites have different settings.
+    /// Compiled versions by hash. A hash has several compiled versions only if sites have different
+    /// settings.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
@@ -54,7 +56,7 @@ struct Compilation {
     compiled: Weak<Compiled>,
 }
 
-/// The settings that a version is compiled with.
+/// The settings that affect how a version is compiled.
 #[derive(Clone, Debug)]
 pub(super) struct CompileSettings {
     pub(super) reading: Reading,
@@ -68,14 +70,14 @@ impl CompileCache {
         let new =
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
         let Some(name) = name else { return new() };
-        // The entry is complete when it is inserted, so a panic cannot leave a partial entry.
+        // An entry is complete when it is inserted, so a panic cannot leave an incomplete entry.
         let mut counted = self.shared.counted.lock();
         if let Some(buckets) = counted.get(name) {
             return buckets.clone();
         }
         if counted.len() == counted.capacity() {
-            // Unused entries are removed before the map grows, so that its size follows the number
-            // of sites.
+            // Unused entries are removed before the map grows, so its size stays proportional to
+            // the number of sites.
             counted.retain(|_, buckets| buckets.is_shared());
         }
         counted.entry(name.to_owned()).or_insert_with(new).clone()
@@ -86,12 +88,12 @@ impl CompileCache {
         self.shared.began
     }
 
-    /// Returns the compiled version if any site holds it.
+    /// Returns the compiled version if any site uses it.
     pub(super) fn find(&self, hash: VersionHash, settings: &CompileSettings) -> Option<Arc<Compiled>> {
         find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }
 
-    /// Returns the compiled version. Compiles it unless a site already holds it.
+    /// Returns the compiled version. Compiles it unless a site already uses it.
     pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
         let options = settings.options();
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {
@@ -102,14 +104,14 @@ impl CompileCache {
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);
         let mut versions = self.shared.versions.lock();
-        // If two sites have compiled the same version at once, both use the result that was stored
+        // If two sites have compiled the same version at once, both use the one that was stored
         // first.
         if let Some(first) = find(&versions, hash, settings, &options) {
             return first;
         }
         if versions.len() == versions.capacity() {
-            // Unused versions are removed before the map grows, so that its size follows the number
-            // of live versions and the cost is amortised.
+            // Unused versions are removed before the map grows, so its size stays proportional to
+            // the number of live versions, and the amortised cost is small.
             versions.retain(|_, compilations| {
                 compilations.retain(|compilation| compilation.compiled.strong_count() > 0);
                 !compilations.is_empty()

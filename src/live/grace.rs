@@ -1,5 +1,5 @@
-//! The grace period of a site: requests for paths that a newer version disallows are at first only
-//! observed.
+//! The grace period of a site. When a new version disallows paths, requests for these paths are
+//! only observed at first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +17,13 @@ pub(super) struct GracePeriod {
     pub(super) running: Option<Arc<Grace>>,
     /// The number of the current version's rules that are not enforced yet.
     pub(super) young: Arc<YoungRules>,
-    /// The compiled rules of earlier versions, which are compared with the current version.
+    /// The compiled rules of earlier versions. The rules of the current version are compared with
+    /// them.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
 }
 
-/// Number of rules that were in their grace period when their version went live, and whether the
-/// number was reported.
+/// Number of rules that were in their grace period when their version went live. Also remembers
+/// whether this number was already reported.
 #[derive(Debug, Default)]
 pub(super) struct YoungRules {
     pub(super) count: usize,
@@ -30,7 +31,7 @@ pub(super) struct YoungRules {
 }
 
 impl YoungRules {
-    /// Returns true on the first call, and false on all later calls.
+    /// Returns `true` on the first call, and `false` on later calls.
     pub(super) fn report_once(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
     }
@@ -53,8 +54,8 @@ impl GracePeriod {
         end.duration_since(now).unwrap_or_default().min(self.length)
     }
 
-    /// Starts or continues the grace period of the version that was accepted last. If all rules of
-    /// this version are old enough, there is no grace period.
+    /// Starts or continues the grace period of the version that was accepted last. If this version
+    /// was accepted too long ago, there is no grace period.
     pub(super) fn run(
         &mut self,
         versions: &AcceptedVersions,
@@ -77,7 +78,7 @@ impl GracePeriod {
         self.running = Some(grace.into());
     }
 
-    /// Counts how many of the `rules` are only observed, and stores the count.
+    /// Stores how many of the `rules` are in their grace period.
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
         self.young = Arc::new(YoungRules { count, ..YoungRules::default() });

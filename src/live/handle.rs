@@ -23,10 +23,11 @@ use crate::check::Report;
 use crate::policy::{Mode, Policy};
 use crate::rules::RobotsTxt;
 
-/// A handle to the live robots.txt of one site. The file is read, checked and compiled. A changed
-/// file replaces it while requests are served.
+/// A handle to the live robots.txt of one site. The site reads its source, and checks and compiles
+/// the file. If the file changes, the new version replaces the live one while requests are served.
 ///
-/// Cloning is cheap; all clones share the site. Dropping the last clone stops watching the source.
+/// Cloning is cheap; all clones share the site. When the last clone is dropped, the source is no
+/// longer watched.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -41,8 +42,8 @@ pub struct LiveRobots {
     pub(crate) site: Arc<Site>,
 }
 
-/// Identifies a site. The weak reference does not keep the site alive, but keeps the site's memory
-/// allocated. So no other site can get the same address, and thus the same identity.
+/// Identifies a site. The weak reference does not keep the site alive, but its memory stays
+/// allocated. So no other site can have the same address, and the identity is unique.
 #[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
@@ -64,29 +65,30 @@ impl LiveRobots {
         self.site.current.load_full()
     }
 
-    /// Calls `read` with the live snapshot, without the cost of incrementing its reference count.
-    /// `read` must not block, because a replaced snapshot cannot be freed while `read` runs.
+    /// Calls `read` with the live snapshot, without incrementing its reference count. `read` must
+    /// not block, because a replaced snapshot cannot be freed while `read` runs.
     pub fn with<R>(&self, read: impl FnOnce(&Snapshot) -> R) -> R {
         read(&self.site.current.load())
     }
 
-    /// Returns the live snapshot in a guard, as cheaply as [`LiveRobots::with`]. Neither store the
-    /// guard nor hold it across an await.
+    /// Returns the live snapshot in a guard, without incrementing its reference count. Neither
+    /// store the guard nor hold it across an await.
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
         self.site.current.load()
     }
 
-    /// Reads or fetches the source again now, on a new thread. The reload waits if the source
-    /// hangs, or if another reload of this site runs. Other functions never wait for the source.
+    /// Reads or fetches the source now, on a new thread. The reload waits while the source does not
+    /// respond, or while another reload of this site runs. Functions other than reloads never wait
+    /// for the source.
     ///
-    /// The future only waits for the outcome: the reload continues if the future is dropped, and
-    /// any executor can poll it.
+    /// The future only waits for the outcome. If it is dropped, the reload continues. Any executor
+    /// can poll it.
     pub fn reload(&self) -> impl Future<Output = Reload> + Send + use<> {
         self.reloading()
     }
 
-    /// Reloads like [`LiveRobots::reload`], but blocks until the reload is done. This is meant for
-    /// code without an async runtime.
+    /// Reloads like [`LiveRobots::reload`], but blocks until the reload is done. Use it in code
+    /// without an async runtime.
     pub fn reload_blocking(&self) -> Reload {
         self.reloading().wait()
     }
@@ -98,16 +100,16 @@ impl LiveRobots {
     }
 
     /// Publishes text, for example from a database, an admin page or a test. The new text replaces
-    /// the text of [`LiveRobots::text`]. Like a changed file, it is checked, examined by the gate
-    /// and recorded, and listeners are notified. A later [`LiveRobots::reload`] reads the new text.
-    /// Publishing the live text again is not an error.
+    /// the text of [`LiveRobots::text`]. The new text is checked, examined by the gate and recorded
+    /// like a changed file, and listeners are notified. A later [`LiveRobots::reload`] uses the new
+    /// text. It is not an error to publish the live text again.
     ///
-    /// The text is not saved for a restart. The application must save the text that was published
-    /// last, and open the site with it.
+    /// The text is not saved for the next start. The application must save the last published text
+    /// itself, and open the site with it.
     ///
-    /// The text is compiled on a new thread. The future only waits for the outcome: publishing
-    /// continues if the future is dropped, and any executor can poll it. If several calls run at
-    /// the same time, the text of any of them may stay live, so await each call before the next.
+    /// The text is compiled on a new thread. The future only waits for the outcome. If it is
+    /// dropped, publishing continues. Any executor can poll it. If several calls run at the same
+    /// time, the text of any of them may be live in the end, so await each call before the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};
@@ -126,8 +128,8 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// Returns why the text is not live; the previous version stays live. If the gate refuses the
-    /// text, the text is pending until it is accepted. The error then has the kind
+    /// Returns an error if the text does not go live. The previous version then stays live. If the
+    /// gate refuses the text, the text is pending until it is accepted. The error then has the kind
     /// [`RejectionKind::Gated`](super::RejectionKind::Gated), and [`Rejection::pending`] contains
     /// the hash. If the site's robots.txt is read from a file or fetched, text is rejected
     /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because the next reload
@@ -135,7 +137,7 @@ impl LiveRobots {
     ///
     /// The text is published even if an override of the policy refers to a rule that the text does
     /// not contain. An admin page should therefore show [`Snapshot::overrides_without_rule`] after
-    /// a call. Each such override is also logged.
+    /// a call. These overrides are also logged.
     pub fn publish<T: AsRef<[u8]>>(&self, text: T) -> impl Future<Output = Result<Reload, Rejection>> + Send + use<T> {
         let (reloading, completion) = Reloading::new(&self.site.origin);
         let text: Arc<[u8]> = text.as_ref().into();
@@ -144,9 +146,8 @@ impl LiveRobots {
     }
 
     /// Publishes like [`LiveRobots::publish`], but blocks until the text is compiled, which takes
-    /// milliseconds, and until the listeners have run. This is meant for code without an async
-    /// runtime. If several calls run at the same time, the text of the call that starts last stays
-    /// live.
+    /// milliseconds, and until the listeners have run. Use it in code without an async runtime. If
+    /// several calls run at the same time, the text of the call that started last stays live.
     ///
     /// # Errors
     ///
@@ -163,8 +164,8 @@ impl LiveRobots {
     /// The mode is replaced, too, even if [`LiveBuilder::mode`](crate::source::LiveBuilder::mode)
     /// set it. To keep the mode, use [`LiveRobots::update_policy`].
     ///
-    /// The policy is not saved, unlike the kill switch of a site with a state directory. After a
-    /// restart, the site has the policy of its [`LiveBuilder`](crate::source::LiveBuilder).
+    /// The policy is not saved in the state directory. After a restart, the site has the policy of
+    /// its [`LiveBuilder`](crate::source::LiveBuilder).
     pub fn set_policy(&self, policy: impl Into<Policy>) {
         let policy = policy.into();
         self.update_policy(|current| *current = policy);
@@ -188,8 +189,8 @@ impl LiveRobots {
         self.update_policy(|policy| policy.mode = mode);
     }
 
-    /// Changes the policy in place. Other changes of the policy wait until `update` returns, so
-    /// `update` itself must not call functions that change the policy of this site.
+    /// Changes the policy in place. While `update` runs, other calls that change the policy of this
+    /// site wait, so `update` itself must not make such a call.
     ///
     /// ```
     /// use tower_robots::policy::Override;
@@ -220,7 +221,7 @@ impl LiveRobots {
     }
 
     /// Replaces the registry. If the new registry differs from the old one, the live version is
-    /// compiled again. Later versions are compiled with the new registry.
+    /// compiled again. Later versions are always compiled with the new registry.
     pub fn set_registry(&self, registry: Arc<Registry>) {
         let mut publisher = self.site.publisher.lock();
         let is_changed = publisher.set_registry(registry, self.site.clock.now());
@@ -235,8 +236,8 @@ impl LiveRobots {
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces the gate, which examines later versions. A pending version is examined again when
-    /// the source is read next, for example by [`LiveRobots::reload`].
+    /// Replaces the gate. The new gate examines later versions. It examines the pending version
+    /// when the source is read next, for example by [`LiveRobots::reload`].
     pub fn set_gate(&self, gate: Gate) {
         self.site.publisher.lock().set_gate(gate);
     }
@@ -247,8 +248,8 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// Returns an error if no version is pending, or if the pending version has another hash. In
-    /// this case, nothing changes.
+    /// Returns an error if no version is pending, or if the pending version has another hash. The
+    /// live and the pending version then do not change.
     pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, NoSuchVersion> {
         self.accept_by(hash, &Attribution::default())
     }
@@ -265,18 +266,17 @@ impl LiveRobots {
         reload
     }
 
-    /// Publishes the version that was accepted before the live one. The version that was live
-    /// becomes pending, like a version that the gate refused. It goes live again only if someone
-    /// accepts it, or if the source changes to other content and later back.
+    /// Publishes the version that was accepted before the live one. The live version becomes
+    /// pending, like a version that the gate refused. It goes live again only if an operator
+    /// accepts it, or if the source changes to other content and then back.
     ///
     /// Blocks until the version is compiled and written to the state directory. The source is not
-    /// read. The source may already contain the version that is live after the rollback. The
-    /// rolled-back version is then pending only until the source is read next
-    /// ([`LiveRobots::reload`]).
+    /// read. If the source already contains the version that the rollback publishes, the
+    /// rolled-back version is pending only until the source is read next ([`LiveRobots::reload`]).
     ///
     /// # Errors
     ///
-    /// Returns an error if no earlier accepted version is remembered.
+    /// Returns an error if no earlier accepted version is known.
     pub fn rollback(&self) -> Result<Reload, NoSuchVersion> {
         self.rollback_by(&Attribution::default())
     }
@@ -294,8 +294,8 @@ impl LiveRobots {
     }
 
     /// Returns the hash of the version that [`LiveRobots::rollback`] would publish, and a sentence
-    /// about all effects of the rollback on crawlers. The sentence is `None` if no version is live,
-    /// or if the two versions are too large to be compared. Changes nothing.
+    /// that describes the effects of the rollback on crawlers. The sentence is `None` if no version
+    /// is live, or if the two versions are too large to be compared. Changes nothing.
     ///
     /// # Errors
     ///
@@ -315,9 +315,9 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// Returns an error if the change could not be written to the state directory. The switch has
-    /// changed nevertheless, and the write is retried. If the process ends before a write succeeds,
-    /// the change is lost.
+    /// Returns an error if the change could not be written to the state directory. Enforcement is
+    /// switched nevertheless, and the write is retried. If the process ends before a write
+    /// succeeds, the change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let site = &self.site;
         let _turning = site.switch.lock();
@@ -330,7 +330,7 @@ impl LiveRobots {
         written
     }
 
-    /// Returns the state of the site. Waits neither for a reload nor for the disk.
+    /// Returns the status of the site. Does not wait for a reload or for the disk.
     pub fn status(&self) -> Status {
         let Site { current, source, record, counts, state, .. } = &*self.site;
         let snapshot = current.load();
@@ -364,8 +364,8 @@ impl LiveRobots {
     }
 
     /// Copies [`Status::since`] from the handle `before` if both sites have the same live version,
-    /// or if neither site has a live version. This is meant for a handle that replaces `before` to
-    /// change settings.
+    /// or if neither site has a live version. Use it for a handle that replaces `before` because
+    /// settings have changed.
     pub fn count_age_from(&self, before: &Self) {
         let before = before.status();
         let mut record = self.site.record.lock();
@@ -374,15 +374,16 @@ impl LiveRobots {
         }
     }
 
-    /// Returns the reloads whose outcome differs from the one before, and the changes of the kill
-    /// switch. There are at most [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY)
-    /// entries, newest last. With a state directory, they include entries of earlier processes.
+    /// Returns the history: reloads whose outcome differs from the outcome of the previous reload,
+    /// and changes of the kill switch and of the mode. It contains at most
+    /// [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries, the newest last. With a
+    /// state directory, it includes entries of earlier processes.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.record.lock().history.iter().cloned().collect()
     }
 
-    /// Returns the remembered state of this site. Another site can start with this state under a
-    /// new name. Waits while a version is being compiled.
+    /// Returns the saved state of this site: versions, history and kill switch. Another site can
+    /// start from this state under a new name. Waits while a version is being compiled.
     pub fn remembered(&self) -> Remembered {
         self.site.remembered()
     }
@@ -413,17 +414,19 @@ pub struct Status {
     /// The check report of the live version; [`Report::summary`] summarises its errors and warnings
     /// in one line.
     pub report: Option<Arc<Report>>,
-    /// The last reload, whatever its cause.
+    /// The last reload, regardless of its cause.
     pub last_reload: Reload,
-    /// The last reload that was not a decision of an operator. Its outcome shows what the source
-    /// contains: after a rollback, this may be neither the live nor the pending version.
+    /// The last reload that read the source, rather than carried out an operator's decision. Its
+    /// outcome shows what the source contains. After a rollback, this may be neither the live nor
+    /// the pending version.
     pub last_read: Reload,
-    /// When the live version went live. If no version is live, this is the time when the last one
-    /// was removed. If an earlier process already served the version, this is the time when the
-    /// site was opened, unless [`LiveRobots::count_age_from`] changed it. With a state directory,
-    /// [`LiveRobots::history`] contains the reloads of earlier processes.
+    /// When the live version went live. If no version is live, this is the time when the last live
+    /// version was removed. If an earlier process already served the version, this is the time when
+    /// the site was opened, unless [`LiveRobots::count_age_from`] changed it. With a state
+    /// directory, [`LiveRobots::history`] contains the reloads of earlier processes.
     pub since: SystemTime,
-    /// The version that is held until it is accepted, with the reasons; `None` if there is none.
+    /// The version that waits for an operator to accept it, with the reasons; `None` if there is
+    /// none.
     pub pending: Option<Pending>,
     /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would publish; `None`
     /// if there is none.
@@ -431,35 +434,36 @@ pub struct Status {
     /// Whether the rules are enforced: `Off` if the site's own switch or a switch of all sites is
     /// off.
     pub enforcement: Enforcement,
-    /// The position of the site's own switch, whatever the position of the switch of all sites.
+    /// The position of the site's own kill switch. The switch of all sites does not affect it.
     pub switch: Enforcement,
     /// End of the grace period, during which new restrictions are only observed; `None` if no grace
     /// period is running.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules that were only observed when the version went live
+    /// Number of rules that were not enforced yet when the version went live
     /// ([`Snapshot::grace_rules`]).
     pub grace_rules: usize,
     /// Number of requests that passed because code panicked while they were judged. The panic was
-    /// in this crate, or in a callback that finds the target, the address or the agent.
+    /// in this crate or in a callback of the application that runs before the decision.
     pub faults: u64,
-    /// Number of panics in callbacks that run after a request is decided: in observers, or in the
-    /// application's own function for refusals. Such a panic does not change the decision.
+    /// Number of panics in callbacks that run after the decision: observers, and the application's
+    /// own function for refusals. Such a panic does not change the decision.
     pub callback_faults: u64,
     /// Number of crawlers' requests whose target lacked a prefix, because a nested axum router had
-    /// removed it. Only crawlers with a group are counted. A `RobotsLayer::new` in such a router
-    /// sees `/drafts/` if the client requested `/blog/drafts/`, so rules for `/blog/drafts/` do not
-    /// match. Use `RobotsLayer::for_axum08` in nested routers. Always 0 without the feature
-    /// `axum08`, which detects such requests.
+    /// removed it. Only crawlers with a group in the robots.txt are counted. A layer from
+    /// `RobotsLayer::new` in such a router sees `/drafts/` if the client requested `/blog/drafts/`,
+    /// so rules for `/blog/drafts/` do not match. Use `RobotsLayer::for_axum08` in nested routers.
+    /// Always 0 without the feature `axum08`, because only this feature detects such requests.
     pub stripped_targets: u64,
-    /// Number of requests of crawlers with a group that were judged by a `RobotsLayer::for_axum08`
-    /// in a nested axum router, and by no other layer. Such a layer does not see requests for
-    /// `/robots.txt`. Unless an outer layer serves the file, crawlers interpret the 404 as "nothing
-    /// is disallowed", and the app enforces rules that it does not publish. A request is not
-    /// counted if an outer layer for another site judged it and a group of that site's file applies
-    /// to the crawler. Put the layer on the outermost router (`docs/src/howto/library.md`).
+    /// Number of requests that were judged only by a `RobotsLayer::for_axum08` in a nested axum
+    /// router. Only crawlers with a group in the robots.txt are counted. Such a layer does not
+    /// receive requests for `/robots.txt`. Unless an outer layer serves the file, crawlers
+    /// interpret the 404 as "nothing is disallowed", while the app enforces rules that it does not
+    /// publish. A request is not counted if an outer layer for another site judged it and a group
+    /// of that other site's file applies to the crawler. Put the layer on the outermost router
+    /// (`docs/src/howto/library.md`).
     pub nested_only: u64,
     /// Number of requests that claimed to be from a crawler and were not checked, although the
-    /// policy depends on the result. The policy depends on the result if it tags or refuses
+    /// policy depends on the result of the check. This result matters if the policy tags or refuses
     /// impostors, or if an override or exemption requires a verified identity. A request is not
     /// checked if the layer has no `Verifier`, and
     /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) is not set or
@@ -472,42 +476,43 @@ pub struct Status {
     /// [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), if that function
     /// returned `None`, or if a proxy of
     /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) did not forward the
-    /// client's address. Requests through a proxy that `forwarded_for` does not list are also
-    /// counted, if the proxy has a private or loopback address. The first such request is logged as
-    /// a warning, which lists the rules that are not enforced.
+    /// client's address. Requests through a proxy that is not listed in `forwarded_for` are also
+    /// counted if the proxy has a private or loopback address. The first counted request is logged
+    /// as a warning that lists the rules that are not enforced.
     pub without_address: u64,
-    /// Number of crawler requests that were judged before the first request for `/robots.txt`; 0
-    /// after this first request. The hundredth crawler request is logged as a warning. Either
-    /// requests for `/robots.txt` do not reach the layer, or another server answers them
+    /// Number of requests of crawlers that were judged before the first request for `/robots.txt`;
+    /// 0 once `/robots.txt` was requested. A warning is logged at the hundredth such request. In
+    /// this case, either requests for `/robots.txt` do not reach the layer, or another server
+    /// answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
     /// Number of requests for `/robots.txt` that the layer answered instead of a route of the
-    /// application. The first is logged as a warning. Always 0 without the feature `axum08`, which
-    /// detects the route.
+    /// application. The first such request is logged as a warning. Always 0 without the feature
+    /// `axum08`, because only this feature detects the route.
     pub shadowed_routes: u64,
-    /// Number of fields that the layer did not add, because the responses of the application had
-    /// them already ([`Signals`](crate::layer::Signals)).
+    /// Number of fields that the layer did not add, because the application's responses already had
+    /// these fields ([`Signals`](crate::layer::Signals)).
     pub kept_fields: u64,
-    /// All problems with saving the site's state; the most urgent is first.
+    /// All problems with saving the site's state, the most urgent first.
     pub state_problems: Vec<Problem>,
     /// Why the file is polled for changes; `None` if the file system reports changes.
     pub watch_problem: Option<String>,
-    /// The state of fetching the robots.txt; `None` if the site does not fetch.
+    /// The state of fetching the robots.txt; `None` if the site does not fetch it from a server.
     pub fetch: Option<FetchStatus>,
 }
 
 keyword_enum! {
     /// The condition of a site, in one word.
     Condition, "the condition of a site", {
-        /// The live version is the content that the source had when it was last read, or a version
-        /// that an operator has accepted or rolled back to since then. In the second case, the
-        /// source may have other content ([`Status::last_read`]).
+        /// The live version is what the source contained when it was last read, or a version that
+        /// an operator has accepted or rolled back to since then. In the second case, the source
+        /// may contain something else ([`Status::last_read`]).
         Live = "live",
-        /// The content of the source is unusable; the last good version is live.
+        /// The source has no usable content; the last good version is live.
         LastGood = "last-good",
         /// A version is pending; the version accepted before it is live.
         Gated = "gated",
-        /// Nothing is live, so nothing is enforced.
+        /// No version is live, so nothing is enforced.
         None = "none",
     }
 }

@@ -1,31 +1,31 @@
-//! Counts panics while requests are judged, and mistakes in an application's configuration, which
-//! only requests reveal. The first occurrence of each mistake is logged.
+//! Counts panics while requests are judged, and mistakes in the use of the layer that only requests
+//! reveal. The first occurrence of each mistake is logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Value of the count `unserved` after the first request for `/robots.txt`.
+/// Value of `unserved` once `/robots.txt` was requested.
 pub(super) const SERVED: u64 = u64::MAX;
 
-/// The counts of panics, and of mistakes in the use of the layer. [`Status`](super::Status)
-/// contains these counts.
+/// The counts of panics and of mistakes in the use of the layer. [`Status`](super::Status) contains
+/// the same counts.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
     origin: Arc<str>,
     /// Number of requests that passed because code panicked while they were judged.
     pub(crate) faults: AtomicU64,
-    /// Number of panics in callbacks that run after a request is decided.
+    /// Number of panics in callbacks that run after the decision about a request.
     pub(crate) callback_faults: AtomicU64,
     pub(super) stripped_targets: AtomicU64,
     pub(super) nested_only: AtomicU64,
     pub(super) unchecked_claims: AtomicU64,
     pub(super) without_address: AtomicU64,
     /// Number of crawler requests that were judged before the first request for `/robots.txt`. The
-    /// first such request sets the value to [`SERVED`].
+    /// first request for `/robots.txt` sets the value to [`SERVED`].
     pub(super) unserved: AtomicU64,
     pub(super) shadowed_routes: AtomicU64,
-    /// Number of fields that responses had already, so that the layer did not add its own.
+    /// Number of fields that the layer did not add, because the responses already had them.
     pub(crate) kept_fields: AtomicU64,
 }
 
@@ -63,8 +63,8 @@ impl MishapCounts {
     }
 
     /// Counts a request whose client address is unknown although the policy needs the address. For
-    /// the log, `rules` returns a clause about the rules that are not enforced, and `remedy`
-    /// returns the advice.
+    /// the warning in the log, `rules` returns a clause about the rules that are not enforced, and
+    /// `remedy` returns advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
             format!(
@@ -75,8 +75,8 @@ impl MishapCounts {
         });
     }
 
-    /// Counts a request that came through a proxy that `RobotsLayer::forwarded_for` does not list,
-    /// if the policy needs the client's address.
+    /// Counts a request whose client address the policy needs, but that came through a proxy that
+    /// is not listed in `RobotsLayer::forwarded_for`.
     pub(crate) fn count_unlisted_proxy(&self) {
         self.count_mistake(
             &self.without_address,
@@ -99,8 +99,8 @@ impl MishapCounts {
     /// Records that `/robots.txt` was requested.
     pub(crate) fn note_robots_txt_request(&self) {
         let unserved = &self.unserved;
-        // Reading first is cheaper, because the file is requested often, while the value changes
-        // only once.
+        // The value is read first, because reading is cheaper. The file is requested often, but the
+        // value changes only once.
         if unserved.load(Ordering::Relaxed) != SERVED {
             unserved.store(SERVED, Ordering::Relaxed);
         }
@@ -123,7 +123,8 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests that cause a warning if `/robots.txt` was not requested.
+    /// Number of crawler requests that cause a warning in the log if `/robots.txt` was not
+    /// requested.
     const MAX_UNSERVED: u64 = 100;
 
     /// Counts a mistake of the application. `mistake` is the message for the log.
@@ -131,8 +132,8 @@ impl MishapCounts {
         self.count_once(count, || mistake.to_owned());
     }
 
-    /// Counts a mistake of the application. Logs only the first occurrence, because later requests
-    /// repeat the mistake.
+    /// Counts a mistake of the application. Logs only the first occurrence, because the same
+    /// mistake recurs with every request.
     fn count_once(&self, count: &AtomicU64, mistake: impl FnOnce() -> String) {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             self.warn(mistake);

@@ -4,14 +4,15 @@
 //! [`LiveRobots`] is the handle. A new version is parsed, checked, compared with the previous one
 //! and compiled into a [`Snapshot`], which one atomic store then publishes. If the source is
 //! missing, unreadable, too large, empty, binary or HTML, the last good snapshot stays live, and
-//! [`LiveRobots::status`] returns the reason. A [`Gate`] holds versions with effects that are
-//! rarely intended. A [`StateDir`] saves the accepted versions.
+//! [`LiveRobots::status`] returns the reason. A [`Gate`] holds versions whose effects are probably
+//! not intended. A [`StateDir`] saves the accepted versions.
 //!
-//! This module writes the state directory. Files, file system events and HTTP are handled by
-//! [`source`](crate::source), which passes new versions to this module.
+//! This module also writes the state directory. The module [`source`](crate::source) handles files,
+//! file system events and HTTP, and passes new versions to this module.
 
-// Items that only one feature uses are also compiled without this feature. Otherwise, each item
-// would need a `cfg` with the features that use it. With all features, nothing is unused.
+// Items that only one feature uses are compiled even without this feature. Otherwise, each item
+// would need a `cfg` that lists the features which use it. With all features enabled, no item is
+// unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

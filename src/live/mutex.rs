@@ -1,5 +1,5 @@
-//! A mutex that stays usable after a panic. The protected value is consistent between any two
-//! statements, so the next thread that locks it can continue.
+//! A mutex that stays usable after a panic. The code of this crate keeps the protected values
+//! consistent between any two statements, so a panic cannot leave an inconsistent value.
 
 use std::sync::{self, MutexGuard, PoisonError};
 

@@ -1,15 +1,16 @@
 //! Decides which version goes live. [`Publisher`] is a state machine without locks, files, clocks
 //! or callbacks.
 //!
-//! 1. A candidate that is already live changes nothing, except that a pending version is discarded.
+//! 1. A candidate that is already live changes nothing, except that the pending version, if any, is
+//!    discarded.
 //! 2. A candidate that is already pending stays pending until the gate is replaced.
 //! 3. A candidate that is not a robots.txt or is truncated is rejected, and the last good version
 //!    stays live.
-//! 4. A version that the gate objects to is held until its hash is accepted.
+//! 4. A version that the gate refuses becomes pending until its hash is accepted.
 //! 5. Any other candidate is published.
 //!
-//! **A rolled-back version becomes pending.** So the status shows all held versions in one place,
-//! and the same rule applies to all: a held version goes live only if it is accepted.
+//! **A rolled-back version becomes pending.** So the status shows it like a version that the gate
+//! refused. Both go live only if an operator accepts them.
 
 use std::error::Error;
 use std::fmt;
@@ -33,7 +34,8 @@ use crate::check;
 use crate::rules::{RobotsTxt, RuleSet};
 
 /// The published version of a site, the pending version, and the versions that were accepted
-/// before. The cache compiles versions, and keeps a compiled version while the publisher holds it.
+/// before. The `CompileCache` compiles the versions, and keeps each of them as long as the
+/// publisher uses it.
 pub(super) struct Publisher {
     settings: CompileSettings,
     cache: CompileCache,
@@ -41,14 +43,14 @@ pub(super) struct Publisher {
     pub(super) versions: AcceptedVersions,
     pub(super) was_live: WasLive,
     pub(super) pending: Option<Pending>,
-    /// The compiled form of the pending version.
+    /// The compiled pending version, if it was compiled.
     pending_compiled: Option<Arc<Compiled>>,
     /// Whether the current gate has examined the pending version.
     is_examined: bool,
     pub(super) content: Option<Arc<Content>>,
     pub(super) grace: GracePeriod,
-    /// An earlier version that was parsed for a comparison. The parsed version is kept until the
-    /// published content changes.
+    /// An earlier version that was parsed for a comparison. It is kept until the published content
+    /// changes.
     parsed: Option<(VersionHash, RobotsTxt)>,
     unsaved: Option<Durability>,
 }
@@ -65,7 +67,7 @@ pub enum NoSuchVersion {
         /// The pending version, if any.
         pending: Option<VersionHash>,
     },
-    /// A rollback is impossible, because no version from before the current one is remembered.
+    /// A rollback is impossible, because no version from before the current version is known.
     Before,
 }
 
@@ -94,9 +96,9 @@ impl Publisher {
         }
     }
 
-    /// Publishes the first candidate, or a replacement if the candidate cannot go live. The
-    /// replacement is the last accepted version, otherwise the baseline of the gate. Returns the
-    /// replacement.
+    /// Publishes the first candidate or, if the candidate cannot go live, a replacement. The
+    /// replacement is the last accepted version or, if there is none, the baseline of the gate.
+    /// Returns the replacement.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let last = self.versions.current().cloned();
         let mut outcome = self.consider(candidate, now);
@@ -159,8 +161,8 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // `supersede` has changed the state of rolled-back versions, which must be saved.
-                // `publish` may save nothing if the version is already known.
+                // `supersede` may have changed which versions are rolled back, and this must be
+                // saved. `publish` does not always save: the version may already be known.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
@@ -189,8 +191,8 @@ impl Publisher {
         Ok(outcome)
     }
 
-    /// Publishes the version that was accepted before the current one. The current version becomes
-    /// pending.
+    /// Publishes the version that was accepted before the current version. The current version
+    /// becomes pending.
     pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, NoSuchVersion> {
         let left = self.versions.roll_back().ok_or(NoSuchVersion::Before)?;
         let before = self.versions.current().cloned().ok_or(NoSuchVersion::Before)?;
@@ -199,8 +201,8 @@ impl Publisher {
         Ok(self.restore(&before.version, now))
     }
 
-    /// Replaces the gate, which examines later candidates. A pending version is examined again when
-    /// the source provides it again.
+    /// Replaces the gate. The new gate examines later candidates, and the pending version if the
+    /// source provides it again.
     pub(super) fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
         self.is_examined = false;
@@ -228,7 +230,7 @@ impl Publisher {
         self.content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the bytes of the version that stays live if the candidate is rejected.
+    /// Returns the bytes of the version that stays live if the next candidate is rejected.
     pub(super) fn before(&self) -> Option<&[u8]> {
         let live = self.content.as_ref().map(|content| &**content.body());
         live.or_else(|| self.versions.current().map(|last| &**last.version.bytes()))
@@ -238,7 +240,7 @@ impl Publisher {
         &self.settings.registry
     }
 
-    /// Returns the compiled form of the pending version.
+    /// Returns the compiled pending version, if there is a pending version.
     pub(super) fn compiled_pending(&mut self) -> Option<Arc<Compiled>> {
         if self.pending_compiled.is_none() {
             let pending = self.pending.clone()?;
@@ -247,8 +249,8 @@ impl Publisher {
         self.pending_compiled.clone()
     }
 
-    /// Returns how durably the changes since the last call must be saved; `None` if there are no
-    /// changes.
+    /// Returns the durability that the caller must use to save the changes since the last call;
+    /// `None` if there are no changes.
     pub(super) fn take_unsaved(&mut self) -> Option<Durability> {
         self.unsaved.take()
     }
@@ -285,8 +287,8 @@ impl Publisher {
         self.was_live = WasLive::Current;
         self.show(content, now);
         if !is_known {
-            // The new state need not survive a crash of the machine, because the source can be read
-            // again. Also, ten thousand files that change at once must not wait for the disk.
+            // These changes need not survive a crash of the machine, because the source can be read
+            // again. If ten thousand files change at once, they must not all wait for the disk.
             self.unsaved = Some(Durability::Process);
         }
         ReloadOutcome::Published { hash, report }
@@ -315,7 +317,8 @@ impl Publisher {
         self.date_until(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
-        // Must run before the content is replaced, because `document` reuses the parsed copy in it.
+        // This must run before the content is replaced, because `document` reuses the parsed
+        // version in the content.
         grace.run(&self.versions, now, |version| {
             self.document(version).compile_with(*reading, |name| registry.stands_for(name.value())).into()
         });
@@ -325,8 +328,9 @@ impl Publisher {
         self.parsed = None;
     }
 
-    /// Changes dates of versions after `now` to `now`, in memory and on disk. With a date in the
-    /// future, the grace period would start again whenever the process starts.
+    /// Changes the dates of versions that are after `now` to `now`, in memory and on disk.
+    /// Otherwise, the grace period of a version with a date in the future would start again
+    /// whenever the process starts.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
@@ -350,13 +354,14 @@ impl Publisher {
         Content::new(compiled, modified.map(|modified| modified.min(now)), version.places.clone())
     }
 
-    /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that time
-    /// is not later than the date of the previous version. If an older file is restored with its
-    /// old modification time, clients would otherwise keep the replaced version in their caches.
+    /// Returns the `Last-Modified` date of a version. This is its modification time, or `now` if
+    /// the modification time is not later than the date of the previous version. The second case
+    /// occurs if an older file is restored with its old modification time. Clients would otherwise
+    /// keep the replaced version in their caches.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
-            // At the start, the previous version is the one that an earlier process served.
+            // At the start, the previous version is the version that an earlier process served.
             None => {
                 let last = self.versions.current().filter(|last| last.hash() != version.hash());
                 last.and_then(|last| last.version.modified)
@@ -375,7 +380,7 @@ impl Publisher {
         }
     }
 
-    /// Returns the parsed version. Parses it only if there is no parsed copy.
+    /// Returns the parsed version. Parses it only if no parsed version is available.
     fn document(&self, version: &Version) -> RobotsTxt {
         let hash = version.hash();
         if let Some(content) = self.content.as_ref().filter(|content| content.hash() == hash) {
@@ -412,7 +417,7 @@ impl fmt::Display for NoSuchVersion {
 impl Error for NoSuchVersion {}
 
 /// The saved state of a site: accepted versions, pending version, history and kill switch. Another
-/// site can start from this state under its own name
+/// site can start from this state under another name
 /// ([`LiveBuilder::inherit_state`](crate::source::LiveBuilder::inherit_state)).
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
@@ -435,16 +440,16 @@ impl Remembered {
         self.pending.as_ref()
     }
 
-    /// Returns all versions with their bytes: the accepted ones in order of acceptance, then the
-    /// pending one.
+    /// Returns all versions with their bytes: first the accepted versions in order of acceptance,
+    /// then the pending version.
     pub fn kept(&self) -> impl Iterator<Item = (VersionHash, &Arc<[u8]>)> {
         let waiting = self.pending.iter().map(|pending| &pending.version);
         let kept = self.versions.iter().map(|accepted| &accepted.version).chain(waiting);
         kept.map(|version| (version.hash(), version.bytes()))
     }
 
-    /// Returns the grace period of the live version, if it is not over. `length` is the length of
-    /// grace periods, and `compile` compiles the rules of a version.
+    /// Returns the grace period of the live version if it has not ended. `length` is the length of
+    /// grace periods, and `compile` must compile the rules of a version.
     #[doc(hidden)]
     pub fn grace(&self, length: Duration, compile: impl Fn(&[u8]) -> Arc<RuleSet>) -> Option<Arc<Grace>> {
         let mut grace = GracePeriod::new(length);
@@ -452,7 +457,7 @@ impl Remembered {
         grace.running
     }
 
-    /// Returns the site's own switch.
+    /// Returns the position of the site's own kill switch.
     pub const fn switch(&self) -> Enforcement {
         self.enforcement
     }
@@ -461,14 +466,14 @@ impl Remembered {
 /// Which version was live when the previous process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WasLive {
-    /// The version that was accepted last among the remembered ones.
+    /// The version that was accepted last.
     Current,
     /// The version that was live last is unknown.
     #[default]
     Unknown,
-    /// No version is remembered. The site starts with the baseline of the gate.
+    /// No version was saved. The site starts with the baseline of the gate.
     Baseline,
-    /// A version whose bytes are missing, and the time when it was accepted. This version cannot be
+    /// A version whose bytes are missing, with the time when it was accepted. It cannot be
     /// restored.
     Other(VersionHash, SystemTime),
 }

@@ -17,14 +17,14 @@ use crate::rules::{Directive, LineKind, RobotsTxt};
 /// Maximum size of a robots.txt that is read, in bytes.
 pub(crate) const MAX_FILE: u64 = 8 << 20;
 
-/// Why a version is not published, or why a [`Directory`](crate::source::Directory) cannot be
-/// listed.
+/// Why a version was not published, or why the folder of a [`Directory`](crate::source::Directory)
+/// could not be listed.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Rejection {
     /// The kind of the rejection.
     pub kind: RejectionKind,
-    /// The path of the file or folder, or the URL of the file.
+    /// The path of the file or folder, the URL of the file, or the name of the inline text.
     pub origin: Arc<str>,
     cause: Option<Arc<io::Error>>,
     /// The version that is now pending because the gate refused it, if any.
@@ -32,8 +32,8 @@ pub struct Rejection {
     why: Option<Arc<str>>,
     /// The check report with every finding; `None` if no file was read.
     pub report: Option<Arc<Report>>,
-    /// The time at which enforcement ends, if the source still has no robots.txt at that time. Only
-    /// for [`RejectionKind::Held`].
+    /// The time when the site stops enforcing the live version, if its source still has no
+    /// robots.txt then. It is set only for [`RejectionKind::Held`].
     pub until: Option<SystemTime>,
 }
 
@@ -48,22 +48,23 @@ keyword_enum! {
         NotAFile = "not-a-file",
         /// The file is larger than [`LiveRobots::MAX_FILE`](super::LiveRobots::MAX_FILE).
         TooLarge = "too-large",
-        /// The file is empty or contains only white space, like a truncated file.
+        /// The file is empty or contains only white space, perhaps because it was truncated.
         Empty = "empty",
         /// The file is not text.
         Binary = "binary",
         /// The file is an HTML page.
         Html = "html",
-        /// The file is text, but not a robots.txt: no line is a field that crawlers know, and not
-        /// all lines are comments.
+        /// The file is text, but not a robots.txt: it contains no field that crawlers know, and it
+        /// does not consist only of comments.
         NoField = "no-field",
         /// The file ends within the name of a field, or after a `User-agent:` without a name. In
-        /// the second case it is rejected only if an earlier version can stay live.
+        /// the second case, the file is rejected only if an earlier version can stay live.
         Cut = "cut",
         /// The file changed while it was being read.
         Unstable = "unstable",
-        /// The gate refused the version, which is pending until it is accepted. Used only for
-        /// published text, and at the start if no version was accepted before.
+        /// The gate refused the version, which is pending until it is accepted. This kind is used
+        /// only for text that a caller publishes, and when a site is opened without an earlier
+        /// accepted version.
         Gated = "gated",
         /// The robots.txt has not been fetched yet.
         NotFetched = "not-fetched",
@@ -74,10 +75,10 @@ keyword_enum! {
         Held = "held",
         /// Text was published for a site whose robots.txt is read from a file or fetched.
         NotInline = "not-inline",
-        /// The live version contains an appended part that the new version lacks, because the part
-        /// was not read yet.
+        /// The live version contains an appended part that was not read yet since the start. The
+        /// new version would lack this part.
         NotAppended = "not-appended",
-        /// A bug in this crate interrupted the reload.
+        /// A panic in this crate interrupted the reload.
         Interrupted = "interrupted",
     }
 }
@@ -95,7 +96,7 @@ impl Rejection {
         Self { cause: Some(Arc::new(cause)), ..Self::new(kind, origin) }
     }
 
-    /// Creates the rejection for a folder that cannot be listed.
+    /// Creates the rejection for a folder whose files cannot be listed.
     pub(crate) fn unlisted(cause: io::Error, folder: &Path) -> Self {
         let origin: Arc<str> = folder.to_string_lossy().into();
         let why = format!("cannot be listed: {cause}");
@@ -107,9 +108,9 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds advice to the message: how to accept the pending version of a site that was not opened,
-    /// and so has no handle. `is_remembered` is whether the site has a state directory, which would
-    /// contain an earlier acceptance.
+    /// Adds to the message how to accept the pending version. This is needed for a site that was
+    /// not opened, because its caller has no handle. `is_remembered` is whether the site has a
+    /// state directory, because an acceptance can only be saved there.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
@@ -143,7 +144,7 @@ impl Rejection {
     }
 
     /// Examines a file before it is compiled. Returns a rejection if the file is not a robots.txt,
-    /// or is incomplete. `before` is the version that stays live in this case.
+    /// or is incomplete. `before` is the version that stays live if the file is rejected.
     pub(crate) fn of(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let kind = match FileKind::of(robots) {
             _ if robots.bytes().trim_ascii().is_empty() => RejectionKind::Empty,
@@ -155,7 +156,8 @@ impl Rejection {
         Some(Self::new(kind, origin))
     }
 
-    /// Examines the end of a file for signs of an interrupted or unfinished write.
+    /// Examines the end of a file. Returns a rejection if the file seems to have been truncated, or
+    /// not written completely.
     fn of_end(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let last = robots.lines().last()?;
         let number = last.number;

@@ -1,4 +1,5 @@
-//! Reloads of a site: causes, outcomes, waiting callers, history entries, and calls of listeners.
+//! Reloads of a site: their causes and outcomes, callers that wait for them, history entries, and
+//! the listeners that are notified of them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,7 +26,7 @@ pub struct Reload {
     /// How the reload ended.
     pub outcome: ReloadOutcome,
     /// Why the site started with an earlier accepted version instead of the content of its source;
-    /// `None` if it did not.
+    /// `None` if it did not, or if this reload did not open the site.
     pub restored: Option<Arc<str>>,
 }
 
@@ -54,9 +55,9 @@ keyword_enum! {
         Rollback = "rollback",
         /// An appended part has changed.
         Append = "append",
-        /// An operator used the kill switch; only history entries have this cause.
+        /// An operator used the kill switch. Only history entries have this cause.
         Switch = "switch",
-        /// The policy was replaced; only history entries have this cause.
+        /// The policy was replaced. Only history entries have this cause.
         Policy = "policy",
     }
 }
@@ -88,7 +89,7 @@ pub enum ReloadOutcome {
         /// The HTTP status of the server's response.
         status: u16,
     },
-    /// The source's content was rejected, and the live version stays.
+    /// The content of the source was rejected, and the live version stays live.
     #[non_exhaustive]
     Kept {
         /// Why the content was rejected.
@@ -96,7 +97,7 @@ pub enum ReloadOutcome {
         /// The version that stays live, if there is one.
         live: Option<VersionHash>,
     },
-    /// The source's content is held until it is accepted.
+    /// The content of the source is pending until an operator accepts it.
     #[non_exhaustive]
     Gated {
         /// The pending version, with the reasons.
@@ -119,11 +120,11 @@ keyword_enum! {
         Kept = "kept",
         /// [`ReloadOutcome::Gated`].
         Gated = "gated",
-        /// Enforcement was turned on; only history entries have this outcome.
+        /// Enforcement was turned on. Only history entries have this outcome.
         SwitchedOn = "switched-on",
-        /// Enforcement was turned off; only history entries have this outcome.
+        /// Enforcement was turned off. Only history entries have this outcome.
         SwitchedOff = "switched-off",
-        /// The mode of the policy was changed; only history entries have this outcome.
+        /// The mode of the policy was changed. Only history entries have this outcome.
         ModeChanged = "mode-changed",
     }
 }
@@ -161,8 +162,8 @@ impl ReloadOutcome {
 }
 
 impl Cause {
-    /// Reports whether a reload with this cause opened the site. In this case, the live version may
-    /// have been live before a restart, too.
+    /// Reports whether a reload with this cause opened the site. If so, an earlier process may
+    /// already have served the live version.
     pub const fn is_opening(self) -> bool {
         matches!(self, Self::Start | Self::Config | Self::NewFile)
     }
@@ -173,8 +174,8 @@ impl Reload {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
-    /// Returns why the source's content is not live; `None` if it is live, or if the source has no
-    /// robots.txt.
+    /// Returns why the source's content is not live. Returns `None` if the content is live, or if
+    /// the server has no robots.txt.
     pub(crate) fn refusal(&self) -> Option<Rejection> {
         match &self.outcome {
             ReloadOutcome::Kept { rejection, .. } => Some(rejection.clone()),
@@ -183,7 +184,7 @@ impl Reload {
         }
     }
 
-    /// Returns the reload, or an error if the source's content is not live.
+    /// Returns the reload, or a rejection if the source's content is not live.
     pub(crate) fn into_result(self) -> Result<Self, Rejection> {
         match self.refusal() {
             Some(refusal) => Err(refusal),
@@ -191,7 +192,7 @@ impl Reload {
         }
     }
 
-    /// Creates the outcome of a reload that a bug in this crate interrupted.
+    /// Creates the result of a reload that a panic in this crate has interrupted.
     pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<VersionHash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);
         Self::new(cause, origin, ReloadOutcome::Kept { rejection, live })
@@ -242,12 +243,12 @@ impl fmt::Display for Reload {
 
 pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
-/// The listeners of a site, and the queue of reloads that they have not been notified of.
+/// The listeners of a site, and the queue of reloads that the listeners must still be notified of.
 ///
-/// A reload is queued while the publisher is locked, and delivered after it is unlocked. Only one
-/// thread delivers at a time. That thread also delivers the reloads that other threads queue
-/// meanwhile. So a listener may itself reload the site; the outcome is delivered after the listener
-/// returns.
+/// A reload is added to the queue while the publisher is locked. Listeners are notified of it after
+/// the publisher is unlocked. Only one thread at a time notifies listeners, also of reloads that
+/// other threads add to the queue meanwhile. So a listener may itself reload the site: listeners
+/// are notified of that reload after the listener has returned.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -264,19 +265,20 @@ impl Notices {
         Self { listeners, queue: Mutex::default() }
     }
 
-    /// Queues a reload together with the snapshot that is live after the reload.
+    /// Adds a reload to the queue, with the snapshot that is live after the reload.
     pub(super) fn push(&self, reload: Reload, snapshot: Arc<Snapshot>) {
         self.queue.lock().waiting.push_back((reload, snapshot));
     }
 
-    /// Notifies the listeners of all queued reloads, unless another call is already doing so.
+    /// Notifies the listeners of all reloads in the queue, unless another call is already doing
+    /// this.
     pub(super) fn deliver(&self) {
         if std::mem::replace(&mut self.queue.lock().is_delivering, true) {
             return;
         }
         while let Some((reload, snapshot)) = self.next() {
             // A panic must stop neither the watcher nor the other listeners. The panic hook reports
-            // it.
+            // the panic.
             #[cfg(feature = "tracing")]
             let _ = catch_unwind(AssertUnwindSafe(|| trace(&reload, &snapshot)));
             for listener in &self.listeners {
@@ -286,7 +288,7 @@ impl Notices {
     }
 
     /// Returns the next reload in the queue. If the queue is empty, resets `is_delivering` under
-    /// the same lock. A thread that queues a reload after that delivers it itself.
+    /// the same lock, so a thread that adds a reload afterwards notifies the listeners itself.
     fn next(&self) -> Option<(Reload, Arc<Snapshot>)> {
         let mut queue = self.queue.lock();
         let next = queue.waiting.pop_front();
@@ -318,8 +320,8 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
 pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
     let off = is_off.then(|| "enforcement is switched off: every request passes without being judged".to_owned());
-    // Ended overrides are logged only when the site is opened or the policy changes. An override
-    // that ends while the site is running ends as intended.
+    // Overrides that have ended are logged only when the site is opened or the policy changes. If
+    // an override ends while the site is running, this is probably intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
@@ -334,8 +336,8 @@ pub(super) const MAX_HISTORY: usize = 64;
 /// Maximum length of a string in a history entry, in characters.
 const MAX_TEXT: usize = 300;
 
-/// A reload whose outcome differs from the one before, or a change of the kill switch or of the
-/// mode.
+/// A reload whose outcome differs from the outcome of the previous reload, or a change of the kill
+/// switch or of the mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
@@ -352,11 +354,11 @@ pub struct HistoryEntry {
     pub hash: Option<VersionHash>,
     pub(crate) findings: [usize; 3],
     /// What changes for crawlers, in one sentence (see [`Diff`](crate::check::Diff)). `None` if
-    /// there is no earlier version, or if the files are very large.
+    /// there is no earlier version, or if the two files are too large to be compared.
     pub effect: Option<String>,
-    /// The message of the reload, in one line.
+    /// The message about the reload or change, in one line.
     pub detail: String,
-    /// Who made the change and why, if the caller has passed this
+    /// Who made the change and why, if the caller has passed them
     /// ([`LiveRobots::accept_by`](super::LiveRobots::accept_by)).
     pub by: Attribution,
 }
@@ -371,7 +373,7 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Returns a copy whose strings are cut to the maximum length in the history.
+    /// Returns a copy whose strings have at most the maximum length of a string in the history.
     pub(super) fn bounded(&self) -> Self {
         Self { who: self.who.as_ref().map(bounded), reason: self.reason.as_ref().map(bounded) }
     }
@@ -400,7 +402,7 @@ impl History {
         self.0.iter()
     }
 
-    /// Returns the position of the kill switch that was recorded last.
+    /// Returns the last position of the kill switch in the history.
     pub(super) fn enforcement(&self) -> Enforcement {
         let turn = self.iter().rev().find(|entry| entry.cause == Cause::Switch);
         let is_off = turn.is_some_and(|entry| entry.outcome == ReloadOutcomeKind::SwitchedOff);
@@ -418,14 +420,14 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
     text
 }
 
-/// A reload in progress. Without an async runtime, use [`Reloading::wait`] instead of awaiting the
-/// future.
+/// A reload in progress. A caller without an async runtime can call [`Reloading::wait`] instead of
+/// awaiting the future.
 #[derive(Debug)]
 #[must_use = "the reload continues if this future is dropped, but only the future returns the outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
-/// Completes a [`Reloading`]. If the completion is dropped before it is filled, the caller gets an
-/// interrupted reload.
+/// Sets the result of a [`Reloading`]. If this value is dropped before a result is set, the caller
+/// gets a rejection of the kind [`RejectionKind::Interrupted`].
 #[derive(Debug)]
 pub(crate) struct Completion {
     result: Arc<ReloadResult>,
@@ -474,8 +476,8 @@ impl Completion {
             state.waker.take()
         };
         self.result.done.notify_all();
-        // The lock is already released, because an executor may poll the future on the thread that
-        // wakes it.
+        // The lock is already released here, because waking may immediately poll the future on this
+        // thread.
         if let Some(waker) = waker {
             waker.wake();
         }

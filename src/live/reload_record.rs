@@ -1,4 +1,4 @@
-//! What a site records about its reloads, for the status, the history and the next start.
+//! The record of a site's reloads, which the status, the history and the next start use.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,15 +12,15 @@ use crate::agent::Registry;
 use crate::check::{Diff, DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
-/// Maximum total size, in bytes, of two versions whose difference is summarised for the history.
-/// Two files of 350 KiB full of wildcards would take a second.
+/// Maximum total size, in bytes, of two versions that are compared for the history. The comparison
+/// of two files of 350 KiB full of wildcards would take a second.
 const MAX_COMPARED: usize = 128 << 10;
 
-/// The reloads of a site that the status and the history show.
+/// The reloads of a site that its status and history contain.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
-    /// The last reload that was not a decision of an operator. Decisions of operators do not read
-    /// the source.
+    /// The last reload that was not a decision of an operator. Such a decision does not read the
+    /// source.
     pub(super) read: Reload,
     pub(super) since: SystemTime,
     pub(super) history: History,
@@ -44,8 +44,8 @@ impl ReloadRecord {
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
-    /// Reports whether listeners are notified of a reload. Listeners are notified once per failure,
-    /// not at every poll of the same broken file.
+    /// Reports whether listeners are notified of a reload. If several polls find the same broken
+    /// file, listeners are notified only once.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
@@ -119,8 +119,8 @@ fn counts(report: &Report) -> [usize; 3] {
 /// Why the site started with an earlier version instead of the content of the source.
 pub(super) struct Restoration {
     pub(super) text: Arc<str>,
-    /// Whether a later version may have been live before the restart. If so, the status reports a
-    /// problem.
+    /// Whether the version that was live before the restart may be a later one. If so, the status
+    /// reports a problem.
     pub(super) is_behind: bool,
 }
 

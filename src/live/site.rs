@@ -1,19 +1,17 @@
-//! One site. Only this module replaces snapshots. Its locks:
+//! One site. Only this module replaces the site's snapshot. The site has these locks:
 //!
 //! - `reading` is held while a caller's reload reads the source and publishes its content, or while
-//!   a caller's text is published. This lock is never held while the status is read or a listener
-//!   runs.
+//!   a caller's text is published. It is never held while the status is read or a listener runs.
 //! - `publisher` is held while a version is parsed, compiled and compared, and its snapshot is
-//!   stored. This lock is never held during access to a source or the disk, or while a listener
-//!   runs.
+//!   stored. It is never held while a source or the disk is accessed, or while a listener runs.
 //! - `record` is held only while a value is read or replaced.
 //! - `switch` is held only while the site's kill switch is changed and written.
 //! - `policy` is held only while the policy is changed and its mode is recorded.
 //!
 //! Code that reads the status, the history or a switch locks only `record`, so it does not wait for
-//! the disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held during file or
-//! network access. Each is locked only by code that accesses the same file or source, so a source
-//! that hangs delays only reloads of its own site.
+//! the disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held while files or
+//! the network are accessed. Only code that accesses the same file or source locks them. So a
+//! source that does not respond delays only reloads of its own site.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,7 +38,7 @@ use crate::check;
 use crate::policy::{Mode, Policy};
 use crate::rules::{Reading, RobotsTxt};
 
-/// The state of one published site, shared by its handles and its source.
+/// The state of one site, shared by its handles and its source.
 pub(crate) struct Site {
     pub(super) current: ArcSwap<Snapshot>,
     pub(super) source: Arc<dyn Source>,
@@ -60,7 +58,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Creates a site that has published nothing yet. `source` creates the site's source from a
+    /// Creates a site that has published nothing yet. `source` must create the site's source from a
     /// weak reference to the site. `origin` is the path or URL that the robots.txt comes from.
     pub(crate) fn new<S: Source + 'static>(
         settings: SiteSettings,
@@ -94,7 +92,8 @@ impl Site {
             is_one_of_many: settings.is_one_of_many,
         };
         let compile = CompileSettings { reading, registry, check };
-        // A placeholder for the last reload, which is replaced when `start` records the outcome.
+        // A placeholder for the last reload. `start` replaces it when it records the outcome of the
+        // first reload.
         let rejection = Rejection::new(RejectionKind::Missing, origin);
         let last = Reload::new(opened_by, origin, ReloadOutcome::Kept { rejection, live: None });
         let read = last.clone();
@@ -126,8 +125,9 @@ impl Site {
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
         // If the position of the switch differs from the history, the switch was changed while no
-        // process ran, or its file is damaged. For an inherited state, `Off` in the history is
-        // normal: the other site's switch may be off, and the new site is switched off later.
+        // process ran, or its file is damaged. If the state was inherited from another site, a
+        // history that ends with `Off` is normal: the switch of that site may be off, and the new
+        // site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -144,8 +144,8 @@ impl Site {
         Remembered { versions, pending, history, enforcement, was_live: publisher.was_live }
     }
 
-    /// Publishes the first version: the content of the source or, if that cannot go live, the last
-    /// accepted version.
+    /// Publishes the first version. This is the content of the source or, if that content cannot go
+    /// live, the last accepted version.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Site {
         };
         let refusal = reload.refusal();
         if refusal.as_ref().is_some_and(|refusal| refusal.kind == RejectionKind::NotFetched) {
-            // Listeners are not notified, because the first fetch has not returned an outcome yet.
+            // Listeners are not notified, because nothing has been fetched yet.
             self.record.lock().update(&publisher, &reload, now);
             drop(publisher);
             if let Some(state) = &self.state {
@@ -194,7 +194,7 @@ impl Site {
         Ok(())
     }
 
-    /// Reports whether an accepted version is remembered.
+    /// Reports whether the site has an accepted version, for example from an earlier process.
     pub(crate) fn has_versions(&self) -> bool {
         self.publisher.lock().versions.current().is_some()
     }
@@ -204,10 +204,10 @@ impl Site {
         self.source.load()
     }
 
-    /// Reads the source and publishes its content. If the content is new, `settled` reports whether
-    /// the file has been written completely. If the file is incomplete, the outcome is
-    /// [`RejectionKind::Unstable`]. Only one reload of a site runs at a time, so earlier content
-    /// never replaces later content.
+    /// Reads the source and publishes its content. If the content is new, calls `settled`, which
+    /// reports whether the file has been written completely. If it has not, the outcome is
+    /// [`RejectionKind::Unstable`]. Only one reload of a site runs at a time, so older content
+    /// never replaces newer content.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
         let reload = {
             let _reading = self.reading.lock();
@@ -223,8 +223,8 @@ impl Site {
         reload
     }
 
-    /// Runs a reload on a new thread, for a caller that waits for it. If the reload panics, the
-    /// caller gets an interrupted reload.
+    /// Runs a reload on a new thread, for a caller that waits for the result. If the reload panics,
+    /// the caller gets a rejection of the kind [`RejectionKind::Interrupted`].
     pub(crate) fn reload_apart(
         site: Arc<Self>,
         completion: Arc<Completion>,
@@ -233,8 +233,8 @@ impl Site {
         let run = move |site: Arc<Self>| {
             let reloaded = catch_unwind(AssertUnwindSafe(|| reload(&site)));
             let reloaded = reloaded.unwrap_or_else(|_| Reload::interrupted(Cause::Request, &site.origin, site.live()));
-            // `site` is dropped before the caller continues. If the caller then drops the last
-            // handle, the site is saved and dropped on the caller's thread.
+            // `site` is dropped before the caller continues. So if the caller then drops the last
+            // handle, the site is saved and dropped on the caller's thread, not on this one.
             drop(site);
             completion.fill(reloaded);
         };
@@ -243,7 +243,8 @@ impl Site {
             move || run(site)
         };
         if std::thread::Builder::new().name("robots-reload".into()).spawn(job).is_err() {
-            // If the system cannot create a thread, the reload blocks the caller.
+            // If the system cannot create a thread, the reload runs on the caller's thread and
+            // blocks it.
             run(site);
         }
     }
@@ -255,8 +256,7 @@ impl Site {
         reload
     }
 
-    /// Publishes a caller's text. If the site's source is not inline text, the text is rejected and
-    /// the live version stays.
+    /// Publishes a caller's text. If the site's source is not inline text, the text is rejected.
     pub(super) fn offer_text(&self, text: &[u8]) -> Reload {
         let Some(held) = self.source.text() else {
             let rejection = Rejection::new(RejectionKind::NotInline, &self.origin);
@@ -266,7 +266,7 @@ impl Site {
         let reload = {
             let _reading = self.reading.lock();
             let reload = self.consider(Cause::Publish, loaded.clone().into());
-            // Rejected text must not replace the text in the source.
+            // A rejected text must not replace the text in the source.
             if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
                 *held.lock() = version;
             }
@@ -287,8 +287,9 @@ impl Site {
         reload
     }
 
-    /// Appends the parts to a candidate. The caller holds the publisher's lock; otherwise a part
-    /// could change in between, and that change would be lost.
+    /// Appends the parts to a candidate. The caller must hold the publisher's lock until the
+    /// candidate is published. Otherwise, a part could change in between, and that change would be
+    /// lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
         appending.append(candidate, publisher.before())
@@ -299,7 +300,8 @@ impl Site {
         self.current.load().content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the hash of the live version as the source provided it, before parts were appended.
+    /// Returns the hash of the live version before parts were appended, that is, of the source's
+    /// content.
     pub(crate) fn live_source(&self) -> Option<VersionHash> {
         let live = self.live();
         match &self.appending {
@@ -308,9 +310,9 @@ impl Site {
         }
     }
 
-    /// Runs a step of the publisher, stores its snapshot and records the outcome. After releasing
-    /// the publisher's lock, writes the decision to disk if an operator has made it. The caller
-    /// notifies the listeners.
+    /// Runs a step of the publisher, stores its snapshot and records the outcome. Then releases the
+    /// publisher's lock. If the step is an operator's decision, writes it to disk before returning.
+    /// The caller must notify the listeners.
     pub(super) fn publish<E>(
         &self,
         cause: Cause,
@@ -339,7 +341,7 @@ impl Site {
                 state.is_behind(None);
             }
             match cause {
-                // The operator may rely on the decision as soon as the call returns.
+                // When the call returns, the operator may rely on the decision being saved.
                 Cause::Accept | Cause::Rollback => state.write(),
                 _ if is_saved || matches!(cause, Cause::Request | Cause::Publish) => state.write_soon(),
                 _ => {}
@@ -348,8 +350,8 @@ impl Site {
         Ok(reload)
     }
 
-    /// Replaces the live content with one atomic store. The caller holds the publisher's lock, so
-    /// stores happen in order.
+    /// Replaces the live content with one atomic store. The caller must hold the publisher's lock,
+    /// so that snapshots are stored in order.
     pub(super) fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
             let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
@@ -376,8 +378,8 @@ impl Site {
         });
     }
 
-    /// Records a reload in the history if listeners are notified of the reload. The entry is
-    /// written to disk later, when the publisher is unlocked.
+    /// Adds a reload to the history if listeners are notified of it. The entry is written to disk
+    /// later, when the publisher is unlocked.
     fn remember(
         &self,
         publisher: &mut Publisher,
@@ -396,7 +398,7 @@ impl Site {
     }
 
     /// Adds an entry to the history for an event that is not a reload, such as a change of the kill
-    /// switch. Returns the site's state, which the caller must write.
+    /// switch. Returns the part of the state directory that the caller must write, if any.
     pub(super) fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
         #[cfg(feature = "tracing")]
         tracing::info!(target: "tower_robots::reload", cause = cause.as_str(), "{}: {detail}", self.origin);
@@ -438,8 +440,8 @@ impl Switched for Site {
         self.change(|next| next.switches.set_shared(place, enforcement));
     }
 
-    /// This function does not wait for a reload, and waits for the disk only after the entry is in
-    /// the history.
+    /// Does not wait for a reload. Waits for the disk only after the entry was added to the
+    /// history.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>) {
         self.note_switch(enforcement, of, why).into_iter().for_each(SiteState::write);
     }
@@ -452,16 +454,16 @@ impl AppendsParts for Site {
             let candidate = self.appended(publisher, Candidate::Version(source));
             Ok(publisher.consider(candidate, now))
         };
-        // Publishing fails if the source has not provided any content yet. The parts are then
-        // appended to the first content.
+        // This fails if the source has not provided any content yet. The parts are then appended to
+        // the first content.
         let _: Result<Reload, ()> = self.publish(Cause::Append, &Attribution::default(), step);
         self.notices.deliver();
     }
 }
 
-/// Lets a site start from the state of another site. If the site had this name before, it already
-/// has some of the history entries; these are not added twice. Times that differ by less than a
-/// millisecond are equal, because times are rounded on disk.
+/// Lets a site start from the state of another site. If the site had this name before, its history
+/// may already contain some of the entries; these are not added again. Times are rounded on disk,
+/// so times that differ by less than a millisecond count as equal.
 fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
@@ -475,14 +477,15 @@ fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     }
 }
 
-/// Default of the maximum age of `/robots.txt` in caches. The next constant is its upper limit.
+/// Default maximum age of `/robots.txt` in caches. The next constant is the largest value that can
+/// be set.
 pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
 pub(super) const MAX_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The settings of a site with any kind of source. Defaults are defined only here.
+/// The settings of a site, for every kind of source. Only this type defines the defaults.
 pub(crate) struct SiteSettings {
     pub(crate) policy: Policy,
-    /// The mode that replaces the mode of the policy, if any.
+    /// The mode that replaces the policy's mode, if any.
     pub(crate) mode: Option<Mode>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) check: check::Options,
@@ -491,7 +494,7 @@ pub(crate) struct SiteSettings {
     pub(crate) max_age: Duration,
     pub(crate) grace: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// Whether the policy may also be meant for other files ([`Snapshot::is_one_of_many`]).
+    /// Whether the policy may be written for several files ([`Snapshot::is_one_of_many`]).
     pub(crate) is_one_of_many: bool,
     /// The cause of the first reload.
     pub(crate) opened_by: Cause,
@@ -503,10 +506,10 @@ pub(crate) struct SiteSettings {
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) additional_kill_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
-    /// The origin that messages print for the site's inline text.
+    /// The name of the site's inline text in messages.
     pub(crate) text_name: Option<Arc<str>>,
-    /// The name of the site's rate limit buckets, if any. Sites with the same name share their
-    /// buckets.
+    /// The name for sharing the site's rate limit buckets, if any. Sites with the same name share
+    /// their buckets.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
     /// The parts that are appended to every version from the source.

@@ -1,4 +1,4 @@
-//! A complete and immutable state of a site.
+//! An immutable snapshot of a site.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -19,11 +19,11 @@ use crate::policy::{Decision, Override, Policy, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
 use crate::rules::{Access, Fallback, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
-/// One immutable, complete state of a site: the file, its compiled rules, the recogniser of
-/// crawlers, and the policy.
+/// An immutable snapshot of one site: the file, its compiled rules, the recogniser of crawlers, and
+/// the policy.
 ///
-/// Each request uses one snapshot, and so only one version of the file. While no robots.txt is
-/// known, there is no [`Content`] and nothing is enforced.
+/// A request is judged with a single snapshot, and so with a single version of the file. While no
+/// robots.txt is known, there is no [`Content`] and nothing is enforced.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -33,8 +33,8 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// The latest possible end of the grace period, on the steady clock. Setting back the system's
-    /// clock must not prolong the grace period.
+    /// The latest possible end of the grace period, according to the steady clock. If the system's
+    /// clock is set back, this limit still ends the grace period in time.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
@@ -44,8 +44,8 @@ pub struct Snapshot {
     pub max_age: Duration,
     /// How requests for `/robots.txt` are answered while there is no content.
     pub when_missing: WhenMissing,
-    /// Whether the policy may also be meant for other files. If so, overrides and exemptions
-    /// without effect on this file are not reported.
+    /// Whether the policy may be written for several files. If so, an override or exemption that
+    /// has no effect on this file is not reported.
     pub(crate) is_one_of_many: bool,
 }
 
@@ -54,11 +54,12 @@ pub struct Snapshot {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenMissing {
-    /// [`LiveBuilder::open`](crate::source::LiveBuilder::open) returns the error. The default.
+    /// [`LiveBuilder::open`](crate::source::LiveBuilder::open) returns the error. This is the
+    /// default.
     #[default]
     Fail,
     /// The site is opened without a robots.txt. Nothing is enforced, and requests for `/robots.txt`
-    /// get 503 until there is one.
+    /// get 503 until a robots.txt is live.
     Unavailable,
     /// The site is opened without a robots.txt. Nothing is enforced, and requests for `/robots.txt`
     /// are forwarded to the application.
@@ -76,13 +77,14 @@ keywords!(WhenMissing, "a way to treat a missing robots.txt", {
 #[non_exhaustive]
 pub struct Content {
     compiled: Arc<Compiled>,
-    /// When the file was last changed; `None` for inline text, or if the time cannot be formatted
-    /// as an HTTP date.
+    /// When the file was last changed. `None` for inline text, or if HTTP dates cannot express the
+    /// time.
     pub modified: Option<SystemTime>,
-    /// The origin of each line: the source's file or an appended part. `None` if nothing is
-    /// appended, or if an earlier process saved the version.
+    /// The part that each line comes from: the source's file or an appended part. `None` if nothing
+    /// is appended, or if an earlier process saved the version.
     pub places: Option<Arc<LinePlaces>>,
-    /// A value that the layer computes from the file only once: its prepared responses.
+    /// A value that the layer computes from the file only once: its prepared responses to requests
+    /// for `/robots.txt`.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
@@ -101,10 +103,11 @@ pub(super) struct Compiled {
 
 impl Snapshot {
     /// Returns one line for each override or exemption of the policy whose crawler name has no
-    /// effect. There are two cases. If the name matches no crawler and no group, but is similar to
-    /// a crawler's name, the line suggests a correction. The other case is a token that no request
-    /// contains, such as `Google-Extended`. Empty for a file of a
-    /// [`Directory`](crate::source::Directory), because the names may be meant for another file.
+    /// effect. There are two cases. First, the name may match no crawler and no group, but be
+    /// similar to a crawler's name. The line then suggests a correction. Second, the name may be a
+    /// token that no request contains, such as `Google-Extended`. The list is always empty for a
+    /// file of a [`Directory`](crate::source::Directory), because the names may be written for
+    /// another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
@@ -121,8 +124,8 @@ impl Snapshot {
     }
 
     /// Returns one line for each override of the policy that has no effect: an override for a rule
-    /// that the file does not contain, or a rate override for crawlers that it cannot limit. Empty
-    /// for a file of a [`Directory`](crate::source::Directory).
+    /// that is not in the file, or a rate override for crawlers without a crawl delay. The list is
+    /// always empty for a file of a [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
@@ -141,7 +144,7 @@ impl Snapshot {
         idle.chain(unlimited).collect()
     }
 
-    /// Returns the reason why a rate override does not limit its crawlers; `None` if it may limit
+    /// Returns the reason why a rate override does not limit its crawlers; `None` if it can limit
     /// them.
     fn reason_without_limit(&self, content: &Content, over: &Override<RateMode>) -> Option<&'static str> {
         if over.is_for_unnamed_engines() {
@@ -181,8 +184,8 @@ impl Snapshot {
         self.policy.ended_overrides(self.clock.now()).map(line).collect()
     }
 
-    /// Returns whether the rules are enforced. If the result is `Off`, every request passes
-    /// unjudged, and `/robots.txt` is still served.
+    /// Returns whether the rules are enforced. If the result is `Off`, every request passes without
+    /// being judged. Requests for `/robots.txt` are still answered.
     pub fn enforcement(&self) -> Enforcement {
         self.switches.together()
     }
@@ -195,14 +198,15 @@ impl Snapshot {
         (now < end).then(|| now.checked_add(rest).map_or(end, |latest| end.min(latest)))
     }
 
-    /// Returns the number of rules that were only observed when the version went live, because the
-    /// paths that they disallow were allowed before; 0 if no grace period is running.
+    /// Returns the number of rules that were not enforced yet when the version went live, because
+    /// the paths that they disallow were allowed before. Returns 0 if no grace period is running.
     pub fn grace_rules(&self) -> usize {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
     /// Returns the number of rules that are in their grace period. Call this function when a
-    /// request passes because of such a rule. Later calls for the same version return `None`.
+    /// request passes because of a grace period. Only the first call for a version returns the
+    /// number; later calls return `None`.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }
@@ -211,19 +215,19 @@ impl Snapshot {
         self.grace.as_deref().filter(|_| self.clock.elapsed() < self.grace_over)
     }
 
-    /// Reports whether a group of the file has the crawler's product token.
+    /// Reports whether a group of the file names the crawler's product token.
     pub(crate) fn names(&self, token: &ProductToken) -> bool {
         self.content.as_ref().is_some_and(|content| content.rules().names(token))
     }
 
-    /// Takes one token from the rate limit bucket of a sender. If the bucket is empty, returns the
+    /// Takes a token from the rate limit bucket with this key. If the bucket is empty, returns the
     /// time to wait.
     pub(crate) fn take(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
-    /// Checks the bucket of a sender without taking a token. If the bucket is empty, returns the
-    /// time to wait.
+    /// Checks the rate limit bucket with this key without taking a token. If the bucket is empty,
+    /// returns the time to wait.
     pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
@@ -234,8 +238,8 @@ impl Snapshot {
         self.buckets.refused()
     }
 
-    /// Judges a request by agents that [`Content::agents`] returned. Does not count the request for
-    /// rate limits; the caller has to check [`Decision::rate_limit`].
+    /// Judges a request. `agents` must come from [`Content::agents`]. Does not count the request
+    /// for rate limits; the caller has to check [`Decision::rate_limit`].
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], mut request: RequestFacts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
@@ -271,10 +275,10 @@ impl Compiled {
 }
 
 impl Content {
-    /// Creates the content. `modified` must not be in the future, because caches would use the file
-    /// for too long (RFC 9110, section 8.8.2.1).
+    /// Creates the content. `modified` must not be in the future. Otherwise, caches would use the
+    /// file for too long (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
-        // Times that cannot be formatted as an HTTP date are omitted.
+        // A time that HTTP dates cannot express is omitted.
         let modified = modified.filter(|modified| clock::http(*modified).is_some());
         Self { compiled, modified, places, derived: OnceLock::new() }
     }
@@ -295,14 +299,14 @@ impl Content {
         Agents::clone(&self.cached_agents(field, None))
     }
 
-    /// Calls `read` with the agents of one `User-Agent` field line, without the cost of
-    /// incrementing their reference count.
+    /// Calls `read` with the agents of one `User-Agent` field line, without incrementing their
+    /// reference count.
     pub fn with_agents<R>(&self, field: &[u8], read: impl FnOnce(&Agents) -> R) -> R {
         read(&self.cached_agents(field, None))
     }
 
-    /// Recognises agents like [`Content::with_agents`]. Do not store the result, because it may
-    /// hold a guard of the cache.
+    /// Recognises the agents of one `User-Agent` field line. Do not store the result, because it
+    /// may contain a guard of the cache.
     pub(crate) fn cached_agents(&self, field: &[u8], lookups: Option<&AgentLookups>) -> FoundAgents<'_> {
         self.compiled.agents.get(field, lookups, |field| self.compiled.recognizer.agents(field))
     }
@@ -322,8 +326,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the value that `make` computes from the file. The value is computed once and kept as
-    /// long as this content. `None` if an earlier call stored a value of another type.
+    /// Returns the value that `make` computes from the file. It is computed only once and kept with
+    /// this content. Returns `None` if an earlier call stored a value of another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -1,5 +1,5 @@
-//! The interface between a site and its source, and parts that are appended to the source's content
-//! before it is published.
+//! The interface between a site and its source, and the parts that are appended to the content of
+//! the source before it is published.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -9,17 +9,17 @@ use super::rejection::MAX_FILE;
 use super::{Completion, Mutex, Rejection, RejectionKind, Version, VersionHash};
 use crate::rules::{Fragment, RobotsTxt};
 
-/// The content of a source, or why it is not usable.
+/// The content of a source, or the reason why the source has no usable content.
 pub(crate) type Loaded = Result<Version, Rejection>;
 
 /// A version that may become live.
 #[derive(Debug)]
 pub(crate) enum Candidate {
-    /// The content of the source is a version.
+    /// The content of the source.
     Version(Version),
     /// The source has no usable content.
     Rejected(Rejection),
-    /// The server has no robots.txt, according to this HTTP status.
+    /// The server has no robots.txt; it responded with this HTTP status.
     Absent { status: u16 },
 }
 
@@ -46,7 +46,8 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns the state of fetching; `None` if the source does not fetch. Does not block.
+    /// Returns the state of fetching; `None` if the source does not fetch from a server. Does not
+    /// block.
     fn fetch_status(&self) -> Option<FetchStatus> {
         None
     }
@@ -65,14 +66,14 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
 #[non_exhaustive]
 pub struct FetchStatus {
     /// When the server last confirmed that it still has the live version, or that it has no
-    /// robots.txt; `None` before the first confirmation since the start.
+    /// robots.txt; `None` if it has not confirmed this since the start.
     pub confirmed: Option<SystemTime>,
     /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
     /// Number of consecutive fetches without a usable response.
     pub failures: u32,
-    /// The time at which enforcement ends, if the source still has no robots.txt at that time.
-    /// `None` if the source has a robots.txt.
+    /// The time when the site stops enforcing the live version, if its source still has no
+    /// robots.txt then. `None` if the source has a robots.txt.
     pub held_until: Option<SystemTime>,
     /// Time of the next fetch.
     pub next_fetch: SystemTime,
@@ -84,7 +85,7 @@ impl From<Loaded> for Candidate {
     }
 }
 
-/// The parts that are appended for a site, and the content that its source provided last.
+/// The parts that a site appends, and the content that its source provided last.
 pub(super) struct Appending {
     appendix: Appendix,
     last: Mutex<LastOffer>,
@@ -104,11 +105,11 @@ impl Appending {
     }
 
     /// Returns the candidate with the parts appended. Nothing is appended to a candidate that is
-    /// not a robots.txt, so that the candidate is rejected for the right reason.
+    /// not a robots.txt, so the rejection names the right reason.
     ///
     /// `before` is the content that the site serves, or served last. If `before` contains a part
-    /// that was not read yet, the candidate is rejected, because publishing the candidate would
-    /// drop that part.
+    /// that was not read yet since the start, the candidate is rejected. Otherwise, publishing the
+    /// candidate would remove that part.
     pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
         let mut last = self.last.lock();
         let version = match candidate {
@@ -134,8 +135,8 @@ impl Appending {
         let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
         let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
-            // Titles are compared with all parts, because the missing part may have had another
-            // title in `before`.
+            // A part in `before` is compared with the titles of all parts, because the missing part
+            // may have had another title then.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
@@ -146,8 +147,8 @@ impl Appending {
         if appended.len() as u64 > MAX_FILE {
             return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, &version.origin));
         }
-        // The date of the file or of a part, whichever is later. If the file has no date, the
-        // result has no date, either.
+        // The date of the file or the newest part, whichever is later. If the file has no date, the
+        // result has none.
         let modified = version.modified.map(|date| modified.map_or(date, |modified| modified.max(date)));
         let mut whole = Version::new(appended, &version.origin, modified);
         whole.places = Some(places.into());
@@ -160,25 +161,25 @@ impl Appending {
         self.last.lock().source.clone()
     }
 
-    /// Returns the hash of the source's last content if the version `live` was created from it.
+    /// Returns the hash of the source's last content if the live version `live` was created from
+    /// this content.
     pub(super) fn source_of(&self, live: VersionHash) -> Option<VersionHash> {
         let last = self.last.lock();
         last.source.as_ref().filter(|_| last.appended == Some(live)).map(Version::hash)
     }
 }
 
-/// Parts of a robots.txt that are maintained separately, such as a list of AI crawlers, for one or
-/// more sites.
+/// Parts of a robots.txt that are maintained separately, such as a list of AI crawlers. One or more
+/// sites can append them.
 ///
 /// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends
 /// the parts to its source's content, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append)
-/// does. The result is a version like any other: it is checked, examined by the gate and
-/// remembered, and can be rolled back. Replacing a part creates a new version for every site. The
+/// does. The result is treated like any other version: it is checked, examined by the gate and
+/// saved, and it can be rolled back. Replacing a part creates a new version for every site. The
 /// application loads the parts and passes them to [`Appendix::set`].
 ///
-/// After a restart, a site may have a live version that contains a part. The site keeps this
-/// version until the part is set for the first time. Until then, other sites serve their file
-/// without the part.
+/// After a restart, a site whose live version contains a part keeps this version until the part is
+/// set for the first time. Meanwhile, other sites serve their files without the part.
 ///
 /// Cloning is cheap; clones share the parts.
 ///
@@ -200,7 +201,8 @@ pub struct Appendix(Arc<AppendixState>);
 
 /// A site that appends the parts of an [`Appendix`] to its robots.txt.
 pub(super) trait AppendsParts: Send + Sync {
-    /// Appends the changed parts to the content that the source provided last.
+    /// Appends the parts again, after one has changed, to the content that the source provided
+    /// last.
     fn append_again(&self);
 }
 
@@ -225,8 +227,8 @@ impl Appendix {
     }
 
     /// Replaces the part with the index `part`, and publishes a new version of every site.
-    /// `modified` is when the part was changed, if known. Nothing changes if the bytes are the same
-    /// as before, or if there is no part with this index.
+    /// `modified` is when the part was changed, if known. Does nothing if the bytes are the same as
+    /// before, or if there is no part with this index.
     ///
     /// Blocks until the new versions are compiled.
     pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {
@@ -247,26 +249,25 @@ impl Appendix {
         sites.iter().for_each(|site| site.append_again());
     }
 
-    /// Returns the titles of the parts that are still missing.
+    /// Returns the titles of the parts whose content was not set yet.
     pub fn missing(&self) -> Vec<String> {
         self.0.parts.lock().iter().filter(|part| part.held.is_none()).map(|part| part.title.to_string()).collect()
     }
 
     pub(super) fn join(&self, site: Weak<dyn AppendsParts>) {
         let mut sites = self.0.sites.lock();
-        // Dropped sites are removed, because the files of a directory may be added and removed
-        // often.
+        // Dropped sites are removed, because sites of a directory may be opened and dropped often.
         sites.retain(|site| site.strong_count() > 0);
         sites.push(site);
     }
 }
 
-/// How durable a written change must be.
+/// How durable a change must be when it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
     /// The change survives the end of the process. This is enough for a version from a source,
-    /// because the source can be read again. Ten thousand files that change at once must not wait
-    /// for the disk.
+    /// because the source can be read again. If ten thousand files change at once, they must not
+    /// all wait for the disk.
     Process,
     /// The change survives a crash of the machine. Decisions of an operator and pending versions
     /// need this.

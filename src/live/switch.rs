@@ -1,11 +1,11 @@
-//! The kill switch that many sites share.
+//! A kill switch that several sites share.
 
 use crate::live::Mutex;
 use std::sync::{Arc, Weak};
 
 use robots_core::keywords;
 
-/// A kill switch that many sites share. Enforcement is initially on. The position is lost at a
+/// A kill switch that several sites share. Initially, enforcement is on. The position is lost at a
 /// restart, unless the switch belongs to a [`StateDir`](super::StateDir). Cloning is cheap.
 ///
 /// ```
@@ -22,29 +22,29 @@ pub struct KillSwitch(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
-    /// The position of the switch, and the sites that follow it. The lock is never held while the
-    /// disk is accessed, so readers do not wait for the disk.
+    /// The position of the switch, and the sites that use it. The lock is never held while the disk
+    /// is accessed, so readers of the position do not wait for the disk.
     joined: Mutex<JoinedSites>,
-    /// Held while the switch is changed and written, so that concurrent changes are written in
-    /// order.
+    /// This lock is held while the switch is changed and written, so that concurrent changes are
+    /// written in order.
     turning: Mutex<()>,
 }
 
-/// A site that follows a shared switch.
+/// A site that uses a shared kill switch.
 pub(super) trait Switched: Send + Sync {
-    /// Sets the position of a shared switch in this site. `place` is the number of that switch in
-    /// this site. Does not block.
+    /// Sets the position of a shared switch in this site. `place` is the number of the shared
+    /// switch in this site. Does not block.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
-    /// Records a change of a switch in the history. `of` describes which sites the switch affects.
-    /// `why` is the reason if no operator made the change.
+    /// Records a change of a switch in the site's history. `of` describes which sites the switch
+    /// affects. `why` is the reason for the change, if no operator made it.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 
 #[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
-    /// The reason for the setting; `None` if an operator has chosen it.
+    /// The reason for the position; `None` if an operator has set it.
     why: Option<String>,
     sites: Vec<(u8, Weak<dyn Switched>)>,
 }
@@ -60,23 +60,24 @@ impl KillSwitch {
         self.0.joined.lock().enforcement
     }
 
-    /// Switches enforcement on or off for every site with this switch, immediately and for sites
-    /// that are opened later. The sites' own switches do not change.
+    /// Switches enforcement on or off, immediately for every open site that uses this switch, and
+    /// for sites that are opened later. The sites' own switches do not change.
     pub fn set_enforcement(&self, enforcement: Enforcement) {
         self.set_enforcement_because(enforcement, None);
     }
 
-    /// Switches like [`KillSwitch::set_enforcement`], for a change that no operator made. The
-    /// history of each site contains the reason `why`.
+    /// Switches like [`KillSwitch::set_enforcement`], but for a change that a program makes instead
+    /// of an operator. The reason `why` is added to the history of each site.
     pub fn set_enforcement_because(&self, enforcement: Enforcement, why: Option<String>) {
         self.turn(enforcement, why, || {});
     }
 
-    /// Changes the position in every site, and then calls `write` to save it.
+    /// Changes the position of the switch in every site, and then calls `write`, which must save
+    /// the position.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // `sites` is declared before the locks, so that it is dropped after they are released.
-        // Dropping the last reference to a site writes its state.
+        // `sites` is declared before the locks, so that it is dropped after they are released. If
+        // the last reference to a site is dropped here, the site writes its state.
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();
@@ -97,14 +98,14 @@ impl KillSwitch {
         written
     }
 
-    /// Makes a site follow this switch, now and at every change. `place` is the number of this
-    /// switch in the site. Returns the reason for the switch's position; `None` if an operator has
-    /// set it.
+    /// Adds a site to this switch, and sets the current position in the site. Later changes of the
+    /// switch are also set in the site. `place` is the number of this switch in the site. Returns
+    /// the reason for the switch's position; `None` if an operator has set it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
-            // Dropped sites are removed only before the list grows. Removing them for each of ten
-            // thousand sites would visit ten thousand entries each time.
+            // Dropped sites are removed only before the list grows. If they were removed whenever
+            // one of ten thousand sites is added, each removal would visit ten thousand entries.
             joined.sites.retain(|(_, other)| other.strong_count() > 0);
         }
         let weak = Arc::downgrade(site);
@@ -116,12 +117,12 @@ impl KillSwitch {
 
 /// The position of a kill switch: whether the rules are enforced.
 ///
-/// If the position is `Off`, every request passes without being judged or recorded, whatever the
-/// policy. `/robots.txt` is still served.
+/// If the position is `Off`, every request passes without being judged or recorded, regardless of
+/// the policy. Requests for `/robots.txt` are still answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Enforcement {
-    /// The policy decides how rules are enforced. The default.
+    /// The policy decides how rules are enforced. This is the default.
     #[default]
     On,
     /// Every request passes without being judged.
@@ -129,7 +130,7 @@ pub enum Enforcement {
 }
 
 /// The positions of a site's own switch and of its shared switches. Enforcement is off if at least
-/// one of them is off.
+/// one of these switches is off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) site: Enforcement,

@@ -1,5 +1,5 @@
-//! The builder of a live robots.txt, with the settings that all kinds of sources have. Also
-//! contains the source for inline text.
+//! The builder of a live robots.txt, with the settings that are the same for all kinds of sources.
+//! Also contains the source for inline text.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -22,10 +22,10 @@ pub struct LiveBuilder<S> {
 }
 
 /// The source of a site: inline bytes (`Arc<[u8]>`), [`FileSource`](crate::internals::FileSource),
-/// or, with the feature `fetch`, `RemoteSource`. Do not implement this trait in other crates; only
-/// this crate can create sites.
+/// or, with the feature `fetch`, `RemoteSource`. Other crates should not implement this trait,
+/// because only this crate can create sites.
 pub trait SiteSource: Sized {
-    /// Publishes the first version, and another one whenever the source changes.
+    /// Publishes the first version, and a new version whenever the source changes.
     #[doc(hidden)]
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection>;
 }
@@ -47,8 +47,8 @@ impl<S> LiveBuilder<S> {
 
     /// Sets the mode of the policy, which decides what happens to disallowed requests. This mode
     /// takes precedence over the mode of the [`policy`](Self::policy), even if the policy is set
-    /// later. Default: the mode of the policy, by default [`Mode::Observe`]. A second call replaces
-    /// the first.
+    /// later. By default, the mode of the policy is used, which is [`Mode::Observe`] unless set. A
+    /// second call replaces the first.
     pub fn mode(self, mode: Mode) -> Self {
         self.with_settings(|settings| settings.mode = Some(mode))
     }
@@ -83,26 +83,26 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.max_age = max_age.min(LiveRobots::MAX_AGE_LIMIT))
     }
 
-    /// Sets the behaviour if there is no usable robots.txt at the start. Default:
+    /// Sets what happens if there is no usable robots.txt when the site is opened. Default:
     /// [`WhenMissing::Fail`]. A second call replaces the first.
     pub fn when_missing(self, when_missing: WhenMissing) -> Self {
         self.with_settings(|settings| settings.when_missing = when_missing)
     }
 
-    /// Sets the cause of the first reload in the history: why the site is opened. Use
+    /// Sets why the site is opened: the cause of its first reload in the history. Use
     /// [`Cause::Config`] if the configuration of a running program has changed. Default:
     /// [`Cause::Start`]. A second call replaces the first.
     pub fn opened_by(self, cause: Cause) -> Self {
         self.with_settings(|settings| settings.opened_by = cause)
     }
 
-    /// Adds a callback. The callback is called after the first reload, and after every reload that
-    /// changed something or failed in a new way. Callbacks run one at a time, in the order of the
-    /// reloads. A callback runs on the thread of its reload, or on the thread of another reload
-    /// whose callbacks are running. No lock is held during the call, so a callback may use the site
-    /// like any caller. If a callback reloads the site, the callbacks for that reload run after it
-    /// returns. A reload may return before its callbacks have run, if another thread is running
-    /// callbacks. Panics are caught. A second call adds a callback.
+    /// Adds a callback. It is called after the first reload, and after every reload that changed
+    /// something or failed in a new way. Callbacks run one at a time, in the order of the reloads,
+    /// on the thread that reloads. If another thread is already running callbacks, that thread runs
+    /// the new ones, too, so a reload may return before its callbacks have run. No lock is held
+    /// during the call, so a callback may use the site like any other code. If a callback reloads
+    /// the site, the callbacks for that reload run after it returns. Panics are caught. A second
+    /// call adds a callback.
     ///
     /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
     /// therefore keep the site and its threads alive after the application has dropped its own
@@ -121,36 +121,37 @@ impl<S> LiveBuilder<S> {
     /// Sets the state directory, and the name of the site in it. The directory contains accepted
     /// versions, the pending version, the history and the kill switch. Default: none.
     ///
-    /// Without a state directory, all of this is lost at a restart. The gate then has no earlier
-    /// version for a comparison, so it refuses only a version that blocks everyone. A rollback is
-    /// impossible, the grace period treats every rule as new, and enforcement is on.
+    /// Without a state directory, all of this is lost at a restart. After a restart, the gate then
+    /// has no earlier version to compare the first version with, so it refuses the first version
+    /// only if it blocks all crawlers. There is no version to roll back to, every rule counts as
+    /// new for the grace period, and enforcement is on.
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
-    /// share their part of the directory, so that a new site can replace an old one without losing
-    /// state. The next start then finds the version that was accepted last on either site. A second
-    /// call replaces the first.
+    /// share the same files. This is meant for a new site that replaces an old one without losing
+    /// the old site's state. The next process finds the version that was accepted last by either
+    /// site. A second call replaces the first.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
 
     /// Starts with the versions, the pending version and the history of a site with another name
-    /// ([`LiveRobots::remembered`], [`StateDir::remembered`]). The state directory's own state of
-    /// this site is replaced. The kill switch is not inherited. Default: none. A second call
-    /// replaces the first.
+    /// ([`LiveRobots::remembered`], [`StateDir::remembered`]). They replace the state that the
+    /// state directory contains for this site. The kill switch is not inherited. Default: none. A
+    /// second call replaces the first.
     pub fn inherit_state(self, before: &Remembered) -> Self {
         self.with_settings(|settings| settings.inherited = Some(before.clone()))
     }
 
     /// Sets a kill switch that this site shares with other sites. If the site has a state
-    /// directory, this switch is ignored, because the directory has its own. A second call replaces
-    /// the first.
+    /// directory, this setting is ignored, because the directory has its own shared switch. A
+    /// second call replaces the first.
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }
 
-    /// Adds a kill switch that does not belong to a state directory, such as that of a fleet. If
-    /// any of the switches is off, nothing is enforced. A second call adds another switch. At most
-    /// four switches can be added; later ones are ignored.
+    /// Adds a kill switch that does not belong to a state directory, such as the switch of a fleet.
+    /// If any of the switches is off, nothing is enforced. A second call adds another switch. At
+    /// most four switches can be added; later ones are ignored.
     pub fn additional_kill_switch(mut self, switch: &KillSwitch) -> Self {
         if self.settings.additional_kill_switches.len() < 4 {
             self.settings.additional_kill_switches.push(switch.clone());
@@ -158,9 +159,9 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets the grace period, during which newly disallowed requests are only observed. It starts
-    /// when the oldest remembered version that disallows the request was accepted. Default: zero. A
-    /// second call replaces the first.
+    /// Sets the grace period, during which requests that newly disallowed paths are only observed.
+    /// It starts when the site accepted the oldest of its saved versions that disallows the path.
+    /// Default: zero. A second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
@@ -177,24 +178,24 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.compile_cache = compile_cache.clone())
     }
 
-    /// Sets the name of this site's request counts, which rate limits use. Sites with the same name
-    /// and [`CompileCache`] share their counts. So if a site is opened again with other settings,
-    /// crawlers do not get a new burst. Default: counts are not shared. A second call replaces the
-    /// first.
+    /// Sets a name for sharing the rate limit buckets of this site. Sites with the same name and
+    /// the same [`CompileCache`] share their buckets. So if a site is opened again with other
+    /// settings, crawlers do not get a new burst. By default, buckets are not shared. A second call
+    /// replaces the first.
     pub fn counted_as(self, name: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.counted_as = Some(name.into()))
     }
 
-    /// Sets the parts that are appended to every version before it is checked and the gate examines
-    /// it. A part may be a list of crawlers that is maintained separately. Default: none. A second
-    /// call replaces the first.
+    /// Sets the parts that are appended to every version, for example a list of AI crawlers that is
+    /// maintained separately. They are appended before the version is checked and the gate examines
+    /// it. Default: none. A second call replaces the first.
     pub fn append(self, appendix: &Appendix) -> Self {
         self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }
 
-    /// Marks this site as one of many with the same settings. An unusable file of this site must
-    /// not prevent the other sites from starting. An override without effect on this file may be
-    /// meant for the file of another site.
+    /// Marks this site as one of many with the same settings. If its file is unusable, the other
+    /// sites must start nevertheless. If an override has no effect on its file, the override may be
+    /// written for the file of another site.
     pub(super) fn one_of_many(mut self) -> Self {
         self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {
@@ -205,11 +206,11 @@ impl<S> LiveBuilder<S> {
 }
 
 impl LiveBuilder<Arc<[u8]>> {
-    /// Sets the name of an inline robots.txt, for applications with several such sites. Messages
-    /// and the history contain the name, and
-    /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin) returns it. If
-    /// several processes count requests in a shared store, the name keeps the counts of different
-    /// sites apart. Default: `inline`. A second call replaces the first.
+    /// Sets the name of an inline robots.txt, for applications with several sites. The name appears
+    /// in messages and in the history, and is the value of
+    /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin). If several
+    /// processes count requests in a shared store, sites with different names have different
+    /// buckets. Default: `inline`. A second call replaces the first.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))
     }
@@ -222,8 +223,8 @@ impl<S: SiteSource> LiveBuilder<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error only with [`WhenMissing::Fail`]: the reason why there is no usable
-    /// robots.txt.
+    /// Returns the reason why there is no usable robots.txt, but only if [`WhenMissing::Fail`] is
+    /// set.
     pub fn open(self) -> Result<LiveRobots, Rejection> {
         S::open(self)
     }
@@ -232,7 +233,7 @@ impl<S: SiteSource> LiveBuilder<S> {
 robots_core::debug_as!(|it| [S: std::fmt::Debug] LiveBuilder::<S> { source: it.source, policy: it.settings.policy });
 
 impl LiveRobots {
-    /// Prepares a site with an inline robots.txt; [`LiveRobots::publish`] replaces it.
+    /// Prepares a site with an inline robots.txt, which [`LiveRobots::publish`] can replace.
     pub fn text(text: impl AsRef<[u8]>) -> LiveBuilder<Arc<[u8]>> {
         LiveBuilder::new(text.as_ref().into())
     }

@@ -1,4 +1,5 @@
-//! Reads files. A file may be incomplete because it is being written, or may not be a regular file.
+//! Reads files. A file may be incomplete because another process is writing it, or may not be a
+//! regular file.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -10,16 +11,16 @@ use super::file_system::reach;
 use crate::live::state::disk::open;
 use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 
-/// How long a file must stay unmodified until it counts as complete. This is used only if no event
-/// has reported that the writer closed it.
+/// How long a file must stay unmodified until it counts as complete. This time is used only if no
+/// event has reported that the writer closed the file.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// Maximum plausible lead of a file server's clock. A modification time further in the future was
-/// set on purpose.
+/// How far the clock of a file server may plausibly be ahead. A modification time further in the
+/// future was set on purpose.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
-/// Reads a whole regular file, or returns why it cannot be read. Blocks if the file system hangs,
-/// but does not wait for the writer of a FIFO.
+/// Reads a whole regular file, or returns why it cannot be read. Blocks until the file system
+/// responds, but does not wait for the writer of a FIFO.
 pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     let failed = |error| Rejection::io(error, origin);
     let mut file = open(reach(path)).map_err(failed)?;
@@ -31,8 +32,8 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
     }
     let mut bytes = Vec::new();
-    // Reads one byte more than the limit, to notice if the file has grown beyond it in the
-    // meantime.
+    // Reads one byte more than the limit, to find out whether the file has grown beyond the limit
+    // in the meantime.
     Read::by_ref(&mut file).take(LiveRobots::MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
     if bytes.len() as u64 != after.len() || changed(&before, &after) {
@@ -41,8 +42,8 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     Ok(Version::new(bytes, origin, after.modified().ok()))
 }
 
-/// Reads the bytes of a regular file. Blocks if the file system hangs, but does not wait for the
-/// writer of a FIFO.
+/// Reads the bytes of a regular file. Blocks until the file system responds, but does not wait for
+/// the writer of a FIFO.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(reach(path))?;
     if !file.metadata()?.is_file() {
@@ -53,13 +54,13 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns how long to wait until a file with this modification time counts as complete; `None` if
-/// it already does.
+/// Returns the time until a file with this modification time counts as complete; `None` if it
+/// already does.
 pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     unrest_at(SystemTime::now(), modified)
 }
 
-/// Returns what [`unrest`] returns at the time `now`.
+/// Like [`unrest`], with `now` as the current time.
 pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
     match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),

@@ -11,14 +11,14 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// Interval between checks whether the watcher has published the file, while a reload waits until
-/// the file is complete.
+/// While a reload waits until the file is complete, the interval between checks whether the watcher
+/// has already published the file.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Maximum time to wait for a missing file in a folder that keeps changing.
+/// Maximum time to wait for a missing file while its folder keeps changing.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A robots.txt kept in a file, see [`LiveRobots::file`].
+/// A robots.txt in a file, see [`LiveRobots::file`].
 #[derive(Debug)]
 pub struct FileSource {
     path: PathBuf,
@@ -36,8 +36,8 @@ struct OpenFile {
 }
 
 impl LiveRobots {
-    /// Prepares a site whose robots.txt is kept in a file. The file is reloaded when it changes
-    /// (with the `watch` feature) and on [`LiveRobots::reload`].
+    /// Prepares a site whose robots.txt is in a file. The file is reloaded when it changes (with
+    /// the `watch` feature) and on [`LiveRobots::reload`].
     pub fn file(path: impl Into<PathBuf>) -> LiveBuilder<FileSource> {
         LiveBuilder::new(FileSource { path: path.into(), poll: Watcher::DEFAULT_POLL, watcher: None })
     }
@@ -61,8 +61,8 @@ impl LiveBuilder<FileSource> {
         self.with_source(|source| source.poll = poll.max(Watcher::MIN_POLL))
     }
 
-    /// Sets the watcher of the file. One watcher can watch many files. Default: a new watcher. A
-    /// second call replaces the first.
+    /// Sets the watcher of the file. One watcher can watch many files. By default, each site
+    /// creates a watcher. A second call replaces the first.
     pub fn watcher(self, watcher: &Watcher) -> Self {
         self.with_source(|source| source.watcher = Some(watcher.clone()))
     }
@@ -95,8 +95,8 @@ impl SiteSource for FileSource {
             opened = Some(file.clone());
             file
         });
-        // An earlier process has served this site, so the file should exist. A missing file is
-        // probably just being replaced.
+        // An earlier process has served this site, so the file should exist. If it is missing, it
+        // is probably being replaced.
         if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
             await_name(&file.path);
         }
@@ -128,9 +128,9 @@ impl Source for OpenFile {
     }
 }
 
-/// If the file is missing, waits because another file may be about to get its name, as in `mv
+/// Waits for a missing file. Another file may be about to be renamed to its name, as in `mv
 /// robots.txt old; mv new robots.txt`. Waits only if the folder was changed a moment ago, and at
-/// most `MAX_WAIT`.
+/// most for `MAX_WAIT`.
 fn await_name(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -143,14 +143,14 @@ fn await_name(path: &Path) {
 }
 
 /// Reloads the file when it is complete. A caller may request a reload while the file is being
-/// written. Therefore a file that was modified a moment ago is read twice, and is published only if
-/// both reads have the same result. If the watcher publishes the result of the first read in the
-/// meantime, the wait ends.
+/// written. Therefore a file that was modified a moment ago is read twice, with a pause in between,
+/// and is published only if both reads have the same result. The pause ends early if the watcher
+/// publishes the content that the first read has found.
 fn reload_once_quiet(site: &Site) -> Reload {
     let first = site.load().ok();
     if let Some(first) = &first {
-        // The length of the pause depends on the file's modification time, but a monotonic clock
-        // measures it.
+        // The length of the pause depends on the file's modification time. The pause itself is
+        // measured with a monotonic clock.
         let rest = first.modified.and_then(file::unrest).unwrap_or_default();
         let quiet = Instant::now() + rest;
         while site.live_source() != Some(first.hash()) {
@@ -164,8 +164,8 @@ fn reload_once_quiet(site: &Site) -> Reload {
     site.reload(|again| may_be_taken(first.as_ref(), again, SystemTime::now()))
 }
 
-/// Reports whether a version may be published. Either the first read had the same result, or it
-/// failed and the file has not been modified for a while.
+/// Reports whether a version may be published: the first read had the same result, or the first
+/// read failed and the file has not been modified for a while.
 fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),

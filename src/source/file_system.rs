@@ -1,9 +1,9 @@
 //! Access to the paths that the module `source` uses.
 //!
-//! An operation on a path blocks if its file system hangs. During such an operation, a caller must
-//! not hold a lock that readers, drops or other file systems need. Before each operation, the
-//! caller calls a function of this file, so that a test can make a folder hang as if it were a
-//! separate file system.
+//! An operation on a path blocks while its file system does not respond. During such an operation,
+//! a caller must not hold a lock that is needed to read a status, to drop a handle or to use
+//! another file system. Before each operation, the caller must call a function of this module. So
+//! tests can make a folder behave like an unresponsive file system.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 pub(super) type FileSystemId = u64;
 
 /// Returns the path. Must be called before each operation on the path. In tests, blocks while the
-/// folder hangs.
+/// test makes the folder hang.
 pub(super) fn reach(path: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(path, hanging::Operations::All);
@@ -20,7 +20,7 @@ pub(super) fn reach(path: &Path) -> &Path {
 }
 
 /// Returns the folder. Must be called before the folder is registered for events. In tests, blocks
-/// while registrations in the folder hang.
+/// while the test makes registrations in the folder hang.
 pub(super) fn reach_to_register(folder: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(folder, hanging::Operations::Registering);
@@ -45,7 +45,7 @@ pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
     }
 }
 
-/// The folders that tests can make hang.
+/// Lets tests make operations in a folder hang.
 #[cfg(test)]
 pub(super) mod hanging {
     use crate::live::Mutex;
@@ -66,7 +66,7 @@ pub(super) mod hanging {
         waiting: usize,
     }
 
-    /// Which operations hang, or which operation is about to run.
+    /// The operations that hang, or the operation that is about to run.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(in crate::source) enum Operations {
         All,
@@ -94,7 +94,8 @@ pub(super) mod hanging {
             &self.path
         }
 
-        /// Makes the folder hang until `self` is dropped. Returns when `number` operations hang.
+        /// Makes the folder hang until `self` is dropped. Returns when `number` operations are
+        /// waiting in it.
         pub(in crate::source) fn hang(&self, operations: Operations, number: usize) {
             let mut folders = folders();
             let deadline = Instant::now() + Duration::from_secs(60);
@@ -120,14 +121,15 @@ pub(super) mod hanging {
     }
 
     /// Runs `call` on a new thread and returns the result. Panics if `call` does not return within
-    /// a minute, because it then probably waits for the hanging folder.
+    /// a minute, because it is then probably waiting for a hanging folder.
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));
         let returned = receiver.recv_timeout(Duration::from_secs(60));
         returned.unwrap_or_else(|error| {
-            // The folders must stop hanging before the panic, because destructors that run during
-            // the panic may access the folders.
+            // The operations in hanging folders must continue before this thread panics.
+            // Destructors that run during the panic may access these folders and would wait
+            // forever.
             folders().iter_mut().for_each(|folder| folder.hangs = None);
             CHANGED.notify_all();
             panic!("{what} waits for a file system that does not respond: {error}")

@@ -1,8 +1,8 @@
-//! Maps hosts to values by the host patterns of a configuration. This module also converts names to
-//! their ASCII form, and finds the origins of URLs.
+//! Maps hosts to values by the host patterns of a configuration. Also converts names to their ASCII
+//! form, and finds the origins of URLs.
 //!
-//! **The maps of a [`HostMap`] contain indices into a list of values.** The ASCII and the Unicode
-//! form of a name are two keys with the same value.
+//! **The maps of a [`HostMap`] contain indices into a list of values.** So the ASCII and the
+//! Unicode form of a name are two keys with the same value.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,12 +17,13 @@ const MAX_NAME: usize = 253 * 2;
 /// A map from host patterns to values. Exact names take precedence over wildcards, longer wildcards
 /// take precedence over shorter ones, and `*` matches every other host.
 ///
-/// Names are compared without case and without a final dot, and IPv6 addresses by value. A pattern
-/// with a port takes precedence. A pattern without a port applies to all other ports.
+/// Names are compared case-insensitively and without a final dot, and IPv6 addresses by value. A
+/// pattern with a port takes precedence over the same pattern without a port, which applies to all
+/// other ports.
 ///
-/// A host that matches no pattern has no value, and a [`RobotsLayer`] does not judge its requests.
-/// If your application accepts requests with any host, insert a value for `*`. Otherwise a crawler
-/// can bypass the rules by sending an arbitrary `Host`.
+/// If a host matches no pattern, a [`RobotsLayer`] does not judge requests for this host. If your
+/// application accepts requests with any host, insert a value for `*`. Otherwise a crawler can
+/// bypass the rules by sending an arbitrary `Host`.
 ///
 /// [`RobotsLayer`]: https://docs.rs/tower-robots/latest/tower_robots/layer/struct.RobotsLayer.html
 ///
@@ -56,21 +57,21 @@ pub struct HostMap<T> {
     wildcard: Names,
     addresses: HashMap<Ipv6Addr, Ports, foldhash::fast::RandomState>,
     any: Option<usize>,
-    /// Maximum number of dots in the keys of `wildcard`. A suffix of a name with more dots needs no
-    /// lookup.
+    /// Maximum number of dots in the keys of `wildcard`. Longer suffixes of a name need not be
+    /// looked up.
     deepest: usize,
 }
 
 type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
 
-/// The values of a host by port, as indices into the list of values.
+/// The values for one host, by port. Each value is an index into the list of values.
 #[derive(Clone, Debug, Default)]
 struct Ports {
     other: Option<usize>,
     ports: Vec<(u16, usize)>,
 }
 
-// Problems with a pattern. A message consists of the pattern and one of these strings.
+// Problems with a pattern. An error message consists of the pattern and one of these strings.
 const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
@@ -103,7 +104,7 @@ impl<T> HostMap<T> {
         let (pattern, wildcard) = pattern.strip_prefix("*.").map_or((pattern, false), |below| (below, true));
         let authority = Authority::of_host_field(pattern.as_bytes());
         let port = authority.port;
-        // Splitting at an ASCII byte keeps the host valid UTF-8.
+        // The split is at an ASCII byte, so the host is still valid UTF-8.
         let host = std::str::from_utf8(authority.host).unwrap_or_default();
         if host == "*" && port == Port::Absent && !wildcard {
             if self.any.is_some() {
@@ -137,8 +138,8 @@ impl<T> HostMap<T> {
         if wildcard {
             self.deepest = self.deepest.max(survey(name.as_bytes()).0);
         }
-        // The Unicode form is also inserted, because some clients send it although the standards do
-        // not allow that.
+        // The Unicode form is inserted, too, because some clients send it, although the standards
+        // do not allow this.
         #[cfg(feature = "idn")]
         if let Some(name) = unicode(&name) {
             let _ = names.entry(name.as_bytes().into()).or_default().add(port, place);
@@ -149,15 +150,16 @@ impl<T> HostMap<T> {
 
     /// Returns the value for a host. `host` may include a port, as in a `Host` field.
     ///
-    /// If `host` has no port, and no pattern without a port matches, the value of port 80 or 443 is
-    /// returned, unless both ports have a value. For example, `get("example.com")` can return the
-    /// value of `example.com:443`. If the default port is known, use [`HostMap::get_for`].
+    /// If `host` has no port and only patterns with a port match, the value for port 80 or 443 is
+    /// returned. If both ports have a value, the result is `None`. For example,
+    /// `get("example.com")` can return the value of `example.com:443`. If the default port is
+    /// known, use [`HostMap::get_for`].
     pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), None)
     }
 
-    /// Returns the value for a host. A `host` without a port is treated as a host with the port
-    /// `default_port`, which is 80 or 443.
+    /// Returns the value for a host. If `host` has no port, the port is `default_port`, which is 80
+    /// or 443.
     pub fn get_for(&self, default_port: u16, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), Some(default_port))
     }
@@ -198,7 +200,7 @@ impl<T> HostMap<T> {
         };
         let name = authority.host;
         if let [b'[', address @ .., b']'] = name {
-            // This is cheap even for a long value, because parsing reads at most 45 bytes.
+            // This is cheap even for a long string, because parsing reads at most 45 bytes.
             let address = std::str::from_utf8(address).ok()?.parse().ok()?;
             return self.addresses.get(&address)?.at(port);
         }
@@ -210,7 +212,7 @@ impl<T> HostMap<T> {
         if !has_capitals {
             return self.named(name, dots, port);
         }
-        // The name is copied to the stack, so that a host with capital letters needs no allocation.
+        // The name is copied to the stack, so a host with capital letters causes no allocation.
         let mut lower = [0; MAX_NAME];
         let lower = &mut lower[..name.len()];
         lower.copy_from_slice(name);
@@ -228,8 +230,8 @@ impl<T> HostMap<T> {
         // Names are short, so this loop is cheaper than a search for the next dot.
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
-            // The deepest wildcard limits the number of lookups, even if the name has a thousand
-            // labels.
+            // The number of lookups is limited by the wildcard with the most dots, even if the name
+            // has a thousand labels.
             if dots <= self.deepest
                 && let Some(place) = self.wildcard.get(&name[at + 1..]).and_then(|ports| ports.at(port))
             {
@@ -257,8 +259,8 @@ impl Ports {
         let at = |port: u16| self.ports.iter().find(|(other, _)| *other == port).map(|(_, place)| *place);
         match port {
             Some(port) => at(port).or(self.other),
-            // The port may be 80 or 443. If both have a value, the site is ambiguous, and the
-            // result is `None`.
+            // The port is unknown, and may be 80 or 443. If both have a value, the host is
+            // ambiguous, and the result is `None`.
             None => self.other.or_else(|| match (at(80), at(443)) {
                 (Some(place), None) | (None, Some(place)) => Some(place),
                 _ => None,
@@ -274,7 +276,7 @@ impl<T> Default for HostMap<T> {
 }
 
 /// Returns the number of dots in a name, and whether it has capital letters. The loop has no
-/// branches, so that the compiler can vectorise it (16 bytes at a time).
+/// branches, so the compiler can vectorise it (16 bytes at a time).
 fn survey(name: &[u8]) -> (usize, bool) {
     let (mut dots, mut capitals) = (0_u16, 0_u8);
     for byte in name.iter().take(MAX_NAME) {
@@ -295,9 +297,10 @@ pub(crate) enum Scheme {
 /// The scope of a robots.txt: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section
 /// 4).
 ///
-/// Hosts are compared without case and without a final dot, Unicode names by their ASCII form, and
-/// IPv6 addresses by value. If the URL has no port, the port is the scheme's default port. Without
-/// the feature `idn`, the URL has an origin only if its host is in ASCII form (`xn--…`).
+/// Hosts are compared case-insensitively and without a final dot. Unicode names are compared by
+/// their ASCII form, and IPv6 addresses by value. If the URL has no port, the port is the scheme's
+/// default port. Without the feature `idn`, the URL has an origin only if its host is in ASCII form
+/// (`xn--…`).
 ///
 /// ```
 /// use tower_robots::internals::Origin;
@@ -345,19 +348,19 @@ impl Scheme {
 }
 
 impl Origin {
-    /// Returns the origin of an absolute URL; `None` if it is not a URL with one of these schemes.
+    /// Returns the origin of an absolute URL; `None` if it is not an `http`, `https` or `ftp` URL.
     pub fn of(url: &str) -> Option<Self> {
         Self::split(url).map(|(origin, _)| origin)
     }
 
-    /// Returns the origin that the robots.txt at this URL applies to; `None` if the path is not
-    /// `/robots.txt`.
+    /// Returns the origin that the robots.txt at this URL applies to; `None` if the path of the URL
+    /// is not `/robots.txt`.
     pub fn of_robots_txt(url: &str) -> Option<Self> {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
     }
 
-    /// Reports whether a URL has this origin, so that the robots.txt of this origin applies to the
-    /// URL.
+    /// Reports whether the robots.txt of this origin applies to a URL, because the URL has the same
+    /// origin.
     pub fn covers(&self, url: &str) -> bool {
         Self::of(url).is_some_and(|origin| origin == *self)
     }
@@ -404,7 +407,7 @@ pub(super) fn to_ascii(_: &str) -> Option<Cow<'_, str>> {
     None
 }
 
-/// Returns the Unicode form of an ASCII name, if it differs.
+/// Returns the Unicode form of an ASCII name, if it differs from the name.
 #[cfg(feature = "idn")]
 fn unicode(ascii: &str) -> Option<String> {
     if !ascii.contains("xn--") {

@@ -1,15 +1,15 @@
-//! Sources of a robots.txt, and sites by host. This module is for applications with several sites,
-//! with many files, or with a robots.txt that is fetched from a server.
+//! Sources of a robots.txt, and sites by host. Use this module if an application has several sites
+//! or many files, or fetches its robots.txt from a server.
 //!
 //! [`LiveRobots::file`](crate::live::LiveRobots::file) and similar constructors start a
 //! [`LiveBuilder`], which connects a source to a live site. [`Sites`] maps hosts to sites, and a
 //! [`Directory`] builds such a map from the files in a folder.
 //!
-//! This module reads files and, with the feature `fetch`, fetches them. The module does not serve
-//! requests.
+//! This module reads files and, with the feature `fetch`, fetches them. It does not serve requests.
 
-// As in `live`, items that only one feature uses are also compiled without this feature. Otherwise,
-// each item would need a `cfg` with the features that use it. With all features, nothing is unused.
+// As in `live`, items that only one feature uses are compiled even without this feature. Otherwise,
+// each item would need a `cfg` that lists the features which use it. With all features enabled, no
+// item is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)
@@ -39,8 +39,8 @@ pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::Watcher;
 
-/// Replaces the module `watch` if the feature `watch` is off. Files are then not watched, but can
-/// be reloaded.
+/// Replaces the module `watch` if the feature `watch` is off. Files are then not watched, but they
+/// can still be reloaded.
 #[cfg(not(feature = "watch"))]
 mod watch {
     use std::path::PathBuf;

@@ -17,7 +17,7 @@ pub struct Sites(SiteLookup);
 
 #[derive(Clone, Debug)]
 enum SiteLookup {
-    /// The usual case. Neither the host nor the site has to be looked up.
+    /// The usual case. No lookup by host is needed.
     One(LiveRobots),
     Fixed(Arc<HostMap<LiveRobots>>),
     Replaced(SiteMap),
@@ -51,7 +51,7 @@ enum SiteLookup {
 #[derive(Clone)]
 pub struct SiteMap {
     hosts: Arc<ArcSwap<HostMap<LiveRobots>>>,
-    /// The object that updates the map, such as a [`Directory`](super::Directory). It is dropped
+    /// The value that updates the map, such as a [`Directory`](super::Directory). It is dropped
     /// together with the last clone of this map.
     _follower: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -76,7 +76,7 @@ pub(crate) enum SitesGuard<'s> {
 
 impl SitesGuard<'_> {
     /// Returns the site of a host. `host` is not called if one [`LiveRobots`] applies to all hosts.
-    /// A request without a host belongs to the site for `*`.
+    /// A request without a host belongs to the site with the pattern `*`.
     pub(crate) fn find<'h>(&self, host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>) -> Option<&LiveRobots> {
         let hosts = match self {
             Self::One(live) => return Some(live),
@@ -88,24 +88,25 @@ impl SitesGuard<'_> {
 }
 
 impl SiteMap {
-    /// Creates a map with these sites. [`SiteMap::replace`] replaces them later.
+    /// Creates a map with these sites. They can be replaced with [`SiteMap::replace`].
     pub fn new(hosts: HostMap<LiveRobots>) -> Self {
         Self { hosts: Arc::new(ArcSwap::from_pointee(hosts)), _follower: None }
     }
 
-    /// Returns a clone of the map that also owns the follower, which updates the map. To avoid a
-    /// reference cycle, the follower itself owns a clone without a follower.
+    /// Returns a clone of the map that also owns `follower`, which updates the map. The follower
+    /// itself owns a clone of the map without a follower, so there is no reference cycle.
     pub(super) fn followed_by(&self, follower: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _follower: Some(follower), ..self.clone() }
     }
 
-    /// Replaces the sites for all later requests. A site keeps its state if both maps contain the
-    /// same [`LiveRobots`].
+    /// Replaces the sites for all later requests. If the old and the new map contain the same
+    /// [`LiveRobots`], this site keeps its state.
     pub fn replace(&self, hosts: HostMap<LiveRobots>) {
         self.hosts.store(Arc::new(hosts));
     }
 
-    /// Returns the current sites. Later replacements do not change the returned map.
+    /// Returns the current sites. Later calls of [`SiteMap::replace`] do not change the returned
+    /// map.
     pub fn load(&self) -> Arc<HostMap<LiveRobots>> {
         self.hosts.load_full()
     }
@@ -140,7 +141,7 @@ robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
     note = "for several sites, use a `HostMap<LiveRobots>`, a `SiteMap`, a `Directory` or `Sites`"
 )]
 pub trait IntoSites {
-    /// Converts into [`Sites`].
+    /// Converts the value into [`Sites`].
     fn into_sites(self) -> Sites;
 }
 
@@ -150,7 +151,7 @@ impl IntoSites for Sites {
     }
 }
 
-/// The robots.txt applies to every host.
+/// The single robots.txt applies to every host.
 impl IntoSites for LiveRobots {
     fn into_sites(self) -> Sites {
         Sites(SiteLookup::One(self))

@@ -3,28 +3,30 @@
 //!
 //! 1. A version passes if its hash is in the list of [`Gate::accept`], or if it is the version that
 //!    was accepted last.
-//! 2. A new version is compared with the version that was accepted last. The gate refuses a version
-//!    that blocks everyone, crawlers without their own group, or a search engine that was allowed.
-//!    The gate also refuses a version that has no group or no effective rule left, is a truncated
-//!    copy of the accepted version, or allows much more at once (see [`DrasticChange`]). If no
-//!    version was accepted yet, only a version that blocks everyone is refused.
-//! 3. The gate refuses a version that newly disallows too many important pages for a search engine
-//!    (see the module `objection`).
+//! 2. Any other version is compared with the version that was accepted last. The gate refuses a
+//!    version that now blocks all crawlers, all crawlers that are not named in any group, or a
+//!    search engine. The gate also refuses a version that has lost all its groups or effective
+//!    rules, is a truncated copy of the accepted version, or suddenly allows much more (see
+//!    [`DrasticChange`]). If no version was accepted yet, the gate refuses only a version that
+//!    blocks all crawlers.
+//! 3. The gate refuses a version that disallows too many important pages for a search engine that
+//!    could fetch them before (see the module `objection`).
 //! 4. The gate also refuses a version that does not meet an expectation, changes a verdict that a
 //!    [`Guard`] protects, has findings of a configured severity, or disallows one of the paths of
 //!    [`Gate::must_allow`].
-//! 5. A refused version is pending, with the reasons, and the live version stays live. An operator
-//!    accepts a pending version by its hash, and so never accepts another version by mistake.
+//! 5. A refused version becomes the pending version, and the live version stays live. The status
+//!    contains the reasons. An operator accepts a pending version by its hash, and so cannot accept
+//!    another version by mistake.
 //!
-//! A process may share its sites with other processes. If only the other processes have accepted
-//! versions, this process has nothing to compare its first version with. The gate can then hold the
-//! first version until someone accepts it ([`Gate::allow_first_versions`]).
+//! If several processes serve the same sites, a new process has no accepted version to compare its
+//! first version with. The gate can then refuse this version until an operator accepts it
+//! ([`Gate::allow_first_versions`]).
 //!
-//! A baseline, for example the version in version control, takes the place of the version that was
-//! accepted last.
+//! If the gate has a baseline, for example the version in version control, new versions are
+//! compared with the baseline instead of the version that was accepted last.
 //!
 //! Content that is not a robots.txt (empty, HTML, binary, other text) is rejected before the gate
-//! examines it, whatever the gate's settings.
+//! examines it, regardless of the gate's settings.
 
 mod objection;
 
@@ -37,8 +39,8 @@ use crate::agent::Registry;
 use crate::check::{DiffOptions, DrasticChange, Expectations, Guard, Report, Severity, diff};
 use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 
-/// The conditions for a version to go live without an operator. Start with [`Gate::new`], which is
-/// also the default. A site without a gate has [`Gate::open`].
+/// The conditions for a version to go live without an operator. [`Gate::new`] is also the default
+/// value. If no gate is set for a site, the site uses [`Gate::open`].
 ///
 /// ```
 /// use tower_robots::live::{Gate, LiveRobots, WhenMissing};
@@ -69,7 +71,7 @@ pub struct Gate {
     pages: Vec<WatchedPages>,
     baseline: Option<Baseline>,
     /// The versions that pass if there is no earlier version to compare them with, and the reason
-    /// for holding any other version in this case.
+    /// for refusing all other versions in this case.
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
@@ -119,7 +121,8 @@ impl Gate {
     /// Returns the objections to a version; an empty list means that it may go live. The version is
     /// compared with the baseline of the gate. If the gate has no baseline, the version is compared
     /// with `accepted`, the last accepted version. `report` is the check report of the version. If
-    /// parts are appended, `places` contains the origins of the version's lines.
+    /// other parts were appended to the site's own file, `places` tells which part each line comes
+    /// from.
     pub fn examine(
         &self,
         robots: &RobotsTxt,
@@ -157,8 +160,9 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // The site's own part is compared separately. If the own part loses all its rules,
-                // a comparison of the whole files would still find the rules of the appended parts.
+                // The site's own part is compared separately. Otherwise, if the own part loses all
+                // its rules, the comparison would not notice this, because the appended parts still
+                // have rules.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);
@@ -192,7 +196,7 @@ impl Gate {
         objections
     }
 
-    /// Returns the crawler names in the gate's conditions.
+    /// Returns the crawler names in the gate's conditions, with the kind of each condition.
     fn names(&self) -> impl Iterator<Item = (ObjectionKind, &str)> {
         let must_allow = self.must_allow.iter().flat_map(|must| &must.agents);
         let expected = self.expectations.iter().flat_map(Expectations::agents);
@@ -216,9 +220,9 @@ impl Gate {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
     }
 
-    /// Refuses a version with findings of this severity or worse. Default: findings are ignored,
-    /// because crawlers also read faulty files, and the live version may have the same findings. A
-    /// second call replaces the first.
+    /// Refuses a version with findings of this severity or a higher one. By default, findings are
+    /// ignored, because crawlers can read a file with findings, and the live version may have the
+    /// same findings. A second call replaces the first.
     pub fn refuse_findings(self, severity: Severity) -> Self {
         Self { findings: Some(severity), ..self }
     }
@@ -254,32 +258,32 @@ impl Gate {
         self
     }
 
-    /// Allows the versions with these hashes, whatever their effects. A hash is a [`VersionHash`]
-    /// or a prefix of one. Default: no versions. A second call adds versions.
+    /// Allows the versions with these hashes, regardless of their effects. A hash is a
+    /// [`VersionHash`] or a prefix of one. Default: no versions. A second call adds versions.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.accepted.extend(hashes.into_iter().map(Into::into));
         self
     }
 
-    /// Refuses a version that newly disallows too many pages of a list for a search engine with an
-    /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)). Too many means
-    /// the front page, or at least two pages if they are more than 100 or more than 1 % of the
-    /// list. Pages that the previous version already disallowed are ignored. Default: no pages. A
-    /// second call adds pages.
+    /// Refuses a version that disallows too many pages of a list for a search engine with its own
+    /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)). The front page
+    /// alone is too much. Otherwise, too many means at least two pages that are more than 100 or
+    /// more than 1 % of the list. Pages that the previous version already disallowed are not
+    /// counted. Default: no pages. A second call adds pages.
     ///
-    /// A single page other than the front page is never too many, even if the list has less than a
-    /// hundred pages. A rule that matches one page was probably written for that page, while an
-    /// accidental rule matches a folder or every query.
+    /// The gate never refuses a version because of a single page other than the front page. A rule
+    /// that matches only one page was probably written for this page, while an accidental rule
+    /// usually matches a folder or every query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
         self.pages.push(pages.clone());
         self
     }
 
-    /// Sets which versions are allowed if there is no version to compare them with. The allowed
-    /// versions pass, whatever their effects, and all others are refused with the reason `why`.
-    /// This setting is meant for a process that starts without a version while other processes
-    /// already have accepted versions. Default: any first version passes if it meets the other
-    /// conditions. A second call replaces the first.
+    /// Sets which versions pass if there is no version to compare them with. The versions in the
+    /// list pass, regardless of their effects. All others are refused with the reason `why`. Use
+    /// this for a process that starts without a version while other processes already have accepted
+    /// versions. By default, the first version passes if it meets the other conditions. A second
+    /// call replaces the first.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
@@ -290,9 +294,10 @@ impl Gate {
     }
 
     /// Compares versions with this one instead of the version that was accepted last, for example
-    /// with the version in version control. A version with exactly these bytes passes. If no
-    /// version was accepted yet and the source's version is held or unusable, the baseline goes
-    /// live. Default: no baseline. A second call replaces the first.
+    /// with the version in version control. A version with exactly these bytes passes. When the
+    /// site is opened without an earlier accepted version, the baseline goes live if the gate
+    /// refuses the source's version, or if the source has no usable version. Default: no baseline.
+    /// A second call replaces the first.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

@@ -1,8 +1,8 @@
-//! The gate's objections, the lists of important pages, and the pending version.
+//! The gate's objections to a version, the lists of important pages, and the pending version.
 //!
-//! **The gate and the application share the lists of important pages** ([`WatchedPages`]), which
-//! may be updated for hours while the gate stays the same. Updating a list neither holds nor
-//! publishes a version. The updated list is used when the next version is examined.
+//! **The gate and the application share the lists of important pages** ([`WatchedPages`]), so a
+//! list can be updated without replacing the gate. An update has no effect on the live and the
+//! pending version. The gate uses the updated list when it examines the next version.
 
 use crate::live::Mutex;
 use std::fmt;
@@ -16,7 +16,8 @@ use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Sever
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
-/// Maximum number of objections of the same kind that are listed. The others are only counted.
+/// Maximum number of objections of the same kind that are listed. Further objections of this kind
+/// are only counted.
 const SHOWN: usize = 3;
 
 /// One reason why a version does not go live without an operator. `Display` prints it as a clause,
@@ -29,8 +30,8 @@ pub struct Objection {
     pub kind: ObjectionKind,
     /// The objection as a clause, for use in messages.
     pub text: String,
-    /// All check findings that caused this objection. Empty for other kinds, and if an earlier
-    /// process saved the objection.
+    /// All check findings that caused this objection. The list is empty if the objection has
+    /// another kind than `Finding`, or if an earlier process saved it.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub findings: Vec<Finding>,
 }
@@ -38,11 +39,13 @@ pub struct Objection {
 keyword_enum! {
     /// The kind of an objection.
     ObjectionKind, "the kind of an objection", {
-        /// The version blocks everyone, crawlers without a group of their own, or search engines.
+        /// The version blocks all crawlers, all crawlers that are not named in any group, or a
+        /// search engine.
         ShutOut = "shut-out",
         /// The version allows many pages that were disallowed before.
         Opening = "opening",
-        /// The version is the beginning of the previous version, like a truncated file.
+        /// The version is only the beginning of the previous version, as if the file had been
+        /// truncated.
         CutShort = "cut-short",
         /// The version disallows pages that are important to search engines.
         Pages = "pages",
@@ -145,14 +148,13 @@ const fn participle(access: Access) -> &'static str {
     }
 }
 
-/// Maximum number of pages of a list that may be newly disallowed at once, even if they are a small
-/// share of the list.
+/// Maximum number of newly disallowed pages in a list, even if they are a small share of the list.
 const MAX_LOST_PAGES: usize = 100;
 
-/// Share of the pages of a list that may be newly disallowed: 1 in 100.
+/// Maximum share of newly disallowed pages in a list: 1 in 100.
 const SHARE: usize = 100;
 
-/// Minimum number of newly disallowed pages that count as an accident.
+/// Minimum number of newly disallowed pages for an objection, except for the front page.
 const MIN_LOST_PAGES: usize = 2;
 
 /// Maximum number of pages that one objection lists.
@@ -162,16 +164,16 @@ const LISTED: usize = 10;
 /// objections contain the number of these pages and, for some of the pages, the rule that disallows
 /// the page.
 ///
-/// A version is held if it newly disallows the front page. The version is also held if it newly
-/// disallows at least two pages, and these pages are more than a hundred or more than 1 % of the
-/// allowed pages in a list. Each list is examined separately. If all lists were examined together,
-/// the few pages that an operator lists would be a negligible share of the thousands of pages in a
+/// There is an objection if the version newly disallows the front page. There is also an objection
+/// if it newly disallows at least two pages, and these are more than a hundred or more than 1 % of
+/// the pages in the list that were allowed before. Each list is examined separately. Otherwise, the
+/// few pages that an operator lists would be a negligible share of the thousands of pages in a
 /// sitemap.
 ///
-/// A single page other than the front page is not enough, even in a list of less than a hundred
-/// pages. Owners exclude single pages on purpose, with a rule for exactly that page. An accidental
-/// rule is a prefix or a wildcard and matches more than one page. A rule that matches only the
-/// front page is always a mistake.
+/// A single page other than the front page causes no objection, even in a list of less than a
+/// hundred pages. A rule that matches exactly one page was probably written on purpose. An
+/// accidental rule is usually a prefix or a wildcard and matches several pages. Only the front page
+/// is never excluded on purpose.
 pub(super) fn objections(
     list: &PageList,
     accepted: &RobotsTxt,
@@ -229,8 +231,8 @@ fn percent(part: usize, of: usize) -> String {
 #[derive(Clone, Default)]
 pub struct WatchedPages(Arc<Mutex<Vec<PageList>>>);
 
-/// A list of important pages. Each list is examined separately, so that the losses of a short list
-/// are not hidden by a long one.
+/// A list of important pages. Each list is examined separately. Otherwise, disallowed pages of a
+/// short list would be a negligible share of all pages.
 #[derive(Clone)]
 pub(super) struct PageList {
     /// The name of the list as messages print it after "pages", for example "of the sitemaps".
@@ -239,8 +241,8 @@ pub(super) struct PageList {
 }
 
 impl WatchedPages {
-    /// Replaces the list of this name, or removes it if `pages` is empty. Objections print "pages"
-    /// and the name, so choose a name such as `of the sitemaps` or `of urls.txt`.
+    /// Replaces the list of this name, or removes it if `pages` is empty. Objections print the name
+    /// after the word "pages", so choose a name such as `of the sitemaps` or `of urls.txt`.
     pub fn set(&self, name: &str, pages: impl IntoIterator<Item = Page>) {
         let pages: Arc<[Page]> = pages.into_iter().collect();
         let mut lists = self.0.lock();
@@ -276,18 +278,18 @@ impl fmt::Debug for WatchedPages {
     }
 }
 
-/// A version that does not go live until it is accepted, with the reasons: the gate refused the
-/// version, or the version was rolled back. Cloning is cheap.
+/// A version that does not go live until an operator accepts it, and the reasons. Either the gate
+/// refused the version, or it was rolled back. Cloning is cheap.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {
     pub(in crate::live) version: Version,
     /// When the version became pending.
     pub since: SystemTime,
-    /// Why the version is held; never empty.
+    /// The reasons why the version does not go live; never empty.
     pub objections: Arc<[Objection]>,
-    /// The check report. `None` if an earlier process examined the version, or if it was rolled
-    /// back.
+    /// The check report; `None` if an earlier process examined the version, or if the version was
+    /// rolled back.
     pub report: Option<Arc<Report>>,
 }
 
@@ -300,7 +302,8 @@ impl Pending {
         Self { report: Some(report), ..self }
     }
 
-    /// Returns the hash of the version; it is needed to accept the version.
+    /// Returns the hash of the version, which
+    /// [`LiveRobots::accept`](crate::live::LiveRobots::accept) needs.
     pub fn hash(&self) -> VersionHash {
         self.version.hash()
     }

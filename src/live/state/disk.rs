@@ -26,11 +26,11 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 /// is cheap.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
-    /// Whether this is a read-only view. Every write is then skipped, and reported as successful.
+    /// Whether this is a read-only view. If so, every write is skipped and reported as successful.
     pub(in crate::live) is_read_only: bool,
     /// The clock for the times that are written to files.
     pub(in crate::live) clock: Clock,
-    /// How long to wait for the lock of a folder if another handle holds it.
+    /// How long to wait for the lock of a folder that another handle has locked.
     pub(in crate::live) lock_patience: Duration,
     /// In tests, a callback that observes each operation, and can block it or let it fail like a
     /// real file system.
@@ -49,7 +49,7 @@ pub(in crate::live) enum Access {
     Remove,
 }
 
-/// A callback that is called before each operation, with the path.
+/// A callback that is called before each operation, with the path of the file.
 #[cfg(test)]
 pub(in crate::live) type BeforeEach = Arc<dyn Fn(Access, &Path) -> io::Result<()> + Send + Sync>;
 
@@ -90,8 +90,8 @@ impl Disk {
     }
 
     /// Appends lines to a file, and returns how many were written completely. A crash or a full
-    /// disk may truncate a line. The next `append` then begins with a line break, and readers skip
-    /// the truncated line.
+    /// disk may truncate the last line. The next `append` then begins with a line break, and
+    /// readers skip the truncated line.
     pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
         if self.is_read_only {
             return (lines.len(), Ok(()));
@@ -130,13 +130,13 @@ impl Disk {
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
             if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
                 // Errors are ignored, because a file that cannot be removed only wastes space. If
-                // the process that wrote a removed file is still running, it writes the file again.
+                // the process that wrote the file is still running, that process writes it again.
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
 
-    /// Reads a file of at most [`MAX_FILE`] bytes; `None` if it does not exist.
+    /// Reads a file of at most [`MAX_FILE`] bytes; `None` if the file does not exist.
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
         let origin: Arc<str> = path.to_string_lossy().into();
         let rejected = |kind| Err(Rejection::new(kind, &origin).to_string());
@@ -152,8 +152,8 @@ impl Disk {
         if !file.metadata().map_err(failed)?.is_file() {
             return rejected(RejectionKind::NotAFile);
         }
-        // Another handle may append to the history while it is read. Then, only the last line can
-        // be incomplete.
+        // Another handle may be appending to the history while it is read. In this case, only the
+        // last line can be incomplete.
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > MAX_FILE {
@@ -180,8 +180,9 @@ impl Disk {
         ))
     }
 
-    /// Writes about as many bytes as a site's state has, because an empty file can be created even
-    /// on a full disk. A removed folder is not created again, so that the removal is reported.
+    /// Writes a test file. It is about as long as a site's state, because an empty file can be
+    /// created even on a full disk. A removed folder is not created again, so that the removal is
+    /// reported.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;
         let mut file = create_or_replace(path)?;
@@ -189,9 +190,9 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading, and creates it with its folder if it does not exist.
-    /// Opening also works on a read-only file system. The open file does not prevent an operator
-    /// from remounting the file system read-only.
+    /// Opens the lock file for reading. Creates the file and its folder if they do not exist. The
+    /// file is not opened for writing, because this would fail on a read-only file system, and
+    /// because an open file would prevent an operator from remounting the file system read-only.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
@@ -225,14 +226,14 @@ impl Disk {
         self.reach(Access::Look, path).and_then(|()| fs::symlink_metadata(path)).ok().map(|metadata| metadata.len())
     }
 
-    /// Returns when a file was last changed; `None` if that is unknown.
+    /// Returns when a file was last changed; `None` if the time is unknown.
     pub(super) fn modified(&self, path: &Path) -> Option<SystemTime> {
         self.reach(Access::Look, path).and_then(|()| fs::metadata(path)?.modified()).ok()
     }
 }
 
-/// Reports whether the last line of a file lacks its line break, for example after a write to a
-/// full disk.
+/// Reports whether the last line of a file lacks its line break, for example because the disk was
+/// full when the line was written.
 pub fn is_cut(file: &mut File) -> io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);
@@ -243,8 +244,8 @@ pub fn is_cut(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Parses the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`. Returns the process
-/// that wrote it, or `None` if NAME is not the name of a file in a state directory.
+/// Parses the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`. Returns the ID of the
+/// process that wrote it, or `None` if NAME is not the name of a file in a state directory.
 fn writer_of(name: &str) -> Option<u32> {
     let (rest, thread) = name.strip_prefix('.')?.strip_suffix(").tmp")?.rsplit_once(".ThreadId(")?;
     let (name, process) = rest.rsplit_once('.')?;
@@ -261,11 +262,11 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// Reports whether the process that wrote a temporary file has ended. Process IDs are reused, for
-/// example at every start of a container. If the ID is that of this process, the file's time
-/// decides.
+/// example at every start of a container. So if the ID is the ID of this process, the time of the
+/// file is compared with the start of this process.
 fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
-        // File times may be a few milliseconds late.
+        // File times may be a few milliseconds behind the clock.
         return modified + Duration::from_millis(50) < began;
     }
     let processes = Path::new("/proc");
@@ -275,7 +276,7 @@ fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     began.duration_since(modified).is_ok_and(|age| age >= Duration::from_secs(60))
 }
 
-/// Opens a file for reading without blocking. Opening a FIFO normally would wait for a writer.
+/// Opens a file for reading without blocking. Normally, opening a FIFO would wait for a writer.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -291,8 +292,8 @@ fn aside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))
 }
 
-/// Adds options so that opening does not follow a symbolic link at the path, and does not wait for
-/// the writer of a FIFO.
+/// Adds options that prevent the open from following a symbolic link at the path and from waiting
+/// for the writer of a FIFO.
 pub(super) fn at_once(#[cfg_attr(not(unix), expect(unused_mut))] mut options: OpenOptions) -> OpenOptions {
     #[cfg(unix)]
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);

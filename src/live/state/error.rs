@@ -1,4 +1,4 @@
-//! Errors when a state directory is opened or written, and the events that report them to
+//! Errors of opening or writing a state directory, and the events that report such problems to
 //! listeners.
 
 use crate::live::Mutex;
@@ -32,7 +32,7 @@ impl StateError {
         Self { path: path.to_owned(), cause, holder: None }
     }
 
-    /// Creates the error for a directory that another handle has already opened.
+    /// Creates the error for a directory that is already open in another handle.
     pub(super) fn in_use(path: &Path, holder: LockHolder) -> Self {
         Self { holder: Some(holder), ..Self::new(path, io::ErrorKind::ResourceBusy.into()) }
     }
@@ -44,7 +44,7 @@ impl StateError {
 
     /// Returns the ID of the process that has the directory open. If that process runs in a
     /// container, this is its ID inside the container. `None` if the ID is unknown, or if the error
-    /// is about a write.
+    /// has another cause.
     pub fn process(&self) -> Option<u32> {
         match self.holder? {
             LockHolder::ThisProcess => Some(std::process::id()),
@@ -82,16 +82,16 @@ impl Error for StateError {
     }
 }
 
-/// The beginning or the end of a problem with a [`StateDir`](crate::live::StateDir), or with the
-/// evidence of a `Verifier`. `Display` prints the event in one line.
+/// An event when a problem with a [`StateDir`](crate::live::StateDir), or with the evidence of a
+/// `Verifier`, begins or ends. `Display` prints the event in one line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ProblemEvent<'a> {
-    /// The site that has the problem. `None` if it is a problem with the directory itself or with
+    /// The site that has the problem. `None` for a problem with the directory itself or with
     /// evidence.
     pub site: Option<&'a str>,
-    /// The problem, worded as in [`Status`](crate::live::Status) or `VerifierStatus`. If the
-    /// problem is over, a message that it is over.
+    /// The problem, in the same words as in [`Status`](crate::live::Status) or `VerifierStatus`. If
+    /// the problem is over, a message that it is over.
     pub text: &'a str,
     /// Whether the problem is over.
     pub is_over: bool,
@@ -103,8 +103,8 @@ pub(crate) type ProblemListener = Box<dyn Fn(&ProblemEvent<'_>) + Send + Sync>;
 pub(super) struct StateListeners(Mutex<Vec<ProblemListener>>);
 
 impl ProblemEvent<'_> {
-    /// Notifies listeners of the event. If a listener panics, the others are still notified; the
-    /// panic hook has already reported the panic.
+    /// Notifies listeners of the event. If a listener panics, the panic hook reports the panic, and
+    /// the other listeners are still notified.
     pub(crate) fn notify(&self, listeners: &[ProblemListener]) {
         for listener in listeners {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(self)));
@@ -146,28 +146,28 @@ pub struct Problem {
     pub text: String,
 }
 
-/// The kind of a [`Problem`]. The most urgent kind is the first variant. A problem is removed when
-/// it is over, except a problem of the kind [`ProblemKind::Damaged`].
+/// The kind of a [`Problem`]. The variants are sorted by urgency, the most urgent first. A problem
+/// is removed when it is over, unless its kind is [`ProblemKind::Damaged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget it. The problem
-    /// also has this kind if only the record of the live version cannot be written. A restart needs
-    /// that record if a later version cannot be saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget it. This is also
+    /// the kind if only the record of the live version cannot be written. A restart needs that
+    /// record if a later version cannot be saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
     /// retried.
     Switch,
     /// Entries of the history cannot be saved yet. The write is retried.
     History,
-    /// The live version is older than the version that was live before the restart, or may be
-    /// older. The later version could not be saved, and the source had no usable content.
+    /// The live version is, or may be, older than the version that was live before the restart. The
+    /// later version could not be saved, and the source had no usable content.
     Behind,
-    /// The kill switch counts as [`Enforcement::Off`](crate::live::Enforcement::Off) although no
-    /// operator has switched it off. Its file could not be read, or is damaged. The problem ends
-    /// when the file is written again.
+    /// The kill switch counts as [`Enforcement::Off`](crate::live::Enforcement::Off), although no
+    /// operator has switched it off, because its file is damaged or could not be read. The problem
+    /// ends when the file is written again.
     UnreadSwitch,
-    /// A file was found damaged. If the file belongs to a kill switch, the kind is `UnreadSwitch`.
+    /// A file is damaged. For the file of a kill switch, the kind is `UnreadSwitch`.
     Damaged,
     /// Nothing can be written to the directory.
     Unwritable,
@@ -191,8 +191,8 @@ impl ProblemKind {
     }
 }
 
-/// The problems of a state directory or of one site in it, and the listeners to notify. There is at
-/// most one problem of each kind.
+/// The problems of a state directory or of one site in it, and the listeners to notify of them.
+/// There is at most one problem of each kind.
 pub(super) struct Problems {
     site: Option<String>,
     listeners: Arc<StateListeners>,
@@ -204,7 +204,7 @@ impl Problems {
         Self { site: site.map(str::to_owned), listeners: listeners.clone(), current: Mutex::default() }
     }
 
-    /// Adds problems that were found before any listener was registered.
+    /// Adds problems that were found before a listener could be registered.
     pub(super) fn begin(&self, problems: impl IntoIterator<Item = (ProblemKind, Option<String>)>) {
         let begun = problems.into_iter().filter_map(|(kind, problem)| Some((kind, problem?)));
         self.current.lock().extend(begun);
@@ -228,14 +228,14 @@ impl Problems {
         self.current.lock().iter().map(problem).collect()
     }
 
-    /// Stores the current problem of this kind; `None` if the problem has ended. Notifies the
+    /// Stores the current problem of this kind. If `problem` is `None`, removes it. Notifies the
     /// listeners if the problem has changed.
     pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
         self.set_shown(kind, problem, str::to_owned);
     }
 
-    /// Stores the problem like [`Problems::set`], but the listeners get the message that `shown`
-    /// returns for it. If only this message has changed, the listeners are not notified.
+    /// Stores the problem like [`Problems::set`], but listeners get the message that `shown`
+    /// returns for it. Listeners are not notified if only this message has changed.
     pub(super) fn set_shown(&self, kind: ProblemKind, problem: Option<String>, shown: impl Fn(&str) -> String) {
         let before = match &problem {
             Some(problem) => self.current.lock().insert(kind, problem.clone()),

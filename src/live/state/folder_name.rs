@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::live::VersionHash;
 
-/// Maximum length of an uncut name, in bytes. A longer name is cut to this length, followed by `%`
-/// and 16 hex digits of its hash.
+/// Maximum length of a folder name that is not cut, in bytes. A longer name is cut to this length,
+/// and `%` and 16 hex digits of its hash are appended.
 const CUT: usize = 60;
 
 /// Returns the folder name of a site. Lower-case letters, digits, `-`, `_` and inner dots are
@@ -27,8 +27,8 @@ pub fn folder_name(site: &str) -> String {
     }
 }
 
-/// Returns the site with this folder name; `None` if the name was cut, or is not the folder name of
-/// a site.
+/// Returns the site with this folder name; `None` if the name was cut, or does not belong to a
+/// site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
     // Cut names are recognised first, because the first digits of the hash could also be decoded as
     // an escaped byte.
@@ -42,7 +42,7 @@ pub(super) fn site_of_folder(name: &str) -> Option<String> {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     let site = String::from_utf8(bytes).ok()?;
-    // Only folders that this module has created have exactly this name.
+    // The comparison excludes folders that this module did not create.
     if folder_name(&site) == name { Some(site) } else { None }
 }
 

@@ -9,13 +9,14 @@ use crate::live::{
 };
 use serde_json::{Value, json};
 
-/// Version of the format. Increase it if older releases would misread the changed format.
+/// Version of the format. Increase it when the format changes so much that older releases would
+/// misread it.
 const FORMAT: u64 = 1;
 
 /// The contents of `state.json`.
 pub(super) struct ListedState {
-    /// A number that increases with each write. Shows whether this file is newer than the record of
-    /// the live version.
+    /// A number that increases with each write. It is compared with the number in the record of the
+    /// live version, to find out which of the two is newer.
     pub(super) stamp: u64,
     pub(super) versions: Vec<Listed<AcceptedState>>,
     pub(super) pending: Option<Listed<Vec<Objection>>>,
@@ -54,9 +55,9 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
     format!("{document:#}\n").into_bytes()
 }
 
-/// Parses `state.json`; `None` if [`write()`] did not write it. `modified` is when the file was
-/// written. If a version's `modified` is after `now`, it is changed to `now`. A `since` after `now`
-/// is corrected later, by the publisher.
+/// Parses `state.json`; `None` if the bytes are not in the format of [`write()`]. `modified` is
+/// when the file was written. If a version's `modified` is after `now`, it is changed to `now`. The
+/// publisher later corrects a `since` after `now`.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {
@@ -74,9 +75,9 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
         }
     };
     let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
-    // Older releases write no stamp. If an older release ran after a newer release (a downgrade),
-    // the file is newer than the record. The dates of the versions do not show this, because a
-    // rollback changes no date. So the modification time of the file is used as the stamp.
+    // Older releases write no stamp. After a downgrade and another upgrade, such a file may be
+    // newer than the record. The dates of the versions do not show this, because a rollback changes
+    // no date. So the modification time of the file is used as the stamp.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());
@@ -110,7 +111,8 @@ pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 
-/// Parses a line that [`write_entry`] wrote. `None` if the line has another format or is truncated.
+/// Parses a line that [`write_entry`] wrote. Returns `None` if the line has another format or is
+/// truncated.
 pub(super) fn read_entry(line: &[u8]) -> Option<HistoryEntry> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let text = |key: &str| value[key].as_str().map(str::to_owned);

@@ -2,9 +2,9 @@
 //! folder, across all processes.
 //!
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
-//! process is refused, too. A child process that inherits the file descriptor also holds the lock.
-//! The system releases the lock when the process ends, even after a crash, so no lock is ever left
-//! behind. The process ID in the file is used only in the error message for a refused handle.
+//! process is refused, too, and a child process that inherits the file descriptor shares the lock.
+//! The system releases the lock when the process ends, even after a crash. The process ID in the
+//! file is used only in the error message if a handle is refused.
 //!
 //! If the file system does not support locks, or the lock file cannot be written, the directory is
 //! used without a lock, and the status reports the problem.
@@ -26,8 +26,8 @@ const LOCK: &str = "lock";
 /// Interval between attempts to lock a folder that another handle has locked.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
-/// The lock of a folder. The folder is only written to while [`FolderLock::writing`] returns a
-/// guard.
+/// The lock of a folder. Files in the folder may only be written while a guard from
+/// [`FolderLock::writing`] is held.
 pub(super) struct FolderLock {
     path: PathBuf,
     held: RwLock<LockState>,
@@ -35,12 +35,12 @@ pub(super) struct FolderLock {
 
 /// Whether this process may write to the folder.
 pub(super) enum LockState {
-    /// The folder is locked, by a lock on this file.
+    /// The folder is locked. The lock belongs to this open file.
     Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
     /// The folder could not be locked, or this handle needs no lock. Writing is allowed.
     Unlocked,
     /// The lock was handed over, or every handle was dropped. Writing is not allowed, because
-    /// another handle may have the lock now.
+    /// another handle may have locked the folder since then.
     Released,
 }
 
@@ -57,20 +57,21 @@ impl FolderLock {
     ///
     /// # Errors
     ///
-    /// Returns an error if another handle has locked the folder and does not release it in time.
+    /// Returns an error if another handle has locked the folder and does not release the lock in
+    /// time.
     pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateError> {
         let path = folder.join(LOCK);
         let (state, problem) = acquire(disk, folder, &path)?;
         Ok((Self { path, held: RwLock::new(state) }, problem))
     }
 
-    /// Returns a lock without locking the folder, for a handle that never writes.
+    /// Returns a value that does not lock the folder, for a handle that never writes.
     pub(super) fn none(folder: &Path) -> Self {
         Self { path: folder.join(LOCK), held: RwLock::new(LockState::Unlocked) }
     }
 
-    /// Tries again to lock a folder that could not be locked before. Returns the problem if it
-    /// still cannot be locked.
+    /// Tries again to lock a folder that could not be locked before. Returns the problem if the
+    /// folder still cannot be locked.
     pub(super) fn retry(&self, disk: &Disk, folder: &Path) -> Option<String> {
         if !matches!(*self.read(), LockState::Unlocked) {
             return None;
@@ -99,7 +100,8 @@ impl FolderLock {
     ///
     /// # Errors
     ///
-    /// Returns an error if another handle has locked the folder and does not release it in time.
+    /// Returns an error if another handle has locked the folder and does not release the lock in
+    /// time.
     pub(super) fn take_back(&self, disk: &Disk, folder: &Path) -> Result<Option<String>, StateError> {
         if !matches!(*self.read(), LockState::Released) {
             return Ok(None);
@@ -110,16 +112,16 @@ impl FolderLock {
     }
 
     /// Returns a guard that must be held while writing. `None` if the lock was handed over, or if
-    /// every handle was dropped. In both cases, nothing may be written, and failed writes are not
+    /// every handle was dropped. Without a guard, nothing may be written, and failed writes are not
     /// retried.
     pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
         let held = self.read();
         (!matches!(*held, LockState::Released)).then_some(held)
     }
 
-    /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, a write
-    /// may hang, so this function does not wait. If a write is then still running, the lock is kept
-    /// until the process ends.
+    /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, does not
+    /// wait, because a running write may never end. If a write is still running, the lock is then
+    /// kept until the process ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {
@@ -136,7 +138,7 @@ impl FolderLock {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, LockState> {
-        // Poisoning is ignored, because a value is always stored completely.
+        // Poisoning is ignored, because a panic cannot leave an incomplete value.
         self.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -177,8 +179,8 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
         }
         locked => locked,
     }?;
-    // Errors are ignored, for example on a full disk. The error message for a refused handle then
-    // lacks the process ID.
+    // Errors are ignored, for example if the disk is full. In this case, the error message for a
+    // refused handle lacks the process ID.
     let _ = disk.open_lock_for_writing(path).and_then(|mut file| {
         file.set_len(0)?;
         file.write_all(format!("{}\n", this_process()).as_bytes())
@@ -200,7 +202,7 @@ fn holder(path: &Path) -> LockHolder {
 }
 
 /// Returns the ID of this process and the time of the first call. The ID alone is not unique,
-/// because the first process of every container has the same ID.
+/// because the first process of each container has the same ID.
 fn this_process() -> &'static str {
     static PROCESS: OnceLock<String> = OnceLock::new();
     PROCESS.get_or_init(|| {

@@ -12,13 +12,13 @@
 //!
 //! Every file except `live` is written under a temporary name and renamed, so it is complete even
 //! if the process is killed. Only the owner of a file can read it. One thread writes the versions
-//! of all sites, shortly after they go live. The decision of an operator is written before the call
-//! that makes it returns. Only one handle at a time can open a directory; others are refused.
+//! of all sites, shortly after they go live. A function that carries out a decision of an operator
+//! returns only after the decision is written. Only one handle at a time can have a directory open.
 //! Damaged and unknown files are reported and ignored.
 //!
 //! A failed write is retried after a delay, with the next write, on a reload, and when the process
-//! ends. Meanwhile, the sites keep serving, and the status reports the problem. The record of the
-//! live version needs no free space if the file system overwrites files in place. So even if no
+//! ends. Meanwhile, the sites keep serving, and the status reports the problem. On most file
+//! systems, the record of the live version can be overwritten without free space. So even if no
 //! other file could be written, the next process knows whether the newest version in the directory
 //! was live.
 

@@ -1,15 +1,16 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
-//! On a full file system, no new file can be written, but an existing file can be overwritten in
-//! place. Overwriting also fails if the file system is read-only, or if it always writes to new
-//! blocks (copy-on-write). In these cases, a restarted process does not know that a later version
-//! was live.
+//! On a full file system, no new file can be written, but an existing file can usually be
+//! overwritten in place. This is not possible if the file system is read-only, or if it always
+//! writes to new blocks (copy-on-write). A process that starts afterwards does not know that a
+//! later version was live.
 //!
-//! The record does not replace `state.json`. Both files contain a stamp, a number that is greater
-//! for later writes. If the record has the smaller stamp, it is outdated and is ignored.
+//! The record does not replace `state.json`. Both files contain a stamp, a number that increases
+//! with each write. If the stamp of the record is smaller than that of `state.json`, the record is
+//! outdated and is ignored.
 //!
-//! The file of the kill switch of all sites is also created at the first start, so that it can be
-//! overwritten in place if no new file can be written.
+//! For the same reason, the file of the kill switch of all sites is already created at the first
+//! start.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -23,14 +24,15 @@ use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::{AcceptedState, AcceptedVersions, Durability, VersionHash};
 
-/// Returns the newest undamaged record and its stamp, if any. Changes dates after `now` to `now`.
+/// Returns the newest undamaged record and its stamp, if any. A date after `now` is changed to
+/// `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
     let bytes = disk.read(path)?.unwrap_or_default();
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older slot in place. Needs free space only if the file is missing, or must be
-/// replaced because it contains no record.
+/// Overwrites the older slot in place. Needs free disk space only if the file is missing, or if it
+/// must be replaced because it is not a record.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -79,19 +81,19 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     })
 }
 
-/// Size of a slot, in bytes. A slot is large enough for the hash of the live version and the hashes
-/// of the maximum number of rolled-back versions.
+/// Size of a slot, in bytes. The hash of the live version and the hashes of the maximum number of
+/// rolled-back versions fit into a slot.
 const SLOT: usize = 1024;
 
 /// Number of hex digits in the digest that each slot begins with.
 const DIGEST: usize = 16;
 
-/// A record of fixed size: the live version, and the versions that were rolled back.
+/// The record of the live version and of the versions that were rolled back. It has a fixed size.
 ///
 /// The file has two slots, which are written alternately, each with its own digest. If one slot is
-/// truncated, it is ignored, and the other one remains valid. Each slot and `state.json` have a
-/// stamp. If the stamp of a slot is greater, the write of `state.json` that should have followed
-/// has failed.
+/// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. If it is
+/// greater than the stamp of `state.json`, the slot was written, but the following write of
+/// `state.json` failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,
@@ -134,7 +136,7 @@ impl LiveRecord {
     }
 }
 
-/// Returns the newest undamaged slot, with its stamp. Changes dates after `now` to `now`.
+/// Returns the newest undamaged slot, with its stamp. A date after `now` is changed to `now`.
 pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)> {
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }

@@ -10,8 +10,8 @@ use crate::live::Durability;
 
 /// Writes a file at `aside`, renames it to `path`, and returns the open file. If the process ends
 /// before the rename, the previous file stays. Creates the folder if it is missing. Only the owner
-/// can access the file and a created folder. A symbolic link at either path is replaced, not
-/// followed.
+/// can access the file, and the folder if it was created. If `path` or `aside` is a symbolic link,
+/// the link is replaced, and its target does not change.
 pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file = with_folder(aside, || create_or_replace(aside))?;
     let written = write(&mut file).and_then(|()| fs::rename(aside, path));
@@ -27,8 +27,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
     let is_durable = durability == Durability::Machine;
     replace(path, aside, |file| {
         file.write_all(bytes)?;
-        // The bytes must be synced before the rename. Otherwise a power failure could leave only
-        // the rename on disk, and the bytes of both files would be lost.
+        // The bytes must be synced before the rename. Otherwise, after a power failure, the disk
+        // could contain the rename but not the new bytes, and the old bytes would be lost, too.
         if is_durable || fs::symlink_metadata(path).is_ok() {
             file.sync_all()?;
         }
@@ -38,8 +38,7 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
 }
 
 /// Creates a new file. If there is a file or symbolic link at the path, for example from a killed
-/// process with the same ID, it is removed first. Nothing is written to the removed file or to the
-/// target of the link.
+/// process with the same ID, it is removed first. The target of the link does not change.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {
@@ -86,8 +85,8 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     let sync = |folder: &Path| File::open(folder)?.sync_all();
     sync(folder)?;
     for outer in folder.ancestors().skip(1).filter(|outer| !outer.as_os_str().is_empty()) {
-        // Errors are ignored. A folder that cannot be read belongs to another user, so this process
-        // has not created it.
+        // Errors are ignored. If a parent folder cannot be read, it belongs to another user, so
+        // this process has not created it, and it need not be synced.
         let _ = sync(outer);
     }
     Ok(())

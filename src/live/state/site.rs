@@ -30,8 +30,8 @@ const MAX_HISTORY_BYTES: u64 = 128 << 10;
 pub(in crate::live) struct SiteState {
     pub(super) store: Arc<SiteStore>,
     pub(super) writer: Arc<StateWriter>,
-    /// Must be the last field. Fields are dropped in order, so the lock is released after the other
-    /// fields have written their changes.
+    /// This must be the last field. Fields are dropped in order, so the lock is released only after
+    /// the other fields have written their changes.
     #[expect(dead_code, reason = "kept for its drop")]
     pub(super) hold: Arc<LockHold>,
 }
@@ -43,42 +43,44 @@ pub(super) struct SiteStore {
     folder: PathBuf,
     /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
-    /// The problems of the site. The problem with the history contains only the cause of the error.
-    /// [`SiteStore::waiting`] adds the number of unwritten entries, which changes often.
+    /// The problems of the site. The problem with the history contains only the cause of the error,
+    /// because the number of unwritten entries changes often. [`SiteStore::waiting`] adds this
+    /// number to the message.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
     /// The changes that are not written yet. The lock is never held while the disk is accessed.
     unwritten: Mutex<Unwritten>,
-    /// The files in the folder that this process has read or written. The lock is held while files
-    /// of the site are written.
+    /// What this process has read from the files in the folder or written to them. The lock is held
+    /// while files of the site are written.
     written: Mutex<Written>,
     switch: SwitchFile,
     /// Time of the last history entry, if that time was far in the future when the history was
-    /// loaded; `None` otherwise.
+    /// loaded.
     pub(super) ahead: Mutex<Option<SystemTime>>,
 }
 
 #[derive(Default)]
 struct Written {
-    /// The versions whose bytes are in the folder, and how durably they were written. Used to avoid
-    /// writing the same bytes twice. The value is `None` if the bytes may have been removed.
+    /// The versions whose bytes are in the folder, and how durably they were written. This avoids
+    /// writing the same bytes twice. A value is `None` if the file may have been removed.
     bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,
 }
 
-/// The changes that are not written yet or could not be written: at most one state and the maximum
-/// number of history entries.
+/// The changes that are not written yet or could not be written: at most one state, and at most the
+/// maximum number of history entries.
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
     /// A record that must be written although the state is already on disk. It is written as soon
-    /// as possible, because the disk may be full later.
+    /// as possible, because the disk may fill up.
     record: Option<LiveRecord>,
     entries: VecDeque<HistoryEntry>,
-    /// Number of entries that were ever removed from the front of `entries`.
+    /// Number of entries that were removed from the front of `entries` so far.
     begun: usize,
-    /// Number of entries that were dropped because the history has a maximum length.
+    /// Number of entries that were dropped before they were written, because `entries` has a
+    /// maximum length.
     lost: usize,
 }
 
@@ -96,12 +98,12 @@ impl SiteState {
         remembered
     }
 
-    /// Stores the versions as changes that are not written yet. Does not block.
+    /// Keeps the versions as a change that must still be written. Does not block.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
-            // If this change replaces an earlier one that is not written yet, it must be at least
-            // as durable as that one.
+            // If this change replaces an unwritten change, it must be written at least as durably
+            // as that change.
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
@@ -110,7 +112,7 @@ impl SiteState {
         drop(before);
     }
 
-    /// Stores a history entry as a change that is not written yet. Does not block.
+    /// Keeps a history entry as a change that must still be written. Does not block.
     pub(in crate::live) fn append(&self, entry: HistoryEntry) {
         let mut unwritten = self.store.unwritten.lock();
         unwritten.entries.push_back(entry);
@@ -131,7 +133,7 @@ impl SiteState {
         }
     }
 
-    /// Writes the kill switch. If that fails, the write is retried later.
+    /// Writes the kill switch. If this fails, the write is retried later.
     pub(in crate::live) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let written = self.store.switch.set(enforcement, &self.store.lock, &self.store.problems);
         if written.is_err() {
@@ -147,8 +149,8 @@ impl SiteState {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Records the problem that the served version is older than the version before the restart.
-    /// `None` ends this problem.
+    /// Records the problem that the live version is, or may be, older than the version that was
+    /// live before the restart. If `problem` is `None`, the problem has ended.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }
@@ -166,8 +168,8 @@ impl SiteState {
 impl Drop for SiteState {
     fn drop(&mut self) {
         if self.writer.is_stuck() {
-            // Changes are not written, because the write would probably hang and prevent the end of
-            // the process.
+            // Changes are not written here, because the write would probably hang and keep the
+            // process from ending.
             return;
         }
         if !self.store.is_written() {
@@ -181,7 +183,7 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Writes all changes that are not written yet. Keeps the changes whose write fails.
+    /// Writes all changes that are not written yet. Changes that could not be written are kept.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
         // `written` is locked before the changes are copied. Otherwise, if two writes run
@@ -225,7 +227,7 @@ impl Unwritten {
         state.is_none() && record.is_none() && entries.is_empty()
     }
 
-    /// Drops the oldest entries if the history has more than the maximum number of entries.
+    /// Drops the oldest entries if there are more than the history may contain.
     fn bound(&mut self) {
         while self.entries.len() > MAX_HISTORY {
             self.entries.pop_front();
@@ -234,7 +236,7 @@ impl Unwritten {
         }
     }
 
-    /// Removes the entries before `end`, which are now on disk.
+    /// Removes the entries before the entry with the number `end`, because they are now on disk.
     fn are_written(&mut self, end: usize) {
         while self.begun < end && self.entries.pop_front().is_some() {
             self.begun += 1;
@@ -273,9 +275,10 @@ impl SiteStore {
         self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
-    /// Writes the list of versions. First writes the record of the live version, because this write
-    /// usually needs no free space. Then writes the bytes of the versions, and finally removes
-    /// files that are no longer needed. Returns the results for the state and for the record.
+    /// Writes the list of versions. First writes the record of the live version, because this
+    /// usually needs no free disk space. Then writes the bytes of the versions and the list, and
+    /// finally removes files that are no longer needed. Returns the results for the list and for
+    /// the record.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);
@@ -308,8 +311,8 @@ impl SiteStore {
     fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
-            // The message contains the path of the folder, not of the file. The file may differ
-            // between attempts, and a changed message would be reported again.
+            // The message contains the path of the folder, not of the file. Each attempt may fail
+            // at another file, and listeners would be notified again of each changed message.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(
@@ -381,7 +384,7 @@ impl SiteStore {
 }
 
 impl Written {
-    /// Returns a stamp that is greater than all earlier ones, even if the clock was set back.
+    /// Returns a stamp that is greater than all earlier stamps, even if the clock was set back.
     fn next_stamp(&mut self, now: SystemTime) -> u64 {
         let now = u64::try_from(json::millis(now)).unwrap_or_default();
         self.stamp = now.max(self.stamp + 1);

@@ -14,19 +14,19 @@ use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
-/// How long to wait for the lock of a handle that is being dropped. The thread of a file watcher
-/// may keep a site alive for a moment after its last owner has dropped it.
+/// How long to wait for another handle to release its lock. The thread of a file watcher may keep a
+/// site, and so its handle, alive for a moment after its owner has dropped the site.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A folder for the sites' accepted and pending versions, their reloads, and the kill switch.
 /// Cloning is cheap.
 ///
-/// A folder can be open only once at a time, in one process. Clone the `StateDir` to use it in
-/// several places: two independent handles would overwrite each other's record of the live version.
-/// The folder is locked until the last clone, and the last site that was opened with it, are
-/// dropped. The system also releases the lock when the process ends. The next handle that opens the
-/// folder finds everything that was written. If a site is opened again with the same `StateDir`,
-/// for example to replace its settings, it also finds changes that are not written yet.
+/// A folder can be open only once at a time, because two independent handles would overwrite each
+/// other's files. Clone the `StateDir` to use it in several places. The folder is locked until the
+/// last clone and all sites that were opened with it are dropped. The system also releases the lock
+/// when the process ends. The next handle finds everything that was written to the folder. If a
+/// site is opened again with the same `StateDir`, for example to replace the site's settings, it
+/// also finds the changes that are not written yet.
 ///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
@@ -48,12 +48,11 @@ struct StateRoot {
     /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
     hold: Arc<LockHold>,
-    /// The open sites, by folder. If a site is opened again, it gets its unwritten changes from
-    /// this map.
+    /// The open sites, by folder. A site that is opened again finds its unwritten changes here.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
 
-/// The files in the folder itself. The files of sites are in subfolders.
+/// The files directly in the folder. The files of sites are in subfolders.
 struct StateFolder {
     path: PathBuf,
     disk: Disk,
@@ -65,14 +64,14 @@ struct StateFolder {
 }
 
 impl StateDir {
-    /// Opens a folder, and creates it if it does not exist. The result is not an error if the
-    /// folder cannot be created, a file is damaged, or the file system does not support locks.
-    /// [`StateDir::problems`] then returns the problem.
+    /// Opens a folder, and creates it if it does not exist. If the folder cannot be created, a file
+    /// is damaged, or the file system does not support locks, the result is not an error, but
+    /// [`StateDir::problems`] returns the problem.
     ///
     /// # Errors
     ///
     /// Returns an error if the folder is already open, in this or another process. `open` first
-    /// waits up to two seconds, because the other handle may just be being dropped.
+    /// waits up to two seconds, because another thread may be dropping the other handle.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         let disk = Disk { lock_patience: PATIENCE, ..Disk::default() };
         Self::open_on(disk, StateWriter::default(), path.into())
@@ -88,8 +87,8 @@ impl StateDir {
     }
 
     pub(in crate::live) fn open_on(disk: Disk, writer: StateWriter, path: PathBuf) -> Result<Self, StateError> {
-        // The folder is locked first. Otherwise, files that another process is writing could be
-        // read, or removed as if the process had been killed.
+        // The folder is locked first. Otherwise, this process could read files that another process
+        // is writing, or remove temporary files of a process that is still running.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
         Ok(Self::with_lock(disk, writer, path, lock, unlocked))
     }
@@ -133,12 +132,12 @@ impl StateDir {
         self.root.switch.enforcement()
     }
 
-    /// Switches enforcement on or off for all sites of this value and of its clones, including
-    /// sites that are opened later. The sites' own switches do not change.
+    /// Switches enforcement on or off for all sites that were or will be opened with this value or
+    /// its clones. The sites' own switches do not change.
     ///
     /// # Errors
     ///
-    /// Returns an error if the change could not be written. The switch has changed nevertheless,
+    /// Returns an error if the change could not be written. Enforcement is switched nevertheless,
     /// and the write is retried. If the process ends before a write succeeds, the change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
@@ -157,19 +156,20 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// Returns an error if the switch could not be written. In this case, nothing changes.
+    /// Returns an error if the switch could not be written. The position of the switch then does
+    /// not change.
     pub fn set_enforcement_of(&self, site: &str, enforcement: Enforcement) -> Result<(), StateError> {
         self.root.folder.disk.write_switch(&self.folder_of(site), enforcement)
     }
 
-    /// Reads the position of a site's own switch from the file in the folder, whether or not a
-    /// process serves the site. `Off` if the file cannot be read.
+    /// Reads the position of a site's own switch from its file in the folder, even if no process
+    /// serves the site. `Off` if the file cannot be read.
     pub fn enforcement_of(&self, site: &str) -> Enforcement {
         self.root.folder.disk.read_switch(&self.folder_of(site)).0
     }
 
-    /// Returns the names of the sites that the folder contains, sorted, whether or not the sites
-    /// are open. Sites with long names are missing, because their folder names were cut.
+    /// Returns the names of the sites in the folder, sorted, even if the sites are not open. Sites
+    /// with long names are missing, because their folder names were cut.
     pub fn site_names(&self) -> Vec<String> {
         let folders = self.root.folder.disk.names(&self.path().join("sites"));
         let mut names: Vec<_> = folders.iter().filter_map(|name| site_of_folder(name)).collect();
@@ -177,8 +177,7 @@ impl StateDir {
         names
     }
 
-    /// Reads the remembered state of a site from the folder, whether or not a process serves the
-    /// site.
+    /// Reads the saved state of a site from the folder, even if no process serves the site.
     pub fn remembered(&self, site: &str) -> Remembered {
         self.site(site).load(SystemTime::now())
     }
@@ -186,17 +185,17 @@ impl StateDir {
     /// Waits until the state of all sites is written, and retries failed writes once. Returns
     /// whether everything was written.
     ///
-    /// A call of `flush` is rarely necessary. A thread writes versions soon after they go live,
-    /// sites write their state when they are dropped, and decisions of operators are written before
-    /// the call returns. Do not call `flush` in a callback of this directory, because `flush` would
-    /// wait for that callback to return.
+    /// You rarely need to call `flush`. A thread writes versions soon after they go live, sites
+    /// write their state when they are dropped, and functions that carry out a decision of an
+    /// operator return after the decision is written. Do not call `flush` in a callback of this
+    /// directory, because `flush` would wait for that callback to return.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
 
-    /// Writes the state like [`StateDir::flush`], but waits at most for `limit`, because a file
-    /// system may hang. After such a timeout, sites write nothing when they are dropped. Otherwise
-    /// the process would wait for the file system before it can end.
+    /// Writes the state like [`StateDir::flush`], but waits no longer than `limit`, because a file
+    /// system may not respond. After such a timeout, sites write nothing when they are dropped.
+    /// Otherwise, the process could not end before the file system responds.
     pub fn flush_within(&self, limit: Duration) -> bool {
         self.root.writer.flush(Some(limit))
     }
@@ -206,8 +205,8 @@ impl StateDir {
     /// released.
     ///
     /// Handles and sites remain usable, but their changes are not written until
-    /// [`StateDir::take_back`]. This includes changes of a kill switch. So a process that replaces
-    /// this one finds the complete state, and is the only one that writes.
+    /// [`StateDir::take_back`]. This includes changes of a kill switch. So the process that
+    /// replaces this one finds the complete state, and only that process writes.
     pub fn hand_over(&self, limit: Duration) -> bool {
         let is_written = self.flush_within(limit);
         if is_written {
@@ -216,8 +215,8 @@ impl StateDir {
         is_written
     }
 
-    /// Opens the folder again after [`StateDir::hand_over`], unless another process has replaced
-    /// this one. Writes the changes that were made since `hand_over`.
+    /// Opens the folder again after [`StateDir::hand_over`], if no other process has replaced this
+    /// one after all. Writes the changes that were made since `hand_over`.
     ///
     /// # Errors
     ///
@@ -232,7 +231,7 @@ impl StateDir {
         let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
         folder.problems.set(ProblemKind::Unlocked, unlocked);
         writer.call(folder.clone());
-        // The stores are collected first, so that `sites` is not locked while files are read.
+        // The stores are collected first, so `sites` is not locked while files are read.
         let stores: Vec<_> = sites.lock().values().filter_map(Weak::upgrade).collect();
         for store in stores {
             store.trust_nothing();
@@ -242,20 +241,19 @@ impl StateDir {
     }
 
     /// Registers a callback that is called when a problem of the directory, or of a site in it,
-    /// begins or ends. The callback is not called for problems that have already begun; see
-    /// [`StateDir::problems`]. The callback runs on the writing thread and delays the next write.
-    /// It must neither use a kill switch nor call [`StateDir::flush`]. Panics of the callback are
-    /// caught.
+    /// begins or ends. It is not called for problems that have already begun; see
+    /// [`StateDir::problems`]. It runs on the writing thread and delays the next write. It must
+    /// neither use a kill switch nor call [`StateDir::flush`]. Its panics are caught.
     pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }
 
-    /// Returns every problem with the folder itself, the most urgent first. Problems that concern a
+    /// Returns every problem with the folder itself, the most urgent first. Problems of a single
     /// site are in the site's [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn problems(&self) -> Vec<String> {
         let problems = self.root.folder.problems.all();
-        // A folder that cannot be written cannot be locked, either. Only the problem with writing
-        // is reported.
+        // A folder that cannot be written cannot be locked, either. So only the problem with
+        // writing is reported.
         let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
         let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
@@ -277,26 +275,25 @@ impl StateDir {
         (last > now).then_some(problem)
     }
 
-    /// Reports whether the last attempts to write to the folder and to the sites' parts of it
-    /// succeeded. [`StateDir::open`], every write and [`StateDir::probe`] attempt to write. A
-    /// problem that concerns a site is in the site's
-    /// [`Status::state_problems`](crate::live::Status::state_problems).
+    /// Reports whether the last write to the folder, and the last write for each site, succeeded.
+    /// [`StateDir::open`] and [`StateDir::probe`] also write to the folder. Problems of a single
+    /// site are in the site's [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn is_writable(&self) -> bool {
         let sites = self.root.sites.lock();
         self.root.folder.problems.is_all_written()
             && sites.values().filter_map(Weak::upgrade).all(|store| store.problems.is_all_written())
     }
 
-    /// Tests on another thread whether the folder can be written to, so that a problem is known
-    /// before there is something to write.
+    /// Tests on another thread whether files in the folder can be written, so that a problem is
+    /// reported before there is something to write.
     pub fn probe(&self) {
         let StateRoot { folder, writer, .. } = &*self.root;
         writer.call(folder.clone());
     }
 
-    /// Returns why the kill switch of all sites counts as [`Enforcement::Off`] although no operator
-    /// switched enforcement off: its file could not be read, or is damaged. `None` if there is no
-    /// such problem, or if the switch was set after the problem was found.
+    /// Returns the reason if the kill switch of all sites counts as [`Enforcement::Off`], although
+    /// no operator has switched it off: its file is damaged or could not be read. `None` if there
+    /// is no such problem, or if the switch was set afterwards.
     pub fn switch_problem(&self) -> Option<String> {
         self.root.folder.problems.get(ProblemKind::UnreadSwitch)
     }
@@ -308,8 +305,9 @@ impl StateDir {
         let mut sites = sites.lock();
         let store = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
             if sites.len() == sites.capacity() {
-                // Dropped sites are removed only before the map grows. Removing them for each of
-                // ten thousand sites would visit ten thousand entries each time.
+                // Dropped sites are removed only before the map grows. If they were removed
+                // whenever one of ten thousand sites is opened, each removal would visit ten
+                // thousand entries.
                 sites.retain(|_, store| store.strong_count() > 0);
             }
             let store = Arc::new(SiteStore::new(

@@ -1,5 +1,5 @@
-//! The file that contains the position of a kill switch. All sites share one switch, and each site
-//! has its own.
+//! The file that contains the position of a kill switch, `on` or `off`. There is one switch for all
+//! sites together, and one for each site.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,11 +14,12 @@ use crate::live::{Durability, Enforcement, Mutex};
 pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
-    /// Whether the file exists with content, so that it can be overwritten in place if the disk is
-    /// full. The lock is held while the file is written, so that concurrent changes are written in
-    /// order.
+    /// Whether the file exists and is not empty, so that it can be overwritten in place if the disk
+    /// is full. The lock is held while the file is written, so that concurrent changes are written
+    /// in order.
     is_made: Mutex<bool>,
-    /// The position that is not written yet. The lock is never held while the disk is accessed.
+    /// The new position of the switch, if it is not written yet. The lock is never held while the
+    /// disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
 }
 
@@ -27,20 +28,20 @@ impl SwitchFile {
         Self { disk: disk.clone(), folder: folder.to_owned(), is_made: Mutex::new(false), unwritten: Mutex::new(None) }
     }
 
-    /// Returns the position that is not written yet.
+    /// Returns the new position of the switch, if it is not written yet.
     pub(super) fn unwritten(&self) -> Option<Enforcement> {
         *self.unwritten.lock()
     }
 
-    /// Writes a new position of the switch. A change that cannot be written now is kept and written
-    /// later.
+    /// Writes a new position of the switch. A position that cannot be written now is kept and
+    /// written later.
     pub(super) fn set(
         &self,
         enforcement: Enforcement,
         lock: &FolderLock,
         problems: &Problems,
     ) -> Result<(), StateError> {
-        // The change is not written, because the process that now has the folder open would not
+        // The position is not written, because the process that now has the folder open would not
         // notice it.
         let Some(_held) = lock.writing() else {
             *self.unwritten.lock() = Some(enforcement);
@@ -51,8 +52,8 @@ impl SwitchFile {
         self.try_write(enforcement, problems)
     }
 
-    /// Writes the change that could not be written before, if any. Otherwise creates the file if it
-    /// does not exist yet. Returns whether all changes are written.
+    /// Writes the position that could not be written before, if any. Otherwise creates the file if
+    /// it does not exist yet. Returns whether everything is written.
     pub(super) fn write(&self, problems: &Problems) -> bool {
         let mut is_made = self.is_made.lock();
         let Some(enforcement) = self.unwritten() else {
@@ -78,8 +79,9 @@ impl SwitchFile {
 impl Disk {
     /// Reads the kill switch in a folder. Returns a problem if the file is unreadable or invalid. A
     /// file that contains neither `on` nor `off` was probably edited by an operator. It counts as
-    /// `off`, because `off` refuses no client. An empty file counts as `on`: the machine lost power
-    /// before the switch was ever used, because every change of a switch is synced.
+    /// `off`, because no client is refused then. An empty file counts as `on`. It can only come
+    /// from a power failure before the switch was first used, because every change of a switch is
+    /// synced.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -115,22 +117,23 @@ impl Disk {
     }
 
     /// Creates the file of a switch that was never used, so that it can be overwritten if the disk
-    /// is full later. A missing file also means `on`. Returns whether the file now exists with
-    /// content.
+    /// is full later. The file contains `on`, which a missing file means, too. Returns whether the
+    /// file now exists and is not empty.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
         match self.read(&path) {
             Ok(Some(bytes)) if !is_blank(&bytes) => true,
-            // If the file cannot be created now, it is created when the switch is used.
+            // If the file cannot be created now, it is created when the switch is first used.
             Ok(_) => self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok(),
-            // The file cannot be read, or an operator may have changed it. The file is not
-            // replaced, and the next write checks it again.
+            // The file cannot be read, or an operator may have changed it. It is not replaced here,
+            // and the next write checks it again.
             Err(_) => false,
         }
     }
 }
 
-/// Reports whether the file has no content. File systems replace lost data with zeros.
+/// Reports whether the file is empty or contains only zero bytes. File systems replace lost data
+/// with zero bytes.
 fn is_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet == 0)
 }

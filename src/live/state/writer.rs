@@ -1,10 +1,10 @@
-//! Writes the state of sites on its own thread, because ten thousand sites that start or change at
-//! once must not wait for the disk.
+//! Writes the state of sites on a separate thread. If ten thousand sites start or change at once,
+//! they must not wait for the disk.
 //!
-//! **A failed write is retried until it succeeds.** A site keeps one state and at most 64 history
-//! entries in memory until they are on disk. Meanwhile, the status reports the problem. The write
-//! is retried after a second, and later less often. Only a few sites are retried at once, because
-//! on a full disk ten thousand writes would fail one after the other.
+//! **A failed write is retried until it succeeds.** Until then, a site keeps one state and at most
+//! 64 history entries in memory, and the status reports the problem. The first retry follows after
+//! a second; the pauses then become longer. Only a few sites are retried at once, because on a full
+//! disk ten thousand writes would fail one after the other.
 
 use crate::live::Mutex;
 use std::collections::VecDeque;
@@ -13,36 +13,36 @@ use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The shortest and the longest pause before failed writes are retried.
+/// The first and the longest pause before failed writes are retried.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// Number of failed jobs that are retried at once. On a full disk, it would be useless to retry ten
-/// thousand.
+/// Maximum number of failed jobs that are retried at once. On a full disk, retrying ten thousand
+/// jobs would be useless.
 const TRIED_AT_ONCE: usize = 8;
 
-/// A part of the state directory that the writer writes: the files in the folder itself, or the
-/// files of a site.
+/// The files that the writer writes together: the files directly in the folder, or the files of one
+/// site.
 pub(super) trait StateJob: Send + Sync {
-    /// Returns which queues contain this job.
+    /// Returns which of the writer's queues contain this job.
     fn place(&self) -> &Mutex<QueuePlace>;
 
     /// Writes all unwritten changes. Returns whether all writes succeeded.
     fn write(&self) -> bool;
 }
 
-/// Whether a job is in the queues `jobs` and `later`. A job is in each queue at most once.
+/// Whether a job is in the queues `jobs` and `later`. Each queue contains a job at most once.
 #[derive(Debug, Default)]
 pub(super) struct QueuePlace {
     is_called: bool,
     is_later: bool,
 }
 
-/// Writes the files of one state directory. Its thread ends when everything is written, or when all
-/// sites are dropped.
+/// Writes the files of one state directory. The writer's thread ends when everything is written, or
+/// when all sites are dropped.
 #[derive(Default)]
 pub(in crate::live) struct StateWriter {
-    /// Whether jobs run only during a flush, and not on the writer's own thread.
+    /// Whether jobs run only during a flush, and not on a separate thread.
     #[cfg(test)]
     is_stepped: bool,
     queue: Mutex<Queue>,
@@ -53,30 +53,30 @@ pub(in crate::live) struct StateWriter {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Arc<dyn StateJob>>,
-    /// Jobs that failed, and are retried later.
+    /// Jobs that failed and must be retried.
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
-    /// Whether a flush has timed out. The file system may hang, so no later flush waits for a
-    /// write.
+    /// Whether a flush has timed out. The file system may no longer respond, so later flushes do
+    /// not wait for a write.
     is_stuck: bool,
-    /// When the failed jobs are retried.
+    /// When the failed jobs must be retried.
     due: Option<Instant>,
     wait: Duration,
 }
 
 impl StateWriter {
-    /// Creates a writer without a thread, for a test that chooses when it writes.
+    /// Creates a writer without a thread, for tests that decide when it writes.
     #[cfg(test)]
     pub(in crate::live) fn stepped() -> Self {
         let queue = Mutex::new(Queue { is_running: true, ..Queue::default() });
         Self { is_stepped: true, queue, ..Self::default() }
     }
 
-    /// Queues a job to be run soon.
+    /// Adds a job to the queue of jobs that run soon.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
-        // The queue is locked before `is_called` is set. Otherwise, a flush could run while the job
-        // is marked as queued but is not in a queue.
+        // The queue is locked before `is_called` is set. Otherwise, a flush could run after the job
+        // is marked as queued, but before it is in the queue.
         let mut queue = self.queue.lock();
         if std::mem::replace(&mut place(&*job).is_called, true) {
             return;
@@ -85,7 +85,7 @@ impl StateWriter {
         self.wake(queue);
     }
 
-    /// Queues a failed job to be retried later.
+    /// Adds a failed job to the queue of jobs that are retried later.
     pub(super) fn call_later(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         let mut queue = self.queue.lock();
         queue.put_later(job);
@@ -96,7 +96,8 @@ impl StateWriter {
     /// everything is written within `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // Failed jobs are retried, because the disk may have been full when they ran.
+        // Failed jobs are retried, because the reason for the failure, such as a full disk, may
+        // have gone.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {
@@ -107,8 +108,9 @@ impl StateWriter {
         self.wait(end).is_some_and(|queue| queue.later.is_empty())
     }
 
-    /// Waits until every queued job has run. Returns `None` if jobs are still running or queued at
-    /// `end`. While the returned guard is held, no job runs, and all failed jobs are in `later`.
+    /// Waits until every queued job has run. Returns `None` if a job is still running or queued at
+    /// the time `end`. While the returned guard is held, no job runs, and `later` contains all
+    /// failed jobs.
     fn wait(&self, end: Option<Instant>) -> Option<MutexGuard<'_, Queue>> {
         let queue = self.queue.lock();
         #[cfg(test)]
@@ -134,8 +136,8 @@ impl StateWriter {
         let spawned = thread::Builder::new().name("robots-state".into()).spawn(move || writer.work());
         queue.is_running = spawned.is_ok();
         if !queue.is_running {
-            // If the system cannot start a thread, the jobs run on this one. Failed jobs are
-            // retried when another job is queued.
+            // If the system cannot start a thread, the jobs run on this thread. Failed jobs are
+            // retried when the next job is queued.
             drop(self.drain(queue));
         }
     }
@@ -152,7 +154,8 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // All sites and directories have tried to write their changes, and are dropped.
+                // All sites and directories are dropped. Each has tried to write its changes
+                // before.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;
@@ -161,8 +164,8 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// Retries the first few failed jobs. If one of these jobs succeeds, all other jobs are retried
-    /// immediately, because they may succeed, too.
+    /// Retries the first few failed jobs. If one of them succeeds, retries all others immediately,
+    /// because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();

@@ -1,5 +1,5 @@
-//! The accepted versions of a site, with the current version last. They are needed to roll back, to
-//! compare a new version, and to find the age of each rule.
+//! The accepted versions of a site, with the current version last. They are needed for rollbacks,
+//! for comparisons with a new version, and to find out how long each rule has existed.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ pub(in crate::live) const MAX_VERSIONS: usize = 8;
 /// Maximum total size, in bytes, of all versions except the last two.
 const MAX_BYTES: usize = 4 << 20;
 
-/// A version that was accepted once.
+/// A version that was accepted at least once.
 #[derive(Clone, Debug)]
 pub(in crate::live) struct AcceptedVersion {
     pub(in crate::live) version: Version,
@@ -27,10 +27,10 @@ pub(in crate::live) struct AcceptedVersion {
 pub(in crate::live) enum AcceptedState {
     /// The version is live, or was replaced by a later version.
     Accepted,
-    /// The version was rolled back, and goes live again only if it is accepted.
+    /// The version was rolled back, and goes live again only if an operator accepts it.
     RolledBack,
-    /// The version was rolled back, but the source has had other content since the rollback, so the
-    /// version may go live again.
+    /// The version was rolled back, but the content of the source has changed since then, so the
+    /// version may go live again without an operator.
     Superseded,
 }
 
@@ -60,13 +60,13 @@ impl AcceptedVersions {
         self.accepted().next()
     }
 
-    /// Returns the version that was accepted before the current one.
+    /// Returns the version that was accepted before the current version.
     pub(in crate::live) fn before(&self) -> Option<&AcceptedVersion> {
         self.accepted().nth(1)
     }
 
-    /// Reports whether this version was rolled back, and the source has had no other content since
-    /// the rollback.
+    /// Reports whether this version was rolled back and the content of the source has not changed
+    /// since then.
     pub(in crate::live) fn is_rolled_back(&self, hash: VersionHash) -> bool {
         self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
     }
@@ -91,8 +91,8 @@ impl AcceptedVersions {
         Some(current.clone())
     }
 
-    /// Allows rolled-back versions to go live again, after the source had other content. Returns
-    /// whether there are any rolled-back versions.
+    /// Allows rolled-back versions to go live again, because the content of the source has changed.
+    /// Returns whether there were any rolled-back versions.
     pub(in crate::live) fn supersede(&mut self) -> bool {
         let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
         held.fold(false, |_, version| {
@@ -101,7 +101,7 @@ impl AcceptedVersions {
         })
     }
 
-    /// Marks these versions as rolled back, and no others.
+    /// Marks the versions with these hashes as rolled back, and all others as not rolled back.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
@@ -122,8 +122,8 @@ impl AcceptedVersions {
         true
     }
 
-    /// Changes dates in the future to `now`. If the clock was set back, versions may have dates in
-    /// the future, which would prolong the grace period. Returns whether any date was changed.
+    /// Changes dates in the future to `now`. Versions have such dates if the clock was set back,
+    /// and the dates would prolong the grace period. Returns whether any date was changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();
@@ -136,9 +136,10 @@ impl AcceptedVersions {
     }
 
     /// Removes versions until the limits are met. If at least two versions are older than the grace
-    /// period, removes the oldest. Otherwise, removes the version whose neighbours are closest in
-    /// time, so that the remaining versions are spread over the grace period. Never removes the
-    /// last two accepted versions, and never a version that was rolled back.
+    /// period, removes the oldest of them. Otherwise, removes the version whose two neighbours were
+    /// accepted closest to each other, so that the remaining versions are spread over the grace
+    /// period. Never removes the last two accepted versions, and never a version that was rolled
+    /// back.
     fn thin(&mut self, grace: Duration, now: SystemTime) {
         loop {
             let kept: Vec<VersionHash> = self.accepted().take(2).map(|version| version.hash()).collect();
@@ -160,8 +161,8 @@ impl AcceptedVersions {
             let forgotten = if two_are_due {
                 candidates.next()
             } else {
-                // If only the oldest version can be removed, it is removed, because the size limit
-                // is more important than the age of rules.
+                // If only the oldest version can be removed, it is removed, although the age of its
+                // rules is then forgotten. The size limit is more important.
                 candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
             };
             let Some(forgotten) = forgotten.map(|at| all[at].hash()) else { return };

@@ -19,13 +19,14 @@ pub(crate) struct Version {
     bytes: Arc<[u8]>,
     pub(super) origin: Arc<str>,
     pub(crate) modified: Option<SystemTime>,
-    /// The origin of each line, if parts are appended: the source's file or a part.
+    /// The part that each line comes from: the source's file or an appended part. `None` if nothing
+    /// is appended.
     pub(super) places: Option<Arc<LinePlaces>>,
 }
 
 impl Version {
-    /// Creates a version from bytes. `modified` is when the bytes were last changed at the source,
-    /// if known.
+    /// Creates a version from bytes. `modified` is the time when the bytes were last changed at the
+    /// source, if known.
     pub(crate) fn new(bytes: impl Into<Arc<[u8]>>, origin: &Arc<str>, modified: Option<SystemTime>) -> Self {
         let bytes = bytes.into();
         Self { hash: VersionHash::of(&bytes), bytes, origin: origin.clone(), modified, places: None }
@@ -40,7 +41,7 @@ impl Version {
     }
 }
 
-/// The SHA-256 hash of a robots.txt; equal bytes have equal hashes on every replica.
+/// The SHA-256 hash of the bytes of a robots.txt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VersionHash([u8; 32]);
 
@@ -55,20 +56,21 @@ impl VersionHash {
         Self(hmac_sha256::Hash::hash(bytes))
     }
 
-    /// Returns the first 16 hex digits. Messages contain this form, and every command that expects
-    /// a version accepts it.
+    /// Returns the first 16 hex digits. Messages contain these digits, and every command that
+    /// expects a version accepts them.
     pub fn short(&self) -> String {
         hex(&self.0[..8])
     }
 
-    /// Returns all 64 hex digits, which also name the version's file in a state directory.
+    /// Returns all 64 hex digits, which are also the name of the version's file in a state
+    /// directory.
     pub(crate) fn hex(&self) -> String {
         hex(&self.0)
     }
 }
 
-/// Converts bytes to hex digits. A formatter would be slower, and every log line about a refused
-/// request contains a hash.
+/// Converts bytes to hex digits. This is faster than a formatter, and it runs for every log line
+/// about a refused request.
 fn hex(octets: &[u8]) -> String {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
     let mut text = Vec::with_capacity(2 * octets.len());
@@ -80,8 +82,8 @@ fn hex(octets: &[u8]) -> String {
 }
 
 impl VersionHashPrefix {
-    /// Minimum number of hex digits. The versions of one site differ in their first 48 bits, unless
-    /// somebody deliberately constructs two versions with the same prefix.
+    /// Minimum number of hex digits. It is highly improbable that two versions of one site have the
+    /// same 12 digits, unless somebody deliberately constructs them.
     pub const MIN_DIGITS: usize = 12;
 
     /// Reports whether the hash starts with this prefix.

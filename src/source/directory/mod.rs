@@ -1,8 +1,8 @@
 //! The handle and the builder of a folder that contains a robots.txt file for each host. The module
-//! `scan` lists the folder.
+//! `scan` lists the files in the folder.
 //!
-//! **In robotsd, a directory is one site with many robots.txt files.** Each file has the name
-//! `SITE/HOST` in the status, the log and the state directory.
+//! **In robotsd, a directory is one site with many robots.txt files.** The status, the log and the
+//! state directory call each file `SITE/HOST`.
 
 mod scan;
 
@@ -26,28 +26,28 @@ use crate::source::watch::Watcher;
 ///
 /// | file | host |
 /// |---|---|
-/// | `example.com.txt` | `example.com`, whatever the port |
+/// | `example.com.txt` | `example.com`, with any port |
 /// | `example.com_8080.txt`, `example.com:8080.txt` | `example.com:8080` |
 /// | `_wildcard.example.com.txt` | `*.example.com` |
 /// | `xn--mnchen-3ya.example.txt`, `münchen.example.txt` (needs `idn`) | `xn--mnchen-3ya.example` |
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///
-/// A file `robots.txt` in the folder is the file of a host called `robots`. For the hosts without a
-/// file, use `default.txt`.
+/// A file `robots.txt` in the folder applies only to a host called `robots`. Use `default.txt` for
+/// all hosts that have no other file.
 ///
 /// A name that begins with a dot or does not end in `.txt`, such as `example.com`, is ignored
 /// without an event. Any other name that does not contain a valid host is reported once and
 /// ignored. If several names contain the same host, the first one in byte order is used, and the
 /// others are ignored.
 ///
-/// An unusable file does not affect other sites. Its own site keeps the last good version, as with
-/// any [`LiveRobots`], or has no rules if there never was a good version. If a file is removed, its
-/// site also keeps the last good version. Otherwise, the accidental removal of a file would allow
-/// everything on the site. The site of a removed file is closed when the folder is opened again, or
-/// immediately if it never had a good version.
+/// An unusable file does not affect other sites. Its own site keeps the last good version, like any
+/// [`LiveRobots`]. If there never was a good version, the site has no rules. If a file is removed,
+/// its site also keeps the last good version. Otherwise, the accidental removal of a file would
+/// allow everything on the site. The site of a removed file is closed when the folder is opened
+/// again, or immediately if it never had a good version.
 ///
-/// An override of a policy that matches no rule or crawler in one file may be meant for another
+/// An override of a policy that matches no rule or crawler in one file may be written for another
 /// file. With the feature `tracing`, an override without effect on any file is logged as a warning
 /// when the folder is opened.
 ///
@@ -65,8 +65,8 @@ use crate::source::watch::Watcher;
 #[derive(Clone)]
 pub struct Directory {
     shared: Arc<DirectoryState>,
-    /// The same map as in `shared`. This clone owns `shared`, so the map follows the folder as long
-    /// as any clone of it exists.
+    /// The same map as in `shared`. This clone of the map also owns `shared`, so the folder is
+    /// watched as long as any clone of this map exists.
     sites: SiteMap,
 }
 
@@ -77,7 +77,7 @@ pub struct DirectoryBuilder {
 }
 
 impl Directory {
-    /// Default name of the file for all hosts without a file.
+    /// Default name of the file for all hosts that have no other file.
     pub const DEFAULT_FALLBACK: &str = DEFAULT_FALLBACK;
 
     /// Prepares to open a folder of robots.txt files.
@@ -87,8 +87,8 @@ impl Directory {
     }
 
     /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. The map
-    /// follows changes of the folder as long as this directory, the map, a clone of the map, or a
-    /// layer that uses the map exists.
+    /// is updated when the folder changes, as long as this directory, the map, a clone of the map,
+    /// or a layer that uses the map exists.
     pub fn sites(&self) -> &SiteMap {
         &self.sites
     }
@@ -107,15 +107,15 @@ impl Directory {
         ignored.iter().map(line).collect()
     }
 
-    /// Lists the folder again now, and opens a site for each new file. The files of open sites are
-    /// not read again. Use [`LiveRobots::reload`] to read them.
+    /// Lists the files in the folder again, and opens a site for each new file. The files of open
+    /// sites are not read again. Use [`LiveRobots::reload`] to read them.
     ///
     /// Waits for the file system, and for a scan in progress. The other methods of this type do not
     /// wait for the file system or for a scan.
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder cannot be listed. In this case, the sites do not change.
+    /// Returns an error if the folder cannot be listed. The sites then do not change.
     pub fn rescan(&self) -> Result<(), Rejection> {
         self.shared.scan(Age::Settled).map(drop)
     }
@@ -139,7 +139,7 @@ impl IntoSites for Directory {
 }
 
 impl DirectoryBuilder {
-    /// Sets the name of the file for all hosts without a file. Default:
+    /// Sets the name of the file for all hosts that have no other file. Default:
     /// [`Directory::DEFAULT_FALLBACK`]. A second call replaces the first.
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.settings.fallback = name.into();
@@ -147,12 +147,12 @@ impl DirectoryBuilder {
     }
 
     /// Sets a callback that configures each site by its host (`*` for `default.txt`): policy,
-    /// registry, check, gate and so on. The callback is also called for each new file, so it should
-    /// use the current value of settings that change at run time. The directory's compile cache,
-    /// watcher and polling interval replace those that the callback sets. [`WhenMissing::Fail`] is
-    /// treated as [`WhenMissing::Unavailable`], so that all other sites open even if one file is
-    /// unusable. If there are many files, several threads call the callback at the same time.
-    /// Default: no callback. A second call replaces the first.
+    /// registry, check, gate and so on. The callback is also called when a file is added later, so
+    /// it should read settings that change at run time when it is called. The compile cache,
+    /// watcher and polling interval of the directory replace the ones that the callback sets.
+    /// [`WhenMissing::Fail`] is treated as [`WhenMissing::Unavailable`], so that all other sites
+    /// open even if one file is unusable. If there are many files, several threads call the
+    /// callback at the same time. Default: no callback. A second call replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
@@ -187,20 +187,21 @@ impl DirectoryBuilder {
         self
     }
 
-    /// Sets the watcher of the folder and its files. Default: a new watcher. A second call replaces
-    /// the first.
+    /// Sets the watcher of the folder and its files. By default, the directory creates a watcher. A
+    /// second call replaces the first.
     #[cfg(feature = "watch")]
     pub fn watcher(mut self, watcher: &Watcher) -> Self {
         self.settings.watcher = watcher.clone();
         self
     }
 
-    /// Lists the folder, reads every file, and starts to watch them.
+    /// Lists the files in the folder, reads each of them, and starts to watch the folder and its
+    /// files.
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder cannot be listed. If only a single file has a problem, the
-    /// status of its site contains the problem.
+    /// Returns an error if the folder cannot be listed. A problem with a single file is not an
+    /// error: the status of its site contains the problem.
     pub fn open(self) -> Result<Directory, Rejection> {
         let shared = Arc::new(DirectoryState::new(self.settings));
         shared.watch();

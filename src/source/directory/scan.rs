@@ -1,7 +1,7 @@
 //! Lists a folder of robots.txt files, and opens a site for each file.
 //!
 //! **Removing a file from the folder does not remove its site.** The last good version stays live.
-//! Otherwise a robots.txt that is removed by accident would allow everything on the site.
+//! Otherwise, a robots.txt that is removed by accident would suddenly allow everything on the site.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,8 +18,7 @@ use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 
-/// An event that a scan of the folder has found. The event is about one of the files, or about the
-/// whole folder.
+/// An event that a scan of the folder has found. It concerns one of the files or the whole folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {
@@ -31,7 +30,7 @@ pub enum DirectoryEvent<'a> {
         /// The host's site. Its status reports any problem with the file.
         live: &'a LiveRobots,
     },
-    /// The file of a site was removed and was never usable, so the site was closed.
+    /// The file of a site was removed. The site never had a usable file, so the site was closed.
     #[non_exhaustive]
     Removed {
         /// The host of the removed file.
@@ -76,7 +75,7 @@ const MAX_THREADS: usize = 8;
 /// Minimum number of new files for each thread that opens them.
 const MIN_SITES_PER_THREAD: usize = 64;
 
-/// Default name of the file for all hosts without a file.
+/// Default name of the file for all hosts that have no other file.
 pub(super) const DEFAULT_FALLBACK: &str = "default.txt";
 
 pub(super) struct DirectorySettings {
@@ -100,7 +99,7 @@ pub(super) struct DirectoryState {
     /// The file names that the last listing ignored, with the reasons. The lock is held only
     /// briefly.
     pub(super) ignored: Mutex<BTreeMap<String, String>>,
-    /// State that scans share. The lock is held while the folder is listed and sites are opened, so
+    /// State of the scans. The lock is held while the folder is listed and sites are opened, so
     /// that only one scan runs at a time.
     scan: Mutex<ScanRecord>,
     pub(super) watched: std::sync::OnceLock<Watched>,
@@ -111,11 +110,10 @@ pub(super) struct DirectoryState {
 struct ScanRecord {
     /// Whether listeners were already notified that the folder cannot be read.
     is_unreadable: bool,
-    /// Whether sites were added or removed since the map of sites was published. At the start of a
-    /// scan, this is true only if a listener panicked during the previous scan.
+    /// Whether sites were added or removed since the last update of the map of sites. At the start
+    /// of a scan, this is true only if a listener panicked during the previous scan.
     has_unpublished: bool,
-    /// Whether the folder was listed before. After the first listing, every file without a site is
-    /// a new file.
+    /// Whether the folder was listed before. If so, every file without a site is a new file.
     was_listed: bool,
 }
 
@@ -124,7 +122,7 @@ pub(super) struct DirectorySite {
     pub(super) live: LiveRobots,
 }
 
-/// Whether a scan skips files that were modified so recently that they may be incomplete.
+/// Whether a scan opens files that were modified recently. Such files may be incomplete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Age {
     Any,
@@ -157,7 +155,7 @@ impl DirectoryState {
         }
     }
 
-    /// Starts to watch the folder. Must be called before the folder is listed; otherwise, a file
+    /// Starts to watch the folder. Must be called before the folder is listed. Otherwise, a file
     /// that is created in between could be missed.
     pub(super) fn watch(self: &Arc<Self>) {
         let directory = Arc::downgrade(self);
@@ -171,9 +169,9 @@ impl DirectoryState {
         let _ = self.watched.set(watched);
     }
 
-    /// Opens sites for new files. A new file is opened only if it has not been modified for a
-    /// while, because another program may still be writing the file. Returns the time until the
-    /// skipped files can be opened; `None` if no file was skipped.
+    /// Opens sites for new files. With [`Age::Settled`], skips files that were modified recently,
+    /// because another program may still be writing them. Returns the time until the skipped files
+    /// can be opened; `None` if no file was skipped.
     pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, Rejection> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
         // If a listener panics, the sites that are already open are kept, and the next scan opens
@@ -191,8 +189,8 @@ impl DirectoryState {
         };
         record.is_unreadable = false;
         let appeared = std::mem::replace(&mut record.was_listed, true);
-        // A name is reported only if the previous listing did not ignore it. So if the file is
-        // removed and created again, it is reported again.
+        // A name is reported only if the previous listing did not ignore it. So if a file is
+        // removed and created again, its name is reported again.
         let before = std::mem::replace(&mut *self.ignored.lock(), listing.ignored.clone());
         for (name, reason) in listing.ignored {
             if !before.contains_key(&name) {
@@ -228,7 +226,8 @@ impl DirectoryState {
         Ok(wait)
     }
 
-    /// Opens sites on several threads, because compiling thousands of files takes a long time.
+    /// Opens sites on several threads, because compiling thousands of files on one thread takes too
+    /// long.
     fn open_all(&self, come: Vec<(String, String)>, appeared: bool) -> BTreeMap<String, DirectorySite> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let threads = threads.min(come.len().div_ceil(MIN_SITES_PER_THREAD));
@@ -283,8 +282,8 @@ impl DirectoryState {
         self.sites.replace(hosts);
     }
 
-    /// Warns about overrides without effect on any site. An override with an effect on one site is
-    /// probably meant for that site.
+    /// Warns about overrides that have no effect on any site. An override that has an effect on one
+    /// site is probably written for that site.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_idle_overrides(&self) {
         let sites: Vec<_> = self.open.lock().values().map(|site| site.live.clone()).collect();
@@ -311,8 +310,7 @@ impl DirectoryState {
     }
 }
 
-/// Returns how long to wait until a recently written file may be read; `None` if it may be read
-/// now.
+/// Returns the time until a recently modified file may be read; `None` if it may be read now.
 fn rest(path: &Path) -> Option<Duration> {
     file::unrest(fs::metadata(reach(path)).ok()?.modified().ok()?)
 }
@@ -334,7 +332,7 @@ fn is_site_file(name: &str) -> bool {
     name.ends_with(ENDING) && !name.starts_with('.')
 }
 
-/// Lists the folder. Blocks while the file system hangs.
+/// Lists the files in the folder. Blocks until the file system responds.
 pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     let mut names = BTreeSet::new();
     let mut listing = FolderListing::default();

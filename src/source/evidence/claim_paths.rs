@@ -1,5 +1,5 @@
-//! A circuit breaker for each claim path, and the file that saves when crawlers were last verified
-//! on each path.
+//! A circuit breaker for each way that requests take to this process, and the file that saves when
+//! crawlers were last verified on each of these ways.
 
 use std::collections::HashMap;
 use std::fs;
@@ -23,13 +23,13 @@ use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
 use crate::source::follow::{read_json, write_json};
 
-/// Maximum number of paths with a breaker. If crawlers were recently verified on that many paths,
-/// claims received over any other path are not refuted.
+/// Maximum number of paths with a breaker. If crawlers were recently verified on this number of
+/// paths, no breaker can be added, and claims of requests on other paths are not refuted.
 const MAX_PATHS: usize = 4_096;
 
-/// The way that a request took to this process, identified by site and listener; not a URL path. On
-/// one path, the server sees either the crawlers' own addresses, or the address of a proxy for all
-/// requests.
+/// The way that a request took to this process, identified by site and listener. It is not the path
+/// of a URL. On one such path, the server sees either the crawlers' own addresses, or the same
+/// proxy's address for all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimPath<'a> {
     /// The requested site.
@@ -47,7 +47,7 @@ pub(super) struct CrawlerPath<'a> {
     pub(super) key: u64,
 }
 
-/// The methods that have separate counts. `Range` represents all checks by address.
+/// The methods of identification with separate counts. `Range` stands for all checks of addresses.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -55,17 +55,18 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Number of shards of the table of breakers. Each shard has its own lock.
 const SHARDS: usize = 16;
 
-/// The breakers of all paths in this process. The breakers count clients, not requests. A verified
-/// client is counted only once per minute, so its other requests take no lock.
+/// The breakers of all paths in this process. They count clients, not requests. A verified client
+/// is counted only once per minute, so most of its requests need no lock.
 #[derive(Debug, Default)]
 pub(super) struct ClaimPaths {
-    /// The key is the hash of the path and the crawler, so that a lookup allocates no strings.
+    /// The key is the hash of the path and the crawler, so a lookup allocates no strings.
     shards: [Mutex<PathTable>; SHARDS],
     /// Number of breakers in all shards.
     known: AtomicUsize,
     verified: RecentMarks,
     hasher: RandomState,
-    /// Why results cannot be saved, or why the results of an earlier process could not be loaded.
+    /// The reason why results cannot be saved, or why the results of an earlier process could not
+    /// be loaded.
     pub(super) problem: Mutex<Option<Arc<str>>>,
 }
 
@@ -77,11 +78,12 @@ struct Counted {
     listener: Box<str>,
     crawler: Box<str>,
     breaker: PathBreaker,
-    /// When a claim received over this path was last counted.
+    /// When a claim on this path was last counted.
     used: SystemTime,
 }
 
-/// A path with so many failing checks that claims received over it are currently not refuted.
+/// A path with so many failing checks that the path itself is probably their cause. Claims of
+/// requests on it are currently not refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectPath {
@@ -89,12 +91,12 @@ pub struct SuspectPath {
     pub site: String,
     /// The listener that received the requests.
     pub listener: String,
-    /// The claimed crawler. Empty for signed requests whose `User-Agent` does not name a registered
-    /// crawler.
+    /// The claimed crawler. The string is empty for signed requests whose `User-Agent` does not
+    /// name a registered crawler.
     pub crawler: String,
-    /// The method whose checks fail. [`Range`](IdentityMethod::Range) represents checks of
-    /// addresses, by lists or by reverse DNS names. If checks of signatures fail, a proxy may
-    /// change signed fields such as `Host`, or the clock may be wrong.
+    /// The method of identification whose checks fail. [`Range`](IdentityMethod::Range) stands for
+    /// checks of addresses, by lists or by reverse DNS names. If checks of signatures fail, a proxy
+    /// may change signed fields such as `Host`, or the clock may be wrong.
     pub method: IdentityMethod,
     /// Networks of the clients whose claims fail, at most three. If checks of addresses fail, one
     /// of these networks probably belongs to a proxy that is not configured as trusted.
@@ -104,13 +106,13 @@ pub struct SuspectPath {
 }
 
 impl ClaimPaths {
-    /// Returns the path and the crawler, with the key of their breaker.
+    /// Returns the path and the crawler together with the key of their breaker.
     pub(super) fn of_crawler<'a>(&self, path: ClaimPath<'a>, crawler: &'a str) -> CrawlerPath<'a> {
         CrawlerPath { path, crawler, key: self.hasher.hash_one((path, crawler)) }
     }
 
-    /// Counts the outcome of a claim, and returns the identity to use. On a suspect path, a refuted
-    /// claim becomes undecided.
+    /// Counts the result of checking a claim, and returns the identity to use. On a suspect path, a
+    /// refuted claim becomes undecided.
     pub(super) fn judge(
         &self,
         claims: CrawlerPath<'_>,
@@ -146,7 +148,7 @@ impl ClaimPaths {
         counted.breaker.applied_to(identity, now)
     }
 
-    /// Returns the suspect paths. A failing claim received over a suspect path is not refuted.
+    /// Returns the suspect paths. On these paths, failing checks do not refute claims.
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
         let mut suspects: Vec<SuspectPath> = Vec::new();
         for paths in self.shards.iter().map(Mutex::lock) {
@@ -181,8 +183,8 @@ impl ClaimPaths {
         verified
     }
 
-    /// Loads the results of an earlier process. Times before the last day are too old, and times in
-    /// the future come from a wrong clock, so both are ignored.
+    /// Loads the results of an earlier process. Ignores times that are more than a day old, and
+    /// times in the future, which come from a wrong clock.
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let time = |seconds: Option<u64>| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds?));
         for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MAX_PATHS) {
@@ -198,17 +200,17 @@ impl ClaimPaths {
         }
     }
 
-    /// Returns a hash of the path, the client, the method and the current minute. A verified claim
-    /// is counted only if no claim with the same hash was counted before. Only a few integers are
-    /// hashed, because this function runs for every request of a crawler.
+    /// Returns a hash of the path, the client, the method and the current minute. The hash shows
+    /// whether a verified claim was already counted in this minute. Only a few integers are hashed,
+    /// because this function runs for every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
 
-    /// Reports whether another path can be added. If the table is full, the least recently used
-    /// path without a verified crawler in the last day is removed. So clients with invented claims
-    /// cannot displace paths with verified crawlers.
+    /// Reports whether a path can be added. If the table is full, first removes the least recently
+    /// used path without a verified crawler in the last day. So clients with invented claims cannot
+    /// displace paths with verified crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
             return true;
@@ -259,11 +261,11 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
 /// verified request.
 const STEP: u64 = 10 * 60;
 
-/// How far the clock may be set back without making saved times invalid.
+/// How far the clock may be set back before saved times become invalid.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// An entry of the file: when a crawler was last verified on a path. Times are in seconds since the
-/// epoch. The order of the fields is the same as in the file.
+/// An entry of the file: when a crawler was last verified on a path. Times are in seconds since
+/// 1970. The fields have the same order in the file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
     crawler: Box<str>,
@@ -278,15 +280,14 @@ pub(super) struct VerifiedPath {
 /// Maximum time until a change is saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// The file that saves results for the next start. It contains the time when a crawler was last
-/// verified on each path, and one address per operator that was verified by its reverse DNS name.
+/// The file that saves results for the next start. It contains, for each path, when a crawler was
+/// last verified, and for each operator, an address that was verified by its reverse DNS name.
 ///
-/// Without this file, claims after a restart could not be refuted until a genuine crawler is
-/// verified again.
+/// Without this file, a new process could not refute claims until a genuine crawler is verified.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
 
-/// The results that the file contains.
+/// The results in the file.
 #[derive(Debug, Default, Serialize)]
 struct Learned {
     paths: Vec<VerifiedPath>,
@@ -309,9 +310,8 @@ impl SavedPaths {
         (paths, Arc::new(OperatorTable::new(learned.proofs)))
     }
 
-    /// Returns the saved results, without results from the future. A result from the future was
-    /// saved with a wrong clock. The file is then removed, because the result would seem valid
-    /// later.
+    /// Returns the saved results, without results from the future. Such results were saved with a
+    /// wrong clock. If there are any, the file is removed, because they would seem valid later.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
@@ -356,7 +356,7 @@ impl SavedPaths {
 }
 
 impl Learned {
-    /// Returns the JSON to write. The JSON is empty if there are no results; an existing file then
+    /// Returns the JSON to write, or an empty string if there are no results. An existing file then
     /// stays unchanged.
     fn written(&self) -> String {
         let is_empty = self.paths.is_empty() && self.proofs.is_empty();

@@ -1,5 +1,5 @@
-//! Stores when each address first claimed to be a crawler. This module also contains the map of
-//! limited size that stores these times and other results.
+//! Stores when each address first claimed to be a crawler. Also contains a map of limited size,
+//! which stores these times and other results.
 
 use crate::live::Mutex;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::identity::PublicAddress;
 /// Maximum number of addresses whose first claims are stored.
 const MAX_ADDRESSES: usize = 65_536;
 
-/// Number of parts of the address map, each with its own lock.
+/// Number of shards of the address map, each with its own lock.
 const PARTS: usize = 256;
 
 /// When each address first claimed to be a crawler whose lists do not contain the address.
@@ -30,7 +30,7 @@ pub(super) struct FirstSeen {
 
 impl Default for FirstSeen {
     fn default() -> Self {
-        // The network selects the shard, so that many addresses of one network displace only few
+        // The network selects the shard, so many addresses of one network displace only few
         // addresses of other networks.
         let times = Generations::in_parts(MAX_ADDRESSES, PARTS, |hasher, address: &PublicAddress| {
             hasher.hash_one(Network::around(address.get(), 24, 48))
@@ -40,7 +40,8 @@ impl Default for FirstSeen {
 }
 
 impl FirstSeen {
-    /// Returns when an address was first seen. For a new address, stores `now` and returns `None`.
+    /// Returns when an address was first seen. If the address is new, stores `now` and returns
+    /// `None`.
     pub(super) fn time(&self, address: PublicAddress, now: SystemTime) -> Option<SystemTime> {
         let known = self.times.get(&address);
         if known.is_none() {
@@ -49,8 +50,8 @@ impl FirstSeen {
         known
     }
 
-    /// Stores an address, or marks a known address as recently used. Does so only once per minute
-    /// for each address, so that most requests take no lock.
+    /// Stores an address, or marks a known address as recently used. This happens only once per
+    /// minute for each address, so most requests need no lock.
     pub(super) fn note(&self, address: PublicAddress, now: SystemTime) {
         if self.noted.is_new(self.hasher.hash_one((address, minute(now)))) {
             let _ = self.time(address, now);
@@ -62,9 +63,9 @@ impl FirstSeen {
 const SHARDS: usize = 16;
 
 /// A map of limited size with two generations of entries. A new entry is added to the younger
-/// generation. If the younger generation is full, it replaces the older one, whose entries are
-/// dropped. An entry that is looked up moves back to the younger generation. So the map never has
-/// to search for its least recently used entry.
+/// generation. If the younger generation is full, it becomes the older generation, and the entries
+/// of the previous older generation are dropped. An entry that is looked up moves to the younger
+/// generation. So the map never has to search for its least recently used entry.
 #[derive(Debug)]
 pub(super) struct Generations<K, V> {
     shards: Box<[Mutex<Shard<K, V>>]>,
@@ -89,7 +90,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
         Self::in_parts(most, SHARDS, |hasher, key| hasher.hash_one(key))
     }
 
-    /// Creates a map with `parts` shards of equal size. `place` selects the shard of a key.
+    /// Creates a map with `parts` shards of equal size. `place` must select the shard of a key.
     pub(super) fn in_parts(most: usize, parts: usize, place: PlaceOf<K>) -> Self {
         let shard = || Mutex::new(Shard { younger: HashMap::default(), older: HashMap::default() });
         Self {

@@ -1,5 +1,5 @@
-//! Sends DNS queries to a resolver at a limited rate. This module also contains a resolver of
-//! reverse DNS names for programs that can wait, for example to check a log.
+//! Sends DNS queries to a resolver at a limited rate. Also contains a resolver of reverse DNS names
+//! for programs that can wait, such as programs that check a log.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,11 +25,11 @@ pub(super) const IN_FLIGHT: usize = 32;
 /// Time limit for the response of a DNS server.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Minimum time between two queries. This time limits the resolver to 50 queries per second, even
-/// if many requests claim to be from crawlers.
+/// Minimum time between two queries. So there are at most 50 queries per second, even if many
+/// requests claim to be from crawlers.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
-/// Number of times that a query is sent before it fails, if no response arrives.
+/// Number of times that a query is sent before it fails without a response.
 const ATTEMPTS: u32 = 2;
 
 /// A resolver for absolute names. The resolver uses neither search domains nor a hosts file.
@@ -41,7 +41,8 @@ pub(super) struct DnsResolver {
 }
 
 impl DnsResolver {
-    /// Creates a resolver that queries these servers, or those of the system if the list is empty.
+    /// Creates a resolver that queries these servers. If the list is empty, it queries the servers
+    /// of the system.
     pub(super) fn new(servers: &[SocketAddr], pace: Duration, timeout: Duration) -> io::Result<Self> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio().map_err(io::Error::other)?
@@ -54,8 +55,8 @@ impl DnsResolver {
         Ok(Self { resolver, gate: question_gate(pace), timeout })
     }
 
-    /// Sends the queries that a check needs. Returns the outcome, and how long the deciding DNS
-    /// records are valid. Calls `note` for every response.
+    /// Sends the queries that a check needs. Returns the result, and how long the DNS records that
+    /// it depends on are valid. Calls `note` for every response.
     pub(super) async fn check(
         &self,
         mut check: RdnsCheck,
@@ -96,8 +97,8 @@ impl DnsResolver {
         };
         let Ok(mut name) = name else { return failure };
         name.set_fqdn(true);
-        // Limits the total time. The resolver's own timeout applies separately to each server, and
-        // separately to UDP and TCP.
+        // Limits the total time of a query. The resolver's own timeout applies separately to each
+        // server, and to UDP and TCP.
         let asked = time::timeout(4 * self.timeout, self.resolver.lookup(name, record)).await;
         let lookup = match asked {
             Ok(Ok(lookup)) => lookup,
@@ -123,10 +124,10 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 fn restrict(options: &mut ResolverOpts, timeout: Duration) {
     options.ndots = 0;
     options.timeout = timeout;
-    // Queries are repeated by `ask`, so that the rate limit also applies to repeated queries.
+    // `ask` repeats queries itself, so that the rate limit also applies to repeated queries.
     options.attempts = 0;
     options.num_concurrent_reqs = 1;
-    // Responses are not cached, because the outcomes of checks are cached.
+    // Responses are not cached here, because the results of checks are cached.
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;
 }
@@ -159,11 +160,11 @@ fn answer_of(error: &NetError) -> DnsAnswer {
     }
 }
 
-/// Checks who sent a request by the reverse DNS names of its address.
+/// Checks the sender of a request by the reverse DNS names of its address.
 ///
 /// At most 50 queries are sent per second, as in a [`Verifier`](super::Verifier), and at most 32
-/// addresses are looked up at the same time. Further calls wait. Nothing is cached. The queries
-/// reveal the addresses to the resolver.
+/// addresses are looked up at the same time. Further calls wait. Results are not cached. The DNS
+/// resolver learns the addresses from the queries.
 #[derive(Debug)]
 pub struct NameResolver {
     pub(super) resolver: DnsResolver,
@@ -171,8 +172,8 @@ pub struct NameResolver {
 }
 
 impl NameResolver {
-    /// Creates a resolver that queries these servers, or those of the system if the list is empty.
-    /// The resolver can be used only on the current Tokio runtime.
+    /// Creates a resolver that queries these servers. If the list is empty, it queries the servers
+    /// of the system. It can be used only on the current Tokio runtime.
     ///
     /// # Errors
     ///
@@ -183,11 +184,11 @@ impl NameResolver {
         Ok(Self { resolver, in_flight: Semaphore::new(IN_FLIGHT) })
     }
 
-    /// Checks whether an address belongs to the claimed crawler. `patterns` match the reverse DNS
-    /// names of the crawler's addresses.
+    /// Checks whether an address belongs to the claimed crawler. `patterns` are the patterns for
+    /// the reverse DNS names of the crawler's addresses.
     ///
-    /// A failed check refutes the claim only if the resolver is known to answer queries about that
-    /// operator's names ([`RdnsCheck::through`]). Calls `note` for every response.
+    /// A failed check refutes the claim only if the resolver is known to answer queries about names
+    /// of the crawler's operator ([`RdnsCheck::through`]). Calls `note` for every response.
     pub async fn check(
         &self,
         address: PublicAddress,
@@ -200,10 +201,10 @@ impl NameResolver {
     }
 }
 
-/// Creates a rate limiter that allows one query at a time, in the order of arrival.
+/// Creates a rate limiter that lets one query pass at a time, in the order of arrival.
 fn question_gate(pace: Duration) -> Mutex<Interval> {
     let mut gate = time::interval(pace);
-    // A pause between queries must not allow a burst later.
+    // After a pause, queries must not be sent in a burst.
     gate.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Mutex::new(gate)
 }

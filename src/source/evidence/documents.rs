@@ -1,7 +1,6 @@
 //! The kinds of documents that contain evidence: lists of addresses, key directories, and
 //! registries. A registry contains the URLs of the other documents, so a fetched registry must pass
-//! additional checks. This module also contains the copies of a list that are available without a
-//! fetch.
+//! additional checks. Also contains the type for copies of a list that need not be fetched.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -83,12 +82,12 @@ impl Document for KeySet {
 }
 
 impl FollowedDocument<Registry> {
-    /// Follows the registry at an `https` URL. `read` parses the registry; its error should contain
-    /// the line and column of the problem.
+    /// Returns a builder for keeping the registry at an `https` URL up to date. `read` must parse
+    /// the registry. Its error should contain the line and column of the problem.
     ///
-    /// A fetched registry is untrusted: the registry is rejected if it is not UTF-8, has more than
-    /// 10,000 crawlers, has a value with control characters, has a URL that is not an `https` URL,
-    /// or has a crawler whose name occurs in the `User-Agent` of a common browser.
+    /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
+    /// crawlers, contains control characters, contains other URLs than `https` URLs, or would
+    /// identify a common browser as a crawler.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
@@ -104,7 +103,7 @@ impl Document for Registry {
     const GAP: Duration = HOUR;
     type Reading = Box<dyn Fn(&str) -> Result<Self, String> + Send + Sync>;
 
-    /// Returns the same schedule as for a list of addresses.
+    /// Returns the schedule of lists of addresses.
     fn schedule() -> Schedule {
         RangeList::schedule()
     }
@@ -119,8 +118,8 @@ impl Document for Registry {
         self.crawlers().len()
     }
 
-    /// Compares the registry with the previous version. If there is none, compares it with the
-    /// built-in registry.
+    /// Compares the registry with the previous version or, if there is none, with the built-in
+    /// registry.
     fn objection(&self, before: Option<&Self>) -> Option<String> {
         let drastic_changes = before.unwrap_or_else(|| Self::builtin()).drastic_changes(self);
         let named = drastic_changes.iter().take(MAX_NAMED).map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -137,8 +136,8 @@ impl Document for Registry {
 pub struct ListCopy {
     /// The parsed list.
     pub list: RangeList,
-    /// Where the copy comes from: `saved` (by a process that fetched the list), `file` (the
-    /// operator's own copy) or `embedded`.
+    /// The kind of copy: `saved` (saved by a process that fetched the list), `file` (the operator's
+    /// own file) or `embedded` (part of this crate).
     pub origin: &'static str,
     /// When the list's server last confirmed that this copy is current; `None` for a copy that was
     /// not fetched.
@@ -148,19 +147,18 @@ pub struct ListCopy {
 }
 
 impl ListCopy {
-    /// Returns the copies of the list at a URL, the preferred one first. These are the copy that a
+    /// Returns the copies of the list at a URL in the order of preference: the copy that a
     /// [`Verifier`](super::Verifier) saved in the folder `saved`, the operator's file `own`, and
-    /// the embedded copy. A `Verifier` uses the same order until it has fetched the list.
+    /// the embedded copy. Until a `Verifier` has fetched the list, it uses the same order.
     ///
-    /// If a copy cannot be read, the list contains the error instead, and the next copy should be
-    /// used.
+    /// If a copy cannot be read, its element is the error. The next copy should then be used.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
     }
 
-    /// Reads the list that a [`Verifier`](super::Verifier) fetched from a URL and saved in a
-    /// folder. Returns `None` if no copy was saved or if the folder does not exist.
+    /// Reads the copy of the list at a URL that a [`Verifier`](super::Verifier) saved in a folder.
+    /// Returns `None` if no copy was saved or if the folder does not exist.
     fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
@@ -170,7 +168,7 @@ impl ListCopy {
         Ok(Some(Self { list, origin: SAVED, confirmed, fetched: None }))
     }
 
-    /// Reads the operator's own copy.
+    /// Reads the operator's own copy from a file.
     pub(super) fn of_file(path: &Path) -> Result<Self, FollowError> {
         let wrong = |why: &dyn std::fmt::Display| FollowError::new(format!("{}: {why}", path.display()));
         let octets = file::read(path).map_err(|error| wrong(&error))?;
@@ -225,9 +223,8 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
     Ok(text)
 }
 
-/// Checks whether a fetched registry may be used. The registry must not be too large or contain
-/// control characters, its URLs must be `https` URLs, and it must not identify common browsers as
-/// crawlers.
+/// Checks whether a fetched registry may be used. Its size is limited, it must not contain control
+/// characters, its URLs must be `https` URLs, and it must not identify common browsers as crawlers.
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();
     if rows > MAX_CRAWLERS {

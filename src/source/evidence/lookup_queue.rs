@@ -1,14 +1,15 @@
-//! The queue of addresses to look up. The queue decides which address is looked up next, and which
-//! address is dropped if the queue is full. Each network gets a fair share of the lookups. Also
-//! contains `RecentMarks`, a lock-free filter for repeated notes.
+//! The queue of addresses to look up. It decides which address is looked up next, and which address
+//! is dropped if the queue is full. Each network gets a fair share of the lookups. Also contains
+//! `RecentMarks`, a lock-free filter for repeated notes.
 //!
-//! The count of a lookup is the number of lookups of the same network that were already waiting or
-//! in progress when it arrived. The lookup with the lowest count is next. The count for the /24
-//! (IPv4) or /64 (IPv6) is compared first, and then the count for the /48 (IPv6), because one
-//! customer may have many /64 networks. If these counts are equal, the order of arrival decides.
+//! The count of a lookup is the number of lookups for the same network that were already waiting or
+//! in progress when it arrived. The lookup with the lowest count is next. First, the counts for the
+//! narrow networks are compared (/24 for IPv4, /64 for IPv6). If they are equal, the counts for the
+//! wide networks are compared (/48 for IPv6), because one customer may have many /64 networks. If
+//! these are equal, too, the first arrival is next.
 //!
-//! So a client with many addresses that claim to be crawlers mainly delays its own network. Such a
-//! client delays other networks only by its lookups in progress.
+//! So if many addresses of one network claim to be crawlers, they mainly delay lookups of their own
+//! network. They delay lookups of other networks only by their lookups in progress.
 
 use crate::live::Mutex;
 use std::sync::Arc;
@@ -23,8 +24,8 @@ use crate::identity::PublicAddress;
 /// Maximum number of addresses that are waiting for a lookup.
 const QUEUE: usize = 256;
 
-/// Maximum number of concurrent lookups for one /24 or /64, and for one /48. If the DNS server of a
-/// network never responds, each lookup for this network takes some seconds.
+/// Maximum number of concurrent lookups for one /24 or /64, and for one /48. They are limited
+/// because each lookup takes some seconds if the network's DNS server does not respond.
 const MAX_NARROW_LOOKUPS: usize = 4;
 const MAX_WIDE_LOOKUPS: usize = 8;
 
@@ -45,17 +46,17 @@ struct Places<T> {
 #[derive(Debug)]
 struct Waiting<T> {
     networks: Networks,
-    /// Number of lookups that were waiting or in progress when this lookup arrived: in the same
-    /// narrow network, and in the same wide network.
+    /// Number of lookups that were waiting or in progress when this lookup arrived: first for the
+    /// same narrow network, then for the same wide network.
     ahead: [usize; 2],
     lookup: T,
 }
 
-/// The narrow and the wide network of an address. The two are the same network for IPv4.
+/// The narrow and the wide network of an address. For IPv4, both are the same network.
 #[derive(Clone, Copy, Debug)]
 struct Networks([Network; 2]);
 
-/// A guard for a lookup in progress. Dropping it ends the lookup.
+/// A guard for a lookup in progress. When it is dropped, the lookup counts as finished.
 #[derive(Debug)]
 pub(super) struct InFlight<T> {
     queue: Arc<LookupQueue<T>>,
@@ -67,8 +68,8 @@ impl Networks {
         Self([64, 48].map(|length| Network::around(address.get(), 24, length)))
     }
 
-    /// Returns how many of `others` are in the same narrow network, and how many are in the same
-    /// wide network.
+    /// Returns how many of `others` have the same narrow network, and how many have the same wide
+    /// network.
     fn count<'a>(self, others: impl Iterator<Item = &'a Self>) -> [usize; 2] {
         others.fold([0, 0], |[narrow, wide], other| {
             [narrow + usize::from(other.0[0] == self.0[0]), wide + usize::from(other.0[1] == self.0[1])]
@@ -145,15 +146,15 @@ impl<T> Drop for InFlight<T> {
     }
 }
 
-/// Number of marks that are remembered, a power of two.
+/// Number of slots, a power of two. Each slot remembers one mark.
 const SLOTS: usize = 8_192;
 
-/// Remembers the hashes of recent notes, so that repeated notes can be skipped. A note is an update
-/// that need not be repeated within a short time.
+/// Remembers the hashes of recent notes. A note is an update that need not be repeated within a
+/// short time, so the caller can skip a note whose hash is remembered.
 ///
-/// The hash of a note is its mark. A mark is forgotten when another one is stored in the same slot;
-/// the note is then repeated. If two different notes have the same mark, one of them is skipped. So
-/// use this only for notes that may be lost.
+/// The hash of a note is called its mark. When another mark is stored in the same slot, the first
+/// mark is forgotten, and its note is repeated. If two different notes have the same mark, one of
+/// them is wrongly skipped. So use this only for notes that may be lost.
 #[derive(Debug)]
 pub(super) struct RecentMarks(Box<[AtomicU64]>);
 
@@ -170,8 +171,8 @@ impl RecentMarks {
         // slot.
         let (mark, at) = (mark | 1, (mark >> 51) as usize % SLOTS);
         let Some(slot) = self.0.get(at) else { return true };
-        // The slot is written only if necessary. A cache line that no core writes stays in the
-        // cache of every core.
+        // The slot is written only if it changes. Otherwise, the write would remove the cache line
+        // from the caches of other cores.
         slot.load(Ordering::Relaxed) != mark && slot.swap(mark, Ordering::Relaxed) != mark
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of addresses by their reverse DNS names: stored outcomes, and lookups in progress.
+//! Checks of addresses by their reverse DNS names. Contains stored results and lookups in progress.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::agent::{Network, UndecidedReason};
 use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::{Clock, Mutex};
 
-/// How long outcomes are stored. The outcome for a verified address is stored as long as its DNS
-/// records are valid, within these limits.
+/// How long results are stored. The result for a verified address is stored as long as its DNS
+/// records are valid, but not shorter or longer than these limits.
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
 const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);
@@ -28,41 +28,41 @@ const PENDING_MOST: Duration = Duration::from_secs(60);
 /// How long the resolver counts as reachable after its last response, even if later queries fail.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
-/// Minimum time, in seconds, between two lookups of the same verified address. These lookups test
+/// Minimum time, in seconds, between two lookups of the same verified address. They only test
 /// whether the resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
-/// Patterns for the reverse DNS names of one operator's addresses. This type also records whether
-/// the resolver answers queries about these names.
+/// Patterns for the reverse DNS names of one operator's addresses. Also records whether the
+/// resolver answers queries about these names.
 #[derive(Debug, Default)]
 pub(super) struct OperatorNames {
     /// Number that represents the operator in cache keys.
     number: u32,
     pub(super) patterns: Arc<[NamePattern]>,
-    /// When these names last verified an address, in seconds since the epoch; 0 if never.
+    /// When an address was last verified by these names, in seconds since 1970; 0 if never.
     last_verified: AtomicU64,
-    /// The address that these names verified last.
+    /// The address that was last verified by these names.
     proof: Mutex<Option<PublicAddress>>,
-    /// When `proof` was last queued for a lookup, in seconds since the epoch.
+    /// When the address in `proof` was last added to the lookup queue, in seconds since 1970.
     proof_asked: AtomicU64,
 }
 
-/// The lookups of a process, and their outcomes.
+/// The lookups of a process and their results.
 #[derive(Debug)]
 pub(super) struct Lookups {
     pub(super) known: KnownNames,
     pub(super) queue: Arc<LookupQueue<Lookup>>,
-    /// Wakes the tasks that wait until any lookup ends.
+    /// Wakes the tasks that wait until any lookup has ended.
     pub(super) ended: Notify,
-    /// When the resolver last answered a query, in seconds since the epoch; 0 if never.
+    /// When the resolver last answered a query, in seconds since 1970; 0 if never.
     answered: AtomicU64,
-    /// When a query last failed, in seconds since the epoch; 0 if never.
+    /// When a query last failed, in seconds since 1970; 0 if never.
     failed: AtomicU64,
     clock: Clock,
     version: EvidenceVersion,
 }
 
-/// An address to look up, and the operator whose reverse DNS names the address should have.
+/// An address to look up, and the operator whose reverse DNS names are expected.
 #[derive(Debug)]
 pub(super) struct Lookup {
     address: PublicAddress,
@@ -71,7 +71,7 @@ pub(super) struct Lookup {
 
 impl OperatorNames {
     /// Creates an entry for an operator. `proof` is an address that an earlier process verified by
-    /// these names, but this process has not looked up yet.
+    /// these names and that this process has not looked up yet.
     pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>, proof: Option<PublicAddress>) -> Self {
         Self { number, patterns, proof: Mutex::new(proof), ..Self::default() }
     }
@@ -93,7 +93,7 @@ impl OperatorNames {
         *self.proof.lock() = Some(address);
     }
 
-    /// Returns the previously verified address if it must be looked up again now.
+    /// Returns the address in `proof` if it must be looked up again now.
     fn proof_due(&self, now: SystemTime) -> Option<PublicAddress> {
         let (now, asked) = (second(now), self.proof_asked.load(Ordering::Relaxed));
         if asked <= now && now - asked < PROOF_PAUSE {
@@ -112,8 +112,8 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// Returns whether the reverse DNS names of an address belong to this operator. If the outcome
-    /// is not known, queues the address, unless it is already queued.
+    /// Returns whether the reverse DNS names of an address belong to this operator. If this is not
+    /// known yet, adds the address to the queue, unless it is already in the queue.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -124,9 +124,9 @@ impl Lookups {
         };
         let meant = RdnsCheck::through(outcome, names.last_verified(), now);
         if meant != outcome {
-            // No address of this operator was verified within the last hour, so it is unknown
-            // whether the resolver answers queries about the operator's names. To find out, an
-            // address that was verified earlier is looked up again.
+            // No address of this operator was verified within the last hour. So it is unknown
+            // whether the resolver still answers queries about the operator's names. To find out,
+            // an address that was verified earlier is looked up again.
             if let Some(proof) = names.proof_due(now) {
                 self.enqueue(proof, names);
             }
@@ -137,21 +137,21 @@ impl Lookups {
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
-        // The entry is stored before the address is queued, so that no other request queues the
-        // address, too.
+        // The entry is stored before the address is added to the queue, so that another request for
+        // the same address does not add the address again.
         self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST, was_verified });
         let has_room = self.enqueue(address, names);
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
 
-    /// Queues an address, which may displace another one. Reports whether the address is in the
-    /// queue now.
+    /// Adds an address to the queue. If the queue is full, this address or another one is dropped.
+    /// Reports whether this address is in the queue.
     fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
         let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
         let key = (left_out.address, left_out.names.number);
         match self.known.get(&key) {
-            // The displaced address is not looked up now. Its entry stays, because `was_verified`
-            // is needed when the address is looked up later.
+            // The dropped address is not looked up now. Its entry stays, because `was_verified` is
+            // needed when the address is looked up later.
             Some(Known { outcome: None, was_verified: true, .. }) => {
                 self.known.insert(key, Known { outcome: None, until: SystemTime::UNIX_EPOCH, was_verified: true });
             }
@@ -183,9 +183,9 @@ impl Lookups {
         last.store(second(self.clock.now()), Ordering::Relaxed);
     }
 
-    /// Reports whether the resolver answers. `None` if no query was sent. The result is false if no
-    /// query was ever answered, or if the last failure was more than [`ANSWERS`] after the last
-    /// answer. Failures before that are ignored, because a single response may be lost.
+    /// Reports whether the resolver answers queries. Returns `None` if no query was sent, and false
+    /// if no query was ever answered or the last failure was more than [`ANSWERS`] after the last
+    /// answer. A failure soon after an answer is ignored, because a single response may be lost.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();
@@ -213,12 +213,12 @@ impl Lookups {
     }
 }
 
-/// Reports whether an outcome is still valid. An outcome is not valid if the clock was set back.
+/// Reports whether a result is still valid. A result is invalid if the clock was set back.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
 }
 
-/// Maximum number of stored outcomes, for verified addresses and for other addresses.
+/// Maximum number of stored results: for verified addresses, and for other addresses.
 const MAX_VERIFIED: usize = 32_768;
 const MAX_UNVERIFIED: usize = 32_768;
 
@@ -228,26 +228,26 @@ const PARTS: usize = 256;
 /// An address, and the number of the claimed operator.
 type NameKey = (PublicAddress, u32);
 
-/// The outcomes of checks by reverse DNS names. The key is the address with the operator.
+/// The results of checks by reverse DNS names. The key is the address and the operator.
 ///
 /// Verified addresses are stored separately. Only operators can assign the reverse DNS names that
-/// verify an address, so other clients cannot displace these entries. The other addresses are
-/// divided into 256 shards by their network (/24 or /48). So the addresses of a large network
-/// displace only addresses of the few other networks in the same shard.
+/// verify an address, so other clients cannot displace verified addresses. All other addresses are
+/// divided into 256 shards by their network (/24 or /48). So many addresses of one network displace
+/// only addresses of networks in the same shard.
 #[derive(Debug)]
 pub(super) struct KnownNames {
     verified: Generations<NameKey, Known>,
     others: Generations<NameKey, Known>,
 }
 
-/// The outcome for an address, or a lookup in progress.
+/// The result for an address, or a lookup in progress.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// The outcome of the lookup; `None` until the lookup has finished.
+    /// The result of the lookup; `None` until the lookup has finished.
     outcome: Option<MethodOutcome>,
     until: SystemTime,
-    /// Whether the last finished lookup verified the address. The value stays while the address is
-    /// looked up again.
+    /// Whether the last finished lookup verified the address. The value is kept while the address
+    /// is looked up again.
     was_verified: bool,
 }
 
@@ -277,7 +277,7 @@ impl KnownNames {
         self.others.remove(key);
     }
 
-    /// Returns the number of stored outcomes.
+    /// Returns the number of stored results.
     pub(super) fn len(&self) -> usize {
         self.verified.len() + self.others.len()
     }

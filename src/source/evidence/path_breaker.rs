@@ -1,5 +1,5 @@
 //! A circuit breaker for checks of who sent a request. If very many checks fail, the cause is
-//! probably the path of the requests through proxies, and not impostors.
+//! probably not impostors, but a proxy between the crawlers and this process.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,47 +8,47 @@ use std::time::{Duration, SystemTime};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 
-/// Length of a time slot. An hour has 5 slots. A day has 120, which fit into the bits of a `u128`.
+/// Length of a time slot. An hour has 5 slots. A day has 120 slots, so the slots of a day fit into
+/// the bits of a `u128`.
 const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How far the clock may be set back without discarding the counts.
+/// How far the clock may be set back before the counts are discarded.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// Minimum number of refuted requests per hour that can make the path suspect.
+/// Minimum number of refuted requests per hour for a path to become suspect.
 const FEW: u32 = 10;
 
-/// Counts the outcomes of checks for one crawler at one listener of one site. Decides whether the
+/// Counts the results of checks for one crawler at one listener of one site. Decides whether this
 /// path is suspect.
 ///
 /// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler seems to have an
 /// address of the CDN, so all checks of addresses fail. Behind a proxy that changes `Host`, or with
-/// a wrong clock, all checks of signatures fail. The path is suspect, and claims are not refuted,
-/// in two cases:
+/// a wrong clock, all checks of signatures fail. The path is suspect in the two following cases.
+/// Claims are then not refuted:
 ///
-/// - No claim was verified within 24 hours, so there is no proof that this path preserves the
-///   crawler's address or signature.
-/// - More clients were refuted than verified within an hour, unlike in the day before. The path is
-///   no longer suspect when verified clients are in the majority again. After a day, it is also no
-///   longer suspect if the crawler was verified in that time, because the site then really has many
-///   impostors.
+/// - No claim was verified within 24 hours. So there is no proof that the crawler's address or
+///   signature arrives unchanged on this path.
+/// - More clients were refuted than verified in the last hour, although this was not so in the day
+///   before. This ends when the refuted clients are no longer in the majority. After a day, it also
+///   ends if the crawler was verified in the meantime: the site then really has many impostors.
 ///
-/// The breaker counts each client once for the last hour and once for the day before, however many
-/// requests it sends. Refuted clients are counted by network (`/24`, `/48`). So while the genuine
-/// crawler visits, an impostor cannot open the breaker with a thousand requests, or with all
-/// addresses of its network. An impostor thus cannot make its own claims undecided.
+/// The breaker counts each client at most once in the last hour and once in the day before,
+/// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are
+/// counted as one client. So an impostor cannot make the path suspect with a thousand requests, or
+/// with all addresses of its network, as long as the genuine crawler visits the site.
 ///
-/// Counts for addresses and for signatures are separate, because a valid signature proves nothing
-/// about the address, and vice versa.
+/// Checks of addresses and checks of signatures are counted separately, because a valid signature
+/// proves nothing about the address, and vice versa.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathBreaker {
-    /// The counts for addresses, and the counts for signatures.
+    /// The counts for checks of addresses, and the counts for checks of signatures.
     methods: [MethodBreaker; 2],
-    /// Number of the current slot since the epoch.
+    /// Number of the current slot, counted from 1970.
     current: u64,
 }
 
-/// The counts for one method: addresses or signatures.
+/// The counts for one method of identification: addresses or signatures.
 #[derive(Clone, Debug, Default)]
 struct MethodBreaker {
     verified: RecentAddresses,
@@ -61,14 +61,14 @@ struct MethodBreaker {
 
 impl PathBreaker {
     /// Creates a breaker without counts. The parameters are the times when an earlier process last
-    /// verified the crawler on this path: by its address, and by a signature.
+    /// verified the crawler on this path by its address and by a signature.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
     }
 
-    /// Counts the result of checking the sender of a request from this address. Call this before
-    /// [`applied_to`](Self::applied_to).
+    /// Counts the result of checking the sender of a request from this address. Call this function
+    /// before [`applied_to`](Self::applied_to).
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.turn_to(now);
@@ -84,13 +84,13 @@ impl PathBreaker {
         }
     }
 
-    /// Reports whether failed checks with this method of identification are unreliable at the time
-    /// `now`, so that they refute no claim.
+    /// Reports whether failed checks with this method of identification are unreliable now and must
+    /// not refute a claim.
     pub(super) fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // A time further in the future was recorded with a wrong clock, so it proves nothing.
+            // A time further in the future comes from a wrong clock, so it proves nothing.
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
         !is_verified || counts.open_since.is_some()
@@ -111,9 +111,9 @@ impl PathBreaker {
         self.methods[place(method)].last_verified
     }
 
-    /// Returns up to three networks of clients that this method refuted in the last day. If checks
-    /// of addresses fail on a suspect path, one of these networks probably belongs to a proxy that
-    /// is missing in `trusted_proxies`.
+    /// Returns up to three networks of clients whose claims failed with this method in the last
+    /// day. If checks of addresses fail on a suspect path, one of these networks probably belongs
+    /// to a proxy that is missing in `trusted_proxies`.
     pub(super) fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
         let mut networks: Vec<Network> =
             self.methods[place(method)].refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
@@ -122,7 +122,7 @@ impl PathBreaker {
         networks
     }
 
-    /// Makes the slot of `now` the current slot.
+    /// Makes the slot that contains `now` the current slot.
     fn turn_to(&mut self, now: SystemTime) {
         let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
         // If the clock is set back a little, the current slot does not change.
@@ -130,7 +130,7 @@ impl PathBreaker {
             return;
         }
         if slot < self.current {
-            // The clock was wrong before or is wrong now, so nothing that was counted is reliable.
+            // The clock was wrong before or is wrong now, so the counts are not reliable.
             *self = Self::default();
         }
         let steps = u32::try_from(slot - self.current).unwrap_or(u32::MAX);
@@ -176,7 +176,7 @@ impl MethodBreaker {
         self.refuted.in_the_hour() > self.verified.in_the_hour()
     }
 
-    /// Reports whether a breaker that opened at `since` must close.
+    /// Reports whether a path that became suspect at the time `since` is no longer suspect.
     fn is_over(&self, since: SystemTime, now: SystemTime) -> bool {
         let is_calm = !self.is_above_half() && self.verified.in_the_hour() > 0;
         let is_old = now.duration_since(since).is_ok_and(|open| open >= DAY);
@@ -197,7 +197,7 @@ const SLOTS_OF_A_DAY: u32 = 120;
 const SLOTS_OF_AN_HOUR: u32 = 5;
 
 /// Maximum number of different addresses that are stored for the last hour, and for the day before
-/// that hour. More addresses are ignored.
+/// that hour. Further addresses are ignored.
 const MAX_ADDRESSES: usize = 64;
 
 /// The addresses of the last day, with the time slots of their requests.
@@ -208,7 +208,7 @@ struct RecentAddresses {
     in_hour: usize,
 }
 
-/// One bit per slot; bit 0 is the current slot.
+/// Whether an address was seen, with one bit for each slot. Bit 0 is the current slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeenSlots(u128);
 
@@ -236,7 +236,7 @@ impl RecentAddresses {
         self.in_hour += 1;
     }
 
-    /// Records that this number of slots has passed.
+    /// Moves all addresses to older slots, because this number of slots has passed.
     fn advance(&mut self, slots: u32) {
         self.seen.retain(|_, seen| seen.advance(slots));
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
@@ -269,8 +269,8 @@ impl SeenSlots {
         self.0.trailing_zeros()
     }
 
-    /// Records that this number of slots has passed. Reports whether the address was seen within
-    /// the last day.
+    /// Moves the bits to older slots, because this number of slots has passed. Reports whether the
+    /// address was seen within the last day.
     fn advance(&mut self, slots: u32) -> bool {
         const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
         self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;

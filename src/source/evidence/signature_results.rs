@@ -17,15 +17,15 @@ use crate::identity::{
     DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, RequiredComponent, SignatureCheck,
 };
 
-/// Maximum number of stored results for valid signatures. The key is the signature fields of a
-/// request. A result usually takes about 1 KiB, and at most about 10 KiB.
+/// Maximum number of stored results for valid signatures. Their key consists of the signature
+/// fields of a request. A stored result usually takes about 1 KiB, and at most about 10 KiB.
 const MAX_VALID: usize = 4_096;
 
-/// Maximum number of stored results for failed signatures. The key is the signature fields and the
-/// target of a request.
+/// Maximum number of stored results for failed signatures. Their key consists of the signature
+/// fields and the target of a request.
 const MAX_FAILED: usize = 1_024;
 
-/// Maximum number of failing signature checks per client and second. Together, they take half a
+/// Maximum number of failing signature checks per client and second. These checks take half a
 /// millisecond of CPU time. Further checks are skipped.
 const MAX_PER_SECOND: u32 = 10;
 
@@ -34,11 +34,11 @@ const MAX_ADDRESSES: usize = 16_384;
 
 /// The results of checking signatures. One check takes about 50 µs.
 ///
-/// A stored result applies to a request with the same lines of `Signature`, `Signature-Input` and
-/// `Signature-Agent`, and with the same values for all covered components. The result applies as
-/// long as the signature is valid and the keys of its directory do not change. If a signature is
-/// replayed for another site or path, the values of covered components differ, so the result does
-/// not apply.
+/// A stored result is used for a request with the same lines of `Signature`, `Signature-Input` and
+/// `Signature-Agent`, and with the same values for all covered components. It is used as long as
+/// the signature is valid and the keys in the signer's directory do not change. If a signature is
+/// replayed for another site or path, the values of covered components differ, so the stored result
+/// is not used.
 #[derive(Debug)]
 pub(super) struct SignatureResults {
     /// The components that a signature must cover in order to verify who sent the request.
@@ -46,13 +46,13 @@ pub(super) struct SignatureResults {
     valid: Generations<u64, Arc<KeptChecks>>,
     failed: Generations<u64, Arc<KeptChecks>>,
     /// Number of failed checks in the current second, for each IPv4 address and each IPv6 /64. All
-    /// requests whose address does not identify the client are counted as one client.
+    /// requests whose address does not identify a client count as requests of one client.
     failing: Generations<IpAddr, (u64, u32)>,
     hasher: RandomState,
 }
 
 impl SignatureResults {
-    /// Creates an empty store. Signatures must cover these components.
+    /// Creates a store without results. Signatures must cover the components in `required`.
     pub(super) fn requiring(required: Vec<RequiredComponent>) -> Self {
         Self {
             required,
@@ -80,7 +80,7 @@ impl SignatureResults {
             return Some(checks);
         }
         // If a client sends a valid signature again for another target, the check fails. The target
-        // is part of the key, so that this failure does not replace the valid result.
+        // is part of the key of this failed result, so it does not replace the valid result.
         let key_for_target = KeptChecks::key_for_target(&lines, message, &self.hasher);
         if let Some(checks) = find(&self.failed, key_for_target) {
             return Some(checks);

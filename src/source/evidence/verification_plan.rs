@@ -1,5 +1,5 @@
-//! How the crawlers of a registry are verified: the parsed URLs and patterns of each, and the
-//! reverse DNS names of each operator.
+//! How the crawlers of a registry are verified: the parsed URLs and patterns of each crawler, and
+//! the reverse DNS names of each operator.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use crate::source::follow::{FollowError, FollowedDocument};
 #[derive(Debug)]
 pub(super) struct VerificationPlan {
     pub(super) rows: Vec<CrawlerPlan>,
-    /// All lists; the key is the URL.
+    /// All lists of addresses, by URL.
     pub(super) lists: BTreeMap<String, FetchUrl>,
     pub(super) directories: HashMap<DirectoryUrl, FetchUrl>,
 }
@@ -76,7 +76,7 @@ impl VerificationPlan {
     }
 }
 
-/// Maximum number of proofs that are read from a file. There are fewer operators than this number.
+/// Maximum number of [`ResolverProof`]s that are read from a file. There are fewer operators.
 const MAX_PROOFS: usize = 1_024;
 
 /// The reverse DNS names of all operators, without duplicates.
@@ -85,15 +85,15 @@ pub(super) struct OperatorTable(Mutex<Operators>);
 
 #[derive(Debug, Default)]
 struct Operators {
-    /// The reverse DNS names of the operators in all registries that this process has used. Names
+    /// The reverse DNS names of the operators in all registries that this process has used. Entries
     /// are never removed, because their numbers are part of cache keys.
     names: Vec<Arc<OperatorNames>>,
-    /// Verified addresses that an earlier process has saved.
+    /// The verified addresses from an earlier process.
     proofs: Vec<ResolverProof>,
 }
 
-/// An address that was verified by its reverse DNS name. Before a failed lookup refutes a claim,
-/// this address is looked up again, to test whether the resolver answers.
+/// An address that was verified by its reverse DNS name. It is looked up again to test whether the
+/// resolver answers, before a failed lookup of another address refutes a claim.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct ResolverProof {
     address: IpAddr,
@@ -108,7 +108,7 @@ impl OperatorTable {
         Self(Mutex::new(Operators { names: Vec::new(), proofs }))
     }
 
-    /// Returns the names with these patterns. Adds the names if they are new.
+    /// Returns the names with these patterns. If there is no such entry, adds one.
     pub(super) fn names_of(&self, patterns: Vec<NamePattern>) -> Arc<OperatorNames> {
         let mut operators = self.0.lock();
         if let Some(names) = operators.names.iter().find(|names| *names.patterns == patterns[..]) {

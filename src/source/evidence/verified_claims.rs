@@ -14,19 +14,19 @@ use crate::agent::IdentityMethod;
 /// Number of entries in the cache, a power of two.
 const SLOTS: usize = 2_048;
 
-/// Version number of the current evidence. The number changes when a change of the evidence could
-/// make a verified claim invalid. Clones share the number.
+/// Version number of the current evidence. It changes when new evidence could make a verified claim
+/// invalid. Clones share the number.
 #[derive(Clone, Debug, Default)]
 pub struct EvidenceVersion(Arc<AtomicU64>);
 
 /// Stores which clients were verified by their address, so that their next requests are not checked
 /// again.
 ///
-/// Address, minute and evidence version are compared in full, so that no client is verified because
-/// of another client's address. Path and crawler are compared by a 64-bit hash, because clients do
-/// not choose them. An entry expires at the end of the minute. So a breaker counts each client in
-/// each minute, and an expired name is looked up again. A change of the evidence also invalidates
-/// all entries.
+/// Address, minute and evidence version are compared in full, so a client is never verified because
+/// of another client's address. Path and crawler are compared by a 64-bit hash, because clients
+/// cannot choose them freely. An entry expires at the end of the minute, so that breakers count
+/// each client in each minute, and DNS records that have expired are looked up again. A change of
+/// the evidence makes all entries invalid.
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,
@@ -37,8 +37,7 @@ pub(super) struct VerifiedClaims {
 /// The key of a verified claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
-    /// Hash of the path and the crawler. Clients cannot choose these freely, because both are
-    /// configured.
+    /// Hash of the path and the crawler. Both are configured, so clients cannot choose them freely.
     path: u64,
     client: u128,
     minute: u64,
@@ -46,8 +45,8 @@ pub(super) struct ClaimKey {
 }
 
 /// A verified claim, stored as several words that cannot be written atomically. The sequence number
-/// is odd during a write, and has a new value after it. So a reader detects whether all words
-/// belong to the same claim.
+/// is odd during a write, and has a new value after the write. So a reader can detect whether all
+/// words belong to the same claim.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
@@ -56,12 +55,12 @@ struct Slot {
 }
 
 impl EvidenceVersion {
-    /// Returns the current version. Call this before reading the evidence.
+    /// Returns the current version number. Call this function before you read the evidence.
     pub(super) fn current(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Changes the version. Call this after changing the evidence.
+    /// Changes the version number. Call this function after you change the evidence.
     pub(super) fn change(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
@@ -110,14 +109,14 @@ impl Slot {
     fn read(&self) -> Option<[u64; 5]> {
         let before = self.sequence.load(Ordering::Acquire);
         let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        // If this thread has read a word of a concurrent write, it also sees the sequence number
+        // If this thread has read a word from a concurrent write, it also reads the sequence number
         // that was stored before that word.
         fence(Ordering::Acquire);
         (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }
 
-    /// Writes the words, unless another thread is writing. If nothing is written, the claim is
-    /// checked again at the next request.
+    /// Writes the words, unless another thread is writing. If the words are not written, the claim
+    /// is checked again at the next request.
     fn write(&self, words: [u64; 5]) {
         let before = self.sequence.load(Ordering::Relaxed);
         let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
@@ -132,12 +131,12 @@ impl Slot {
     }
 }
 
-/// Returns the seconds since the epoch.
+/// Returns the seconds since 1970.
 pub(super) fn second(now: SystemTime) -> u64 {
     now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Returns the minutes since the epoch.
+/// Returns the minutes since 1970.
 pub(super) fn minute(now: SystemTime) -> u64 {
     second(now) / 60
 }

@@ -25,14 +25,14 @@ use crate::live::Mutex;
 use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, FollowedDocument, Following, Held};
 
-/// Keeps the evidence about crawlers up to date, and uses it to verify or refute what requests
-/// claim about their sender.
+/// Keeps the evidence about crawlers up to date, and uses the evidence to verify or refute the
+/// claims of requests.
 ///
 /// Lists are fetched regularly. Key directories are fetched, and reverse DNS names are looked up,
-/// when a request needs them. All of this happens on separate threads. A request uses the current
-/// evidence and never waits.
+/// when a request needs them. This happens on separate threads. A request is judged with the
+/// current evidence and never waits.
 ///
-/// Cloning is cheap; clones share the evidence. Dropping the last clone stops the threads.
+/// Cloning is cheap; clones share the evidence. When the last clone is dropped, the threads stop.
 #[derive(Clone)]
 pub struct Verifier {
     pub(super) inner: Arc<Evidence>,
@@ -42,7 +42,7 @@ pub struct Verifier {
 /// fetches have not finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
-/// The key in [`VerifierStatus::by_cause`] for the problem that no evidence can refute a claim.
+/// The key in [`VerifierStatus::by_cause`] for the problem that no evidence can refute any claim.
 pub(super) const NOTHING: &str = "nothing";
 
 pub(super) struct Evidence {
@@ -50,7 +50,7 @@ pub(super) struct Evidence {
     pub(super) following: Following,
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
-    /// The lists that are fetched, by URL. If the registry is replaced, the lists that the new one
+    /// The lists that are fetched, by URL. If the registry is replaced, lists that the new registry
     /// also contains are kept. The lock is held while the registry is replaced.
     pub(super) lists: Mutex<BTreeMap<String, FollowedDocument<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
@@ -67,7 +67,7 @@ pub(super) struct Evidence {
     pub(super) _tasks: Vec<FetcherTask>,
 }
 
-/// Lists and directories that are configured separately, not in the registry.
+/// Lists and directories that are configured, in addition to those in the registry.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
     /// The configured copies of lists, by URL.
@@ -76,7 +76,7 @@ pub(super) struct Configured {
 }
 
 impl Configured {
-    /// Returns a message for each copy of a list that the registry does not contain.
+    /// Returns a message for each configured copy of a list that the registry does not contain.
     fn unnamed<'u>(&self, urls: impl Iterator<Item = &'u String> + Clone) -> Vec<String> {
         let mut unnamed: Vec<_> = self.copies.keys().filter(|url| !urls.clone().any(|known| known == *url)).collect();
         unnamed.sort();
@@ -104,13 +104,13 @@ impl Verifier {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
 
-    /// Replaces the registry, and uses the lists, reverse DNS names and key directories of the new
-    /// one. Evidence that both registries refer to is kept.
+    /// Replaces the registry, and uses the lists, reverse DNS names and key directories in the new
+    /// registry. Evidence that the old registry also used is kept.
     ///
     /// # Errors
     ///
     /// Returns an error if a row contains an invalid URL of a list or directory, or an invalid host
-    /// pattern. In this case, nothing changes.
+    /// pattern. The registry and the evidence then do not change.
     pub fn follow(&self, registry: &Registry) -> Result<(), FollowError> {
         let evidence = &*self.inner;
         let mut known = evidence.lists.lock();
@@ -148,8 +148,8 @@ impl Verifier {
     }
 
     /// Returns the client's address, for checking who sent a request. `None` if the address does
-    /// not identify the client ([`PublicAddress::of`]). An example is the address of a trusted
-    /// proxy that did not forward the client's.
+    /// not identify the client ([`PublicAddress::of`]), for example because it is the address of a
+    /// trusted proxy that did not forward the client's address.
     pub fn public_address(&self, address: Option<IpAddr>) -> Option<PublicAddress> {
         let proxies = self.inner.trusted_proxies.load();
         PublicAddress::of(address, |address| proxies.contains(address)).ok()
@@ -159,11 +159,11 @@ impl Verifier {
     /// listener that received the request.
     ///
     /// Missing evidence is fetched or looked up for later requests. If many checks fail on a path,
-    /// the path is probably unreliable, so claims received over it are not refuted.
+    /// the path itself is probably the cause, so claims of requests on this path are not refuted.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
-        // Signed requests that do not name a registered crawler are counted together. Otherwise
-        // clients could add entries with invented names.
+        // All signed requests that do not name a registered crawler have one breaker. Otherwise,
+        // clients could add breakers by inventing names.
         let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.paths;
         let claims = paths.of_crawler(path, crawler);
@@ -182,8 +182,8 @@ impl Verifier {
     ) -> Identity {
         let evidence = &*self.inner;
         let ([agent], Some(client)) = (agents, address) else {
-            // The shortcut below is only for a request with a single agent and an address. If there
-            // are several agents, all must be checked, because the strictest result applies.
+            // The shortcut below is only for a request with an address and a single agent. If there
+            // are several agents, all of them must be checked, because the strictest result counts.
             return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
         let paths = &evidence.paths;
@@ -201,7 +201,7 @@ impl Verifier {
         identity
     }
 
-    /// Returns which operators use each key directory.
+    /// Returns the key directories and the operators that use them.
     pub fn signers(&self) -> Arc<Signers> {
         self.inner.signers.load_full()
     }
@@ -217,7 +217,7 @@ impl Verifier {
         self.inner.following.clock.now()
     }
 
-    /// Requests a new fetch of every list. Each list is fetched at most once an hour.
+    /// Requests a new fetch of every list. Each list is nevertheless fetched at most once an hour.
     pub fn refresh(&self) {
         self.inner.lists.lock().values().for_each(|list| list.want());
     }
@@ -263,7 +263,7 @@ impl Verifier {
         }
     }
 
-    /// Reports whether a fetch of every list was tried at least once.
+    /// Reports whether at least one fetch of every list was tried.
     pub(super) fn has_asked(&self) -> bool {
         self.inner.lists.lock().values().all(|list| list.was_asked())
     }
@@ -311,8 +311,8 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
-        // `FollowedDocument::start` prefers a saved copy to `copy`. `ListCopy::all` returns the
-        // copies in the same order.
+        // `FollowedDocument::start` uses a saved copy rather than `copy`. `ListCopy::all` must
+        // return the copies in the same order.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
@@ -331,8 +331,8 @@ impl Evidence {
         let outcome = examine(None);
         match outcome {
             MethodOutcome::Verified => outcome,
-            // A fresh list that lacks the address refutes the claim, even if the address has just
-            // been seen for the first time.
+            // A list that was fetched recently refutes the claim if it does not contain the
+            // address, even if the address was never seen before.
             MethodOutcome::Failed(_) => {
                 self.first_seen.note(address, now);
                 outcome
@@ -361,19 +361,19 @@ pub struct VerifierStatus {
     pub lists: Vec<DocumentStatus>,
     /// Key directories, sorted by URL. A directory is fetched when a request needs it.
     pub directories: Vec<DocumentStatus>,
-    /// Messages about copies of lists that the registry does not contain. Each suggests the URL
-    /// that was probably meant. Such copies have no effect.
+    /// Messages about configured copies of lists that the registry does not contain. Such copies
+    /// have no effect. Each message suggests the URL that was probably meant.
     pub unnamed_lists: Vec<String>,
-    /// Whether any evidence can refute claims. Such evidence is a list that its server has
-    /// confirmed within a day, or a resolver that answers. `None` until all lists were fetched, but
-    /// at most for the first minute.
+    /// Whether claims can be refuted: by a list that its server has confirmed within a day, or by a
+    /// resolver that answers. `None` before all lists were fetched, but for at most a minute after
+    /// the start.
     pub can_refute: Option<bool>,
     /// Whether at least one list was confirmed by its server within a day. `None` if there are no
-    /// lists. Also `None` until all lists were fetched, but at most for the first minute.
+    /// lists. Also `None` before all lists were fetched, but for at most a minute after the start.
     pub is_list_fresh: Option<bool>,
-    /// Whether the DNS resolver answers. This is true if the resolver has answered a query, and
-    /// false again if a query fails more than an hour after the resolver's last response. `None` if
-    /// no query was sent.
+    /// Whether the DNS resolver answers. This becomes true when the resolver answers a query, and
+    /// false when a query fails more than an hour after the last response. `None` if no query was
+    /// sent.
     pub are_names_answered: Option<bool>,
     /// Number of stored lookup results, at most 65,536; `None` if lookups are disabled.
     pub known_names: Option<usize>,
@@ -381,12 +381,12 @@ pub struct VerifierStatus {
     pub waiting_names: usize,
     /// Number of stored results of checking signatures, at most 5,120.
     pub known_signatures: usize,
-    /// Paths that may change addresses or signatures. Failed claims received over them are not
-    /// refuted.
+    /// Paths with a proxy that may change addresses or signatures. Failed checks on these paths do
+    /// not refute claims.
     pub suspects: Vec<SuspectPath>,
-    /// Why the times when crawlers were last verified on each path cannot be saved, or why the
-    /// times of an earlier process could not be loaded. Without these times, a new process does not
-    /// refute claims until a crawler is verified on the same path.
+    /// The reason why the times when crawlers were last verified on each path cannot be saved or
+    /// could not be loaded. Without these times, a new process does not refute claims on a path
+    /// before it has verified a crawler there.
     pub paths_problem: Option<Arc<str>>,
 }
 
@@ -398,9 +398,10 @@ impl VerifierStatus {
         self.by_cause().into_values().collect()
     }
 
-    /// Returns why impostors pass, whatever the policy. Either no evidence can refute claims, or
-    /// only reverse DNS names can, and most crawlers have no such names. `None` if claims can be
-    /// refuted. Also `None` until all lists were fetched, but at most for the first minute.
+    /// Returns the reason why impostors pass, regardless of the policy: either no evidence can
+    /// refute claims, or only reverse DNS names can, and most crawlers have no such names. `None`
+    /// if claims can be refuted. Also `None` before all lists were fetched, but for at most a
+    /// minute after the start.
     pub fn ineffective_reason(&self) -> Option<String> {
         let of_lists = || {
             let unconfirmed = "impostors of crawlers without host names pass unrecognised: no published \
@@ -411,7 +412,7 @@ impl VerifierStatus {
     }
 
     /// Returns the problems by cause. The cause is the beginning of a message, up to the first
-    /// colon. So if the network is down, there is only one line for all lists.
+    /// colon. So if the network is down, there is only one problem for all lists.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.problem.as_deref()?, true)));
         let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.problem.as_deref()?, false)));

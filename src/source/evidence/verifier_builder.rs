@@ -39,8 +39,8 @@ pub struct VerifierSettings {
 }
 
 impl Verifier {
-    /// Returns a builder for a verifier of the crawlers in a registry. Nothing is fetched before
-    /// [`start`](FollowBuilder::start).
+    /// Returns a builder for a verifier of the crawlers in a registry. The verifier fetches nothing
+    /// before [`start`](FollowBuilder::start) is called.
     pub fn builder(registry: &Arc<Registry>) -> FollowBuilder<VerifierSettings> {
         let settings = VerifierSettings {
             registry: registry.clone(),
@@ -57,9 +57,8 @@ impl Verifier {
 }
 
 impl FollowBuilder<VerifierSettings> {
-    /// Adds a file with a copy of the list at a URL, for a start without network access. The copy
-    /// can verify claims, but cannot refute claims until the list itself is fetched. A second call
-    /// adds another file.
+    /// Adds a file with a copy of the list at a URL, for use without network access. The copy can
+    /// verify claims, but only a fetched list can refute them. A second call adds another file.
     ///
     /// # Errors
     ///
@@ -70,8 +69,8 @@ impl FollowBuilder<VerifierSettings> {
         Ok(self)
     }
 
-    /// Adds a key directory that is not in the registry. Signatures with its keys are accepted. A
-    /// second call adds another directory.
+    /// Adds a key directory that is not in the registry. Signatures with the keys in this directory
+    /// are accepted. A second call adds another directory.
     ///
     /// # Errors
     ///
@@ -84,9 +83,9 @@ impl FollowBuilder<VerifierSettings> {
     }
 
     /// Sets the components that a signature must cover in addition to the authority. A signature
-    /// that does not cover one of these components neither verifies nor refutes the claim. Default:
-    /// none. A signature that covers only `@authority` is valid for every path of the site until it
-    /// expires, so anyone who intercepts the signature can use it. A second call adds components.
+    /// that lacks one of these components neither verifies nor refutes a claim. By default, only
+    /// the authority is required. Until such a signature expires, it is valid for every path of the
+    /// site, so anyone who intercepts it can use it. A second call adds components.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
         self.followed.required.extend(components);
         self
@@ -114,7 +113,7 @@ impl FollowBuilder<VerifierSettings> {
 
     /// Sets the networks of the proxies that are trusted to forward the client's address. If the
     /// address of a request is in one of these networks, the proxy did not forward the client's
-    /// address. In this case, no address is used to check claims
+    /// address, so no address is used to check the claim
     /// ([`public_address`](Verifier::public_address)). Default: none. A second call adds networks.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
         self.followed.trusted_proxies.extend(networks);
@@ -122,7 +121,7 @@ impl FollowBuilder<VerifierSettings> {
     }
 
     /// Adds a callback for missing evidence. The callback is called once for each new line of
-    /// [`problems`](super::VerifierStatus::problems), and once when evidence is complete again. The
+    /// [`problems`](super::VerifierStatus::problems), and once when no problem is left. The
     /// callback runs on the fetcher's thread and must not block. With the feature `tracing`, these
     /// events are also logged with the target `tower_robots::evidence`. Panics are caught. A second
     /// call adds a callback.
@@ -196,8 +195,8 @@ impl FollowBuilder<VerifierSettings> {
 const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
-/// Notifies the listeners of every new cause, and when evidence is complete again. Returns when the
-/// evidence is dropped.
+/// Notifies the listeners of every new cause of problems, and when no problem is left. Returns when
+/// the evidence is dropped.
 async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
     let began = Instant::now();
     let mut said: BTreeMap<String, String> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The HTTP client. The client follows redirects, sends conditional requests, and rejects invalid
+//! The HTTP client. It follows redirects, sends conditional requests, and rejects invalid
 //! responses.
 
 use std::net::{IpAddr, SocketAddr};
@@ -37,23 +37,24 @@ pub(in crate::source) struct Client {
     pub(in crate::source) permits: Semaphore,
 }
 
-/// What to fetch: the URL, who fetches it, and the servers to connect to.
+/// What to fetch: the URL, the kind of client that fetches it, and the servers to connect to.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
-    /// Upstreams of the site, to connect to instead of the URL's host. If empty, the client
-    /// connects to the host.
+    /// Upstreams of the site. If there are any, the client connects to one of them instead of the
+    /// URL's host.
     pub(super) via: Arc<[Peer]>,
     /// The name that an upstream's certificate must contain. By default, this is the host in the
     /// upstream's URL.
     pub(super) server_name: Option<Arc<str>>,
     pub(super) mode: FetchMode,
-    /// Maximum number of body bytes to read.
+    /// Maximum size of the body, in bytes.
     pub(super) most: u64,
-    /// Validators of the copy that the caller has, so that the server can respond with 304.
+    /// Validators of the copy that the caller already has. With them, the server can respond with
+    /// 304.
     pub(in crate::source) known: Validators,
-    /// Number of consecutive failures. This number selects the upstream to try first, so that each
-    /// retry starts with another upstream.
+    /// Number of consecutive failures. It selects the upstream to try first, so each retry starts
+    /// with another upstream.
     pub(super) turn: usize,
 }
 
@@ -64,16 +65,16 @@ impl FetchTarget {
     }
 }
 
-/// Who fetches a document. This determines which redirects are followed.
+/// The kind of client that fetches a document. It determines which redirects are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchMode {
-    /// A crawler: redirects may lead to any host.
+    /// A crawler. Redirects may lead to any host.
     Crawler,
-    /// The site itself: redirects must not lead from https to http. A redirect from an upstream
-    /// must stay on the site.
+    /// The site itself. Redirects must not lead from https to http. A redirect from an upstream
+    /// must lead to the same site.
     Site,
-    /// A verifier that fetches keys: redirects are not followed, because only a host's own server
-    /// may provide its keys.
+    /// A verifier that fetches keys. Redirects are not followed, because only a host's own server
+    /// may provide the keys for this host.
     Direct,
 }
 
@@ -83,8 +84,8 @@ impl Client {
         self.in_time(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
     }
 
-    /// Fetches in a separate task, so that a panic counts as a failed fetch. Dropping the future
-    /// stops the task.
+    /// Fetches in a separate task, so that a panic counts as a failed fetch. If the future is
+    /// dropped, the task stops.
     pub(in crate::source) async fn fetch_apart(self: &Arc<Self>, target: FetchTarget) -> FetchOutcome {
         let client = self.clone();
         let mut fetching = JoinSet::new();
@@ -102,14 +103,14 @@ impl Client {
         let answering = async {
             let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let head = request.head(&self.user_agent)?;
-            // Reads one byte more than the limit, to notice if the body is longer.
+            // Reads one byte more than the limit, to find out whether the body is longer.
             let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
             Ok::<_, FetchError>(FetchAnswer::new(response, request.most, address))
         };
         self.in_time(answering).await.map_err(|error| FetchError { address, ..error })
     }
 
-    /// Sends one request. Passes the head of the response to `answered`, and then the parts of the
+    /// Sends one request. Sends the head of the response to `answered`, and then the parts of the
     /// body to `parts` as they arrive.
     pub(super) async fn stream(
         &self,
@@ -122,8 +123,8 @@ impl Client {
             let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let hand_over = |head| {
                 let answer = FetchAnswer::new(Response::from_parts(head, Vec::new()), request.most, address);
-                // Errors are ignored. If the caller has dropped the receiver, the response is not
-                // needed.
+                // Errors are ignored, because a caller that has dropped the receiver does not need
+                // the response.
                 if let Some(answered) = answered.take() {
                     drop(answered.send(Ok(answer)));
                 }
@@ -137,7 +138,7 @@ impl Client {
         }
     }
 
-    /// Limits the time of a whole fetch. If it takes longer, returns an error.
+    /// Limits the time of a whole fetch. If the fetch takes longer, returns an error.
     async fn in_time<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
         let late = |_| Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total)));
         timeout(self.total, fetch).await.unwrap_or_else(late)
@@ -158,7 +159,7 @@ impl Client {
             url = match (url.join(location.as_bytes()), mode) {
                 (Ok(to), FetchMode::Crawler) => to,
                 (Ok(to), _) => resolver::of_site(&target.url, &target.via, &url, to)?,
-                // A crawler treats an invalid `Location` like too many redirects.
+                // For a crawler, an invalid `Location` has the same effect as too many redirects.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
                 (Err(error), _) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
             };
@@ -166,9 +167,10 @@ impl Client {
         Ok(FetchOutcome::Redirected)
     }
 
-    /// Sends one request, and stores the address of the server in `led_from`, which limits where a
-    /// redirect may lead. For an upstream, `led_from` stays `None`: the operator has configured the
-    /// upstream, and the target of its redirect is requested from the same upstream.
+    /// Sends one request, and stores the address of the server in `led_from`. If that address is
+    /// public, a redirect must not lead to a private address. For an upstream, `led_from` stays
+    /// `None`, because the operator has configured the upstream, and redirects are requested from
+    /// the same upstream.
     async fn request_once(
         &self,
         target: &FetchTarget,
@@ -189,7 +191,7 @@ impl Client {
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
         let mut request = FetchRequest::new(url.clone());
         request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        // Validators are sent only to the URL that has returned them. Another URL may use the same
+        // Validators are sent only to the URL that they come from. Another URL may use the same
         // entity tag for other content.
         if known.of.as_ref().is_none_or(|of| of == url) {
             for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
@@ -201,7 +203,7 @@ impl Client {
         request.head(&self.user_agent)
     }
 
-    /// Connects to the first reachable upstream. Starts with the one that `turn` selects.
+    /// Connects to the first reachable upstream. First tries the upstream that `turn` selects.
     async fn connect_upstream(&self, target: &FetchTarget) -> Result<Box<dyn Stream>, FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
         let mut last = FetchError::new(FetchErrorKind::Connect);
@@ -277,10 +279,10 @@ pub struct FetchRequest {
     /// Header fields to send. These fields replace default fields of the same name, such as
     /// `Accept`. Default: none.
     pub headers: HeaderMap,
-    /// Maximum number of body bytes to read. Default: [`LiveRobots::MAX_FILE`].
+    /// Maximum size of the body, in bytes. Default: [`LiveRobots::MAX_FILE`].
     pub most: u64,
-    /// Address of the server whose response contained this URL, if any. If this address is public,
-    /// the URL's host must not have a loopback or private address. Default: none.
+    /// Address of the server whose response contained this URL, if any. If it is public, the URL's
+    /// host must not have a loopback or private address. Default: none.
     pub led_from: Option<IpAddr>,
 }
 
@@ -294,10 +296,10 @@ pub struct FetchAnswer {
     pub status: StatusCode,
     /// Header fields of the response.
     pub headers: HeaderMap,
-    /// The body as it was sent, without decoding. Empty for a redirect, because its body is not
-    /// read.
+    /// The body as it was sent, without decoding. It is empty for a redirect, because the body of a
+    /// redirect is not read.
     pub body: Vec<u8>,
-    /// Whether `body` is truncated, because the body of the response exceeds the limit.
+    /// Whether `body` is truncated, because the body exceeds the limit.
     pub is_cut: bool,
 }
 
@@ -323,8 +325,8 @@ impl FetchRequest {
 }
 
 impl FetchAnswer {
-    /// Creates the answer. The body was read up to one byte beyond the limit; if that byte exists,
-    /// the body is cut.
+    /// Creates the answer. The body was read up to one byte beyond the limit. If that byte exists,
+    /// truncates the body.
     fn new(response: Response<Vec<u8>>, most: u64, address: Option<SocketAddr>) -> Self {
         let (head, mut body) = response.into_parts();
         let most = usize::try_from(most).unwrap_or(usize::MAX);

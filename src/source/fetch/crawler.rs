@@ -1,5 +1,5 @@
-//! The meaning of responses for crawlers that request robots.txt (RFC 9309, sections 2.3.1 and
-//! 2.4). The caller provides the current time.
+//! What the response to a request for robots.txt allows a crawler to do (RFC 9309, sections 2.3.1
+//! and 2.4). The caller provides the current time.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -12,14 +12,14 @@ use super::outcome::{FetchOutcome, Validators};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a response without `Cache-Control` is used (RFC 9309, section 2.4).
+/// How long a response without `Cache-Control` may be used (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
-/// How long a stale response may be used if the crawler does not fetch again. After that, nothing
-/// is allowed.
+/// How long a stale response may be used if the crawler does not fetch the file again. After this
+/// time, everything is disallowed.
 const MAX_STALE: Duration = Duration::from_secs(3600);
 
-/// How long everything is disallowed while all fetches fail (section 2.3.1.4).
+/// How long everything is disallowed if all fetches fail (section 2.3.1.4).
 const GIVE_UP: Duration = DAY.saturating_mul(30);
 
 /// The first and the longest pause before a failed fetch is retried.
@@ -44,9 +44,9 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | the same for over 30 days | the last copy's rules; without a copy, everything is allowed |
 ///
 /// A response is used for 24 hours, or for the time in `Cache-Control: max-age`. With `no-cache` or
-/// `no-store`, the file must be fetched before the next use. A failed fetch changes nothing while
-/// the previous response is fresh. The last copy is kept while fetches fail, unless its response
-/// had `no-store`. A 4xx or too many redirects remove the copy.
+/// `no-store`, the file must be fetched again before each use. While the previous response is
+/// fresh, a failed fetch changes nothing. The last copy is kept while fetches fail, unless its
+/// response had `no-store`. A 4xx or too many redirects remove the copy.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -67,11 +67,11 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
-    /// The rules of the copy, compiled for the agent of the first `allows` call.
+    /// The rules of the copy, compiled for the agent that was passed to `allows` first.
     rules: OnceLock<Arc<(Box<[u8]>, AgentRules)>>,
-    /// Whether the last copy is used while fetches fail, which RFC 9309 permits (section 2.4).
-    /// Default: `false`. Everything is then disallowed while fetches fail, but for at most 30 days
-    /// (section 2.3.1.4).
+    /// Whether the rules of the last copy apply while fetches fail, which RFC 9309 permits (section
+    /// 2.4). By default, this is `false`, and everything is disallowed while fetches fail, but for
+    /// at most 30 days (section 2.3.1.4).
     pub goes_by_last_copy: bool,
 }
 
@@ -99,14 +99,15 @@ struct Failing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
-    /// Nothing is known, because the file was not fetched yet. The crawler must fetch it first.
+    /// Nothing is known, because the file was not fetched yet. The crawler must fetch the file
+    /// first.
     Unknown,
     /// The crawler may fetch the paths that a robots.txt with these bytes allows.
     Rules(&'a Arc<[u8]>),
     /// The crawler may fetch all paths.
     AllowAll,
-    /// The crawler may fetch no path until a fetch succeeds, or until all fetches have failed for
-    /// 30 days.
+    /// The crawler may fetch no path, because fetches fail. This ends when a fetch succeeds, or
+    /// after 30 days of failures.
     DisallowAll,
 }
 
@@ -127,7 +128,7 @@ impl CrawlerCache {
                 self.learn(CachedAnswer::Nowhere, freshness, now);
             }
             FetchOutcome::Status { retry_after, .. } => self.fail(retry_after, now),
-            // Without a copy, the request was unconditional, so a 304 is an error.
+            // Without a copy, the request had no validators, so a 304 is an error.
             FetchOutcome::NotModified(_) | FetchOutcome::Failed(_) => self.fail(None, now),
         }
     }
@@ -152,13 +153,13 @@ impl CrawlerCache {
     }
 
     /// Reports whether the crawler may fetch a path or URL of this site now. A crawler may always
-    /// fetch the site's `/robots.txt` (RFC 9309, section 2.2.2), but nothing else until the first
+    /// fetch the site's `/robots.txt` (RFC 9309, section 2.2.2), but nothing else before the first
     /// outcome is recorded.
     ///
-    /// `agent` and `url` are interpreted as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`].
-    /// If [`is_due`](Self::is_due) has been true for more than an hour and nothing was recorded
-    /// since, only `/robots.txt` may be fetched, because the copy is older than RFC 9309 permits
-    /// (section 2.4).
+    /// `agent` has the same meaning as in [`RobotsTxt::for_agent`], and `url` as in
+    /// [`AgentRules::allows`]. If [`is_due`](Self::is_due) has been true for more than an hour and
+    /// nothing was recorded since, only `/robots.txt` may be fetched, because the copy is older
+    /// than RFC 9309 permits (section 2.4).
     ///
     /// The rules for the first agent are compiled only once. For any other agent, they are compiled
     /// at each call.
@@ -178,8 +179,8 @@ impl CrawlerCache {
         }
     }
 
-    /// Reports whether the crawler has not fetched again although the last response became stale
-    /// more than [`MAX_STALE`] ago.
+    /// Reports whether the last response became stale more than [`MAX_STALE`] ago and the crawler
+    /// has not tried to fetch the file since then.
     fn is_forgotten(&self, now: SystemTime) -> bool {
         let stale_since = self.fresh_until.filter(|_| self.failing.is_none());
         stale_since.is_some_and(|since| now.duration_since(since).is_ok_and(|time| time > MAX_STALE))
@@ -226,8 +227,8 @@ impl CrawlerCache {
     }
 }
 
-/// Reports whether `status` is a client error. Returns `false` for 429, which only asks clients to
-/// retry later.
+/// Reports whether `status` is a client error. Returns `false` for 429, which asks clients to retry
+/// later.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }

@@ -1,5 +1,5 @@
-//! The fetcher. Its thread fetches for many sites, and is separate from the threads that serve
-//! requests.
+//! The fetcher. It fetches files for many sites on one thread, which is separate from the threads
+//! that serve requests.
 
 use std::future::Future;
 use std::io;
@@ -19,17 +19,17 @@ use super::{
 };
 use crate::live::LiveRobots;
 
-/// Maximum number of additional threads, which resolve names and compile fetched files. Idle
-/// threads end.
+/// Maximum number of additional threads that resolve names and compile fetched files. Idle threads
+/// end.
 const HELPERS: usize = 16;
 
-/// Fetches robots.txt files on its own thread, for one site or for thousands.
+/// Fetches robots.txt files for any number of sites, on a separate thread.
 ///
-/// Cloning is cheap; clones share the thread and its limits. The thread ends when the last clone
-/// and the last [`LiveRobots`] that uses it are dropped.
+/// Cloning is cheap; clones share the thread and its limits. The thread ends when all clones, and
+/// all [`LiveRobots`] that use the fetcher, are dropped.
 ///
-/// At most [`LiveRobots::MAX_FILE`] bytes of a body and 64 KiB of a head are read. Up to five
-/// redirects are followed. The protocol is HTTP/1.1, and every fetch opens its own connection.
+/// It reads at most [`LiveRobots::MAX_FILE`] bytes of a body and 64 KiB of a head. It follows up to
+/// five redirects. The protocol is HTTP/1.1, and every fetch opens its own connection.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
     pub(in crate::source) handle: Handle,
@@ -45,8 +45,8 @@ pub struct FetcherBuilder {
     pub(super) client: Client,
 }
 
-/// The body of a response, in parts as they arrive. If this value is dropped, the connection is
-/// closed when the next part arrives.
+/// The body of a response, in parts as they arrive. If this value is dropped, the connection closes
+/// when the next part arrives.
 #[derive(Debug)]
 #[must_use = "dropping it ends the request"]
 pub struct FetchBody(mpsc::Receiver<Result<Bytes, FetchError>>);
@@ -92,8 +92,8 @@ impl Fetcher {
         async { fetched.await.unwrap_or_else(|_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped))) }
     }
 
-    /// Sends one request and follows no redirect. This is meant for programs that show how a server
-    /// responds. [`Fetcher::fetch`] handles the response as a crawler does.
+    /// Sends one request and follows no redirect. Use it in programs that show how a server
+    /// responds. To handle the response as a crawler does, use [`Fetcher::fetch`].
     ///
     /// Any executor can poll the future.
     pub fn exchange(
@@ -104,10 +104,10 @@ impl Fetcher {
     }
 
     /// Sends one request like [`Fetcher::exchange`], but for a body that may be large. The future
-    /// returns the response without its body; the [`FetchBody`] returns the body in parts of some
-    /// KiB. A part is read from the server only when [`FetchBody::part`] is called, and at most
-    /// [`FetchRequest::most`] bytes are read in total. The request counts as one of the fetcher's
-    /// concurrent fetches until its body is read completely or dropped.
+    /// returns the response without its body. The [`FetchBody`] returns the body in parts of a few
+    /// KiB. It reads a part from the server only when [`FetchBody::part`] is called, and at most
+    /// [`FetchRequest::most`] bytes in total. The request counts as one of the fetcher's concurrent
+    /// fetches until its body is read completely or dropped.
     ///
     /// ```no_run
     /// use tower_robots::source::fetch::FetchRequest;
@@ -135,8 +135,8 @@ impl Fetcher {
         (exchanged(answer), FetchBody(body))
     }
 
-    /// Runs a task with the client on the fetcher's thread, as soon as there are fewer than the
-    /// maximum number of fetches. The task continues even if its result is not awaited.
+    /// Runs a task with the client on the fetcher's thread. The task starts as soon as fewer than
+    /// the maximum number of fetches are running, and continues even if its result is not awaited.
     fn spawn<T, W>(&self, work: impl FnOnce(Arc<Client>) -> W + Send + 'static) -> oneshot::Receiver<T>
     where
         T: Send + 'static,
@@ -152,8 +152,8 @@ impl Fetcher {
     }
 }
 
-/// A task on a fetcher's thread. The task keeps the thread running. Dropping this value stops the
-/// task.
+/// A task on a fetcher's thread. While the task runs, the thread does not end. If this value is
+/// dropped, the task stops.
 #[derive(Debug)]
 pub(in crate::source) struct FetcherTask {
     task: AbortHandle,
@@ -195,9 +195,9 @@ impl FetcherBuilder {
     }
 
     /// Connects to another host and port if `place` returns them for the host and port of a URL.
-    /// Use this to test a server before the DNS name refers to it. The certificate must still be
-    /// valid for the URL's host. A redirect to such a host may also lead to a private address. A
-    /// second call replaces the first.
+    /// Use this to test a server before the DNS name points to it. The server's certificate must
+    /// still be valid for the URL's host. If `place` returns another host for the target of a
+    /// redirect, the redirect may also lead to a private address. A second call replaces the first.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
         self
@@ -252,7 +252,7 @@ impl FetcherBuilder {
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
             // Nothing is ever sent, so this waits until the channel is closed.
             let _ = runtime.block_on(stopped);
-            // Does not wait for names that are still being resolved.
+            // Does not wait for host names that are still being resolved.
             runtime.shutdown_background();
         })?;
         Ok(Fetcher { handle, client: Arc::new(self.client), _stop: Arc::new(stop) })
@@ -261,7 +261,7 @@ impl FetcherBuilder {
 
 impl FetchBody {
     /// Returns the next part; `None` at the end of the body. Any executor can poll the future. If
-    /// the future is dropped, no part is lost.
+    /// the future is dropped, the next call returns the part.
     ///
     /// # Errors
     ///

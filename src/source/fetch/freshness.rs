@@ -1,22 +1,22 @@
 //! How long a response may be used without a new fetch (RFC 9111), and the [`Schedule`] of fetches:
-//! intervals, delays after failures, and random shifts. Existing crates for RFC 9111 implement whole
-//! HTTP caches, while a robots.txt needs only four directives.
+//! intervals, and randomised delays after failures. Existing crates for RFC 9111 implement whole
+//! HTTP caches, but a robots.txt needs only four directives.
 
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL};
 
-/// Maximum value of a number of seconds. Larger numbers are replaced by this value (RFC 9111,
-/// section 1.2.2).
+/// Maximum value of a time in seconds. Larger values are replaced by this one (RFC 9111, section
+/// 1.2.2).
 const MAX_SECONDS: u64 = 1 << 31;
 
 /// How long a response may be used, according to `Cache-Control` and `Age`.
 ///
-/// With `no-cache` or `no-store`, a new fetch is needed before every use. If a directive is
-/// repeated, the first one applies. An invalid number is treated as 0, so the response is stale
-/// (RFC 9111, section 4.2.1). `Expires` is ignored, because RFC 9309 mentions only `Cache-Control`,
-/// and because applications often send dates in the past.
+/// With `no-cache` or `no-store`, the file must be fetched again before every use. If a directive
+/// is repeated, the first one applies. An invalid number counts as 0, so the response is stale (RFC
+/// 9111, section 4.2.1). `Expires` is ignored, because RFC 9309 mentions only `Cache-Control`, and
+/// applications often send an `Expires` date in the past.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,7 +53,7 @@ impl Freshness {
     }
 
     /// Returns how long a private cache, such as a crawler's, may use the response from now on;
-    /// `None` if no header field determines it.
+    /// `None` if the header fields do not contain it.
     pub fn private(&self) -> Option<Duration> {
         self.rest(self.max_age)
     }
@@ -94,8 +94,8 @@ impl Freshness {
         } else if name.eq_ignore_ascii_case(b"no-store") {
             self.is_unstorable = true;
         } else if name.eq_ignore_ascii_case(b"no-cache") && value.is_none() {
-            // A `no-cache` with a value applies only to the fields in the value (section 5.2.2.4),
-            // so it is ignored.
+            // If `no-cache` lists field names, it applies only to these fields (section 5.2.2.4),
+            // so it is ignored here.
             self.is_unusable = true;
         }
     }
@@ -126,14 +126,14 @@ fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(parts).map(<[u8]>::trim_ascii)
 }
 
-/// Returns the pause after this number of failures. The pause is `first` after one failure, doubles
-/// with every failure after that, and is at most `most`.
+/// Returns the pause after this number of consecutive failures. It is `first` after one failure,
+/// doubles with each further failure, and is at most `most`.
 pub(super) fn after(failures: u32, first: Duration, most: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(most)
 }
 
-/// Returns a random time in the second half of a pause, so that clients that failed at the same
-/// time do not retry at the same time.
+/// Returns a random time in the second half of a pause, so clients that failed at the same time do
+/// not all retry at the same time.
 fn jittered(pause: Duration, roll: u32) -> Duration {
     let half = pause / 2;
     half.saturating_add(half.mul_f64(f64::from(roll) / f64::from(u32::MAX))).min(pause)
@@ -145,8 +145,8 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     now.checked_add(pause.min(century)).unwrap_or(now)
 }
 
-/// Settings for when a site's robots.txt is fetched again, and for how long the last version is
-/// enforced after the source has lost its robots.txt.
+/// Settings for when a site's robots.txt is fetched again, and how long the last version is
+/// enforced after its server has stopped providing a robots.txt.
 ///
 /// ```
 /// use std::time::Duration;
@@ -160,14 +160,15 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
 pub struct Schedule {
     /// Fetch interval if the response has no `Cache-Control`. Default: one hour.
     pub every: Duration,
-    /// Minimum fetch interval, whatever the `Cache-Control`. Also the interval for `no-cache` and
-    /// `no-store`. The interval in `Cache-Control` is `s-maxage` (or else `max-age`) minus `Age`.
-    /// Default: one minute.
+    /// Minimum fetch interval. It is used if `Cache-Control` requests a shorter interval, and for
+    /// `no-cache` and `no-store`. The interval in `Cache-Control` is `s-maxage`, or else `max-age`,
+    /// minus `Age`. Default: one minute.
     pub least: Duration,
-    /// Maximum fetch interval, whatever the `Cache-Control`. Default: 24 hours.
+    /// Maximum fetch interval. It is used if `Cache-Control` requests a longer interval. Default:
+    /// 24 hours.
     pub most: Duration,
-    /// Pause after the first failure. The pause doubles with each failure after that, and is then
-    /// reduced at random by up to half. Default: five seconds.
+    /// Pause after the first failure. The pause doubles with each further failure. Each pause is
+    /// reduced by a random amount of up to half. Default: five seconds.
     pub retry_first: Duration,
     /// Maximum pause after failures. With `Retry-After`, the pause may be up to four times as long.
     /// Default: 15 minutes.
@@ -192,7 +193,7 @@ impl Schedule {
     }
 }
 
-/// Minimum pause between fetches, whatever the settings.
+/// Minimum pause between fetches, regardless of the settings.
 const FLOOR: Duration = Duration::from_millis(10);
 
 impl Default for Schedule {

@@ -1,21 +1,21 @@
-//! Fetches robots.txt files over HTTP, and handles the responses. This module is for sites whose
-//! robots.txt is on another server, and for authors of crawlers.
+//! Fetches robots.txt files over HTTP, and handles the responses. Use this module for sites whose
+//! robots.txt is on another server, and for crawlers.
 //!
 //! Crawlers and sites need different information from a response.
 //!
-//! - A *crawler* needs to know whether it may fetch pages. If the server fails, the crawler may not
-//!   fetch them. If the file is missing, it may. [`CrawlerCache`] implements this for authors of
-//!   crawlers.
-//! - A *site* needs to know its own rules, and a response of a failing server does not contain
+//! - A *crawler* needs to know whether it may fetch pages. If the server fails, the crawler must
+//!   not fetch them. If the file is missing, the crawler may fetch them. [`CrawlerCache`]
+//!   implements this for authors of crawlers.
+//! - A *site* needs to know its own rules, but the response of a failing server does not contain
 //!   them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
 //!   [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version while fetches
 //!   fail, and never disallow everything because of a failure. If the file is missing, they stop
-//!   enforcing it only after a day.
+//!   enforcing the last version only after a day.
 //!
-//! A [`Fetcher`] fetches the files. A fetcher has one thread for all sites that share it, separate
-//! from the threads that serve requests.
+//! A [`Fetcher`] fetches the files. Each fetcher has a single thread for all sites that share the
+//! fetcher. This thread is separate from the threads that serve requests.
 //!
-//! This module contains only the client side: it does not serve requests or check rules.
+//! This module contains only the client side: it neither serves requests nor checks rules.
 
 pub(crate) mod client;
 mod crawler;

@@ -13,8 +13,8 @@ use robots_core::keyword_enum;
 use super::freshness::{Freshness, seconds};
 use super::url::FetchUrl;
 
-/// The outcome of a request for a robots.txt, after redirects.
-/// [`CrawlerCache`](super::CrawlerCache) decides what it permits a crawler to fetch.
+/// The outcome of a request for a robots.txt, after redirects were followed.
+/// [`CrawlerCache`](super::CrawlerCache) decides what the outcome permits a crawler to fetch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FetchOutcome {
@@ -32,7 +32,7 @@ pub enum FetchOutcome {
         /// The `Content-Type` field as it was received.
         content_type: Option<HeaderValue>,
     },
-    /// A 304 response: the known copy is still valid.
+    /// A 304 response: the copy that the client already has is still valid.
     NotModified(Freshness),
     /// Too many redirects, or a redirect without a valid target.
     Redirected,
@@ -63,12 +63,12 @@ pub struct Validators {
 }
 
 impl FetchOutcome {
-    /// Converts a response that was not received through a [`Fetcher`](super::Fetcher).
+    /// Converts a response that another HTTP client has received.
     ///
-    /// Before calling this, follow at least five redirects (RFC 9309, section 2.3.1.2). For a
-    /// response with status 301, 302, 303, 307 or 308, the outcome is [`FetchOutcome::Failed`],
+    /// Before you call this function, follow up to five redirects (RFC 9309, section 2.3.1.2). For
+    /// a response with status 301, 302, 303, 307 or 308, the outcome is [`FetchOutcome::Failed`],
     /// because the file at the target is unknown. If there are too many redirects, or if a redirect
-    /// has no valid target, record [`FetchOutcome::Redirected`] instead.
+    /// has no valid target, use [`FetchOutcome::Redirected`] instead.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: impl Into<Arc<[u8]>>, now: SystemTime) -> Self {
         let freshness = Freshness::of(headers);
         if status.is_success() {
@@ -118,14 +118,14 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// The error of a fetch without a valid response.
+/// Why a fetch has returned no valid response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchError {
     /// The kind of failure.
     pub kind: FetchErrorKind,
     /// Address of the server that a single request was sent to. `None` if no connection was made,
-    /// or if the fetch follows redirects and may have used several servers.
+    /// or if the fetch follows redirects, because it may then have used several servers.
     pub address: Option<SocketAddr>,
     pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -145,13 +145,13 @@ keyword_enum! {
         Broken = "broken",
         /// The response is not valid HTTP, or does not fit the request.
         BadResponse = "bad-response",
-        /// The server sent too many interim responses (1xx) without a final one.
+        /// The server sent too many interim responses (1xx) before the final response.
         InterimAnswers = "interim-answers",
-        /// A redirect was not followed, because its target is not permitted, or because redirects
-        /// are never followed in this fetch.
+        /// A redirect was not followed, because its target is not permitted, or because this fetch
+        /// does not follow redirects.
         Redirect = "redirect",
-        /// The target of a redirect has an address of a forbidden class. An example is a loopback
-        /// address if the redirecting server has a public address.
+        /// The host in a redirect has an address that the redirecting server must not lead to, for
+        /// example a loopback address if the redirecting server has a public address.
         RedirectAddress = "redirect-address",
         /// The body exceeds [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
         TooLarge = "too-large",

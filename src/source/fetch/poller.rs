@@ -17,10 +17,11 @@ use crate::live::{
 /// Maximum time between two fetches of the same site, even if its schedule has a longer interval.
 const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The task that polls a site. Dropping this value stops the task.
+/// The task that polls a site. If this value is dropped, the task stops.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// The requests for an immediate fetch. The outcome is sent to the completion in the request.
+    /// Sends requests for an immediate fetch to the task. The task reports the outcome to the
+    /// completion in the request.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
     _task: FetcherTask,
@@ -30,7 +31,8 @@ struct PollTask {
     target: FetchTarget,
     site: Weak<Site>,
     clock: Clock,
-    /// The version that was fetched and published last. A 304 response refers to this version.
+    /// The version that was last fetched and passed to the site. A 304 response confirms this
+    /// version.
     last: Option<Version>,
     origin: Arc<str>,
     state: SiteFreshness,
@@ -40,8 +42,8 @@ struct PollTask {
 }
 
 impl SitePoller {
-    /// Starts the task, which fetches immediately. Also returns a future that resolves to the
-    /// outcome of the first fetch.
+    /// Starts the task, which fetches immediately. Also returns a future for the outcome of the
+    /// first fetch.
     pub(super) fn start(
         target: FetchTarget,
         schedule: Schedule,
@@ -70,8 +72,8 @@ impl SitePoller {
 
     /// Requests an immediate fetch. `completion` receives the outcome.
     pub(super) fn reload(&self, completion: Arc<Completion>) {
-        // Sending fails if the task has ended. The completion is then dropped, so the caller gets
-        // an interrupted reload.
+        // Sending fails if the task has ended. The completion is then dropped, so the caller gets a
+        // rejection of the kind `Interrupted`.
         let _ = self.requests.send(completion);
     }
 
@@ -114,7 +116,7 @@ impl PollTask {
         }
     }
 
-    /// Applies a response to the site. Returns `None` if the site was dropped.
+    /// Applies the response to the site. Returns `None` if the site was dropped.
     async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
         let live = self.site.upgrade()?.live();
         self.state.observe(live);
@@ -130,8 +132,8 @@ impl PollTask {
                 let version = Version::new(bytes, &self.origin, modified);
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
-            // The confirmed version may not be live, because it was rolled back or the gate holds
-            // it. So the version is passed to the site, which decides.
+            // The confirmed version may not be live, because it was rolled back or the gate has
+            // refused it. So it is passed to the site, which decides whether it goes live.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
@@ -155,8 +157,8 @@ impl PollTask {
         Some(reload)
     }
 
-    /// Passes a candidate to the site on another thread, because compiling the file and running the
-    /// callbacks would delay the other sites.
+    /// Passes a candidate to the site on another thread, because the compilation and the callbacks
+    /// would delay the fetches of other sites.
     async fn offer(&self, cause: Cause, candidate: Candidate) -> Option<Reload> {
         let site = self.site.upgrade()?;
         let offered = tokio::task::spawn_blocking(move || site.offer(cause, candidate)).await;

@@ -34,9 +34,9 @@ impl LiveRobots {
     ///
     /// Until the first fetch succeeds, nothing is enforced, and `/robots.txt` is answered with 503
     /// (change this with [`WhenMissing`]). Later, the last good version stays live while fetches
-    /// fail. If the server responds with 404 or another 4xx from the start, or for 24 hours, the
-    /// site has no robots.txt. Nothing is enforced then, and requests for `/robots.txt` are
-    /// forwarded to the application.
+    /// fail. If the server responds with 404 or another 4xx to the first fetch, or later for 24
+    /// hours, the site has no robots.txt. Nothing is enforced then, and requests for `/robots.txt`
+    /// are forwarded to the application.
     ///
     /// Up to five redirects are followed. A redirect is not followed if it leads from https to
     /// http, or from a server with a public address to a loopback, private or link-local address.
@@ -63,19 +63,20 @@ impl LiveRobots {
     }
 
     /// Prepares a site behind a proxy, whose robots.txt is provided by the application. The file is
-    /// fetched from `/robots.txt` of an upstream when the site is opened, and then again at times
-    /// that depend on its `Cache-Control`. The proxy then enforces the rules and serves the file.
+    /// fetched from the path `/robots.txt` of an upstream when the site is opened, and then again
+    /// at times that depend on its `Cache-Control`. The proxy then enforces the rules and serves
+    /// the file.
     ///
     /// An upstream is written as `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal`
-    /// or `unix:/run/app.sock`. If there are several, the next one is used after a failure. `host`
-    /// is the value of the `Host` field: the host of the site, with the port unless it is the
-    /// default port.
+    /// or `unix:/run/app.sock`. If there are several upstreams, the next one is used after a
+    /// failure. `host` is the value of the `Host` field: the host of the site, with the port unless
+    /// it is the default port.
     ///
     /// Until the first fetch succeeds, nothing is enforced, and the upstream itself answers
     /// `/robots.txt` (change this with [`WhenMissing`]). Later, the last good version stays live
-    /// while fetches fail. If the upstream responds with 404 or another 4xx from the start, or for
-    /// 24 hours, the site has no robots.txt. Nothing is enforced then, and the upstream's own
-    /// response is forwarded.
+    /// while fetches fail. If the upstream responds with 404 or another 4xx to the first fetch, or
+    /// later for 24 hours, the site has no robots.txt. Nothing is enforced then, and the upstream's
+    /// own response is forwarded.
     ///
     /// Up to five redirects are followed, if their targets are on the same site.
     ///
@@ -100,8 +101,8 @@ impl LiveRobots {
 }
 
 impl LiveBuilder<RemoteSource> {
-    /// Sets the fetcher. If you have many sites, use the same fetcher for all. Default: a new
-    /// [`Fetcher`] with its own thread. A second call replaces the first.
+    /// Sets the fetcher. If you have many sites, use the same fetcher for all of them. By default,
+    /// a site creates a [`Fetcher`] with its own thread. A second call replaces the first.
     ///
     /// Only sites that fetch their robots.txt have this setting, so the following does not compile:
     ///
@@ -115,7 +116,7 @@ impl LiveBuilder<RemoteSource> {
         self.with_source(|source| source.fetcher = Some(fetcher.clone()))
     }
 
-    /// Sets when the file is fetched again, and how long the last version is enforced if the source
+    /// Sets when the file is fetched again, and how long the last version is enforced if the server
     /// has no robots.txt any more. Default: [`Schedule::default`]. A second call replaces the
     /// first.
     pub fn schedule(self, schedule: Schedule) -> Self {
@@ -166,7 +167,7 @@ impl SiteSource for RemoteSource {
 }
 
 impl Source for Polled {
-    /// Always returns an error, because the poller passes each fetched version to the site itself.
+    /// Always returns an error, because the poller passes every fetched version to the site itself.
     fn load(&self) -> Loaded {
         Err(Rejection::new(RejectionKind::NotFetched, &self.origin))
     }

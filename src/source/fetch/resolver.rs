@@ -1,8 +1,8 @@
 //! Resolves host names, finds the server to connect to, and checks where redirects lead.
 //!
 //! **A redirect is checked by the address of its target** (`identity::address_class`), not by its
-//! URL. Otherwise, a server could use a redirect to reach hosts inside the operator's network. A
-//! URL that is configured by the operator is not checked.
+//! URL. Otherwise, a server could use a redirect to make this process send requests to hosts inside
+//! the operator's network. A URL that the operator has configured is not checked.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::source::hosts::Scheme;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-/// The system's resolver. Tests can use only loopback addresses, so they replace the resolver.
+/// The system's resolver. Tests can use only loopback addresses, so they replace it with a resolver
+/// of their own.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
     /// The callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).
@@ -27,7 +28,7 @@ pub(super) struct Resolver {
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
 }
 
-/// Returns another host and port to connect to, if any.
+/// Returns the host and port to connect to instead of the given ones, if any.
 type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
 impl Resolver {
@@ -35,7 +36,8 @@ impl Resolver {
         self.elsewhere = Some(Arc::new(place));
     }
 
-    /// Returns the host and port that the callback returns instead of the given ones, if any.
+    /// Returns the host and port to connect to instead of the given ones, if the callback returns
+    /// any.
     pub(super) fn place_of(&self, host: &str, port: u16) -> Option<(String, u16)> {
         self.elsewhere.as_ref().and_then(|place| place(host, port))
     }
@@ -62,13 +64,13 @@ robots_core::debug_as!(|_it| Resolver {});
 /// One upstream of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// A server; the path of its URL is `/`.
+    /// A server. The path of its URL is `/`.
     Server(FetchUrl),
     #[cfg(unix)]
     Unix(PathBuf),
 }
 
-// Problems with an upstream. A message consists of the upstream and one of these strings.
+// Problems with an upstream. An error message consists of the upstream and one of these strings.
 const SOCKET: &str = "is not a valid socket on this system: write it as \"unix:/run/app.sock\"";
 const PATH: &str = "has a path: write the upstream without it, because the file is always at /robots.txt";
 
@@ -118,8 +120,8 @@ impl fmt::Display for Peer {
 }
 
 /// Returns the URL to request after a redirect from `from` to `to`. `url` is the configured URL of
-/// the site. If the file is fetched from the upstreams `via`, the target must be on the same site,
-/// and is requested from the same upstream.
+/// the site. If the file is fetched from the upstreams `via`, the URL `to` must be on the same
+/// site, and is requested from the same upstream.
 pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUrl) -> Result<FetchUrl, FetchError> {
     let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
     if via.is_empty() {
@@ -132,8 +134,8 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
             "{to} is another site; if the file is kept there, configure its URL instead of the upstream"
         ));
     }
-    // The URLs differ only in scheme or port. An upstream ignores both, so it would send the same
-    // redirect again.
+    // The URLs differ only in scheme or port. An upstream receives neither of them, so it would
+    // send the same redirect again.
     if to.target() == from.target() {
         return refused(format!("{to} differs only in scheme or port, so the upstream would redirect again"));
     }

@@ -1,9 +1,9 @@
-//! Decides what a site that fetches its own robots.txt does with each response. This determines
-//! which rules the site enforces. So a failed fetch never changes the live version, and a missing
-//! file ends its enforcement only after a while.
+//! Decides what a site that fetches its own robots.txt does with each response. The decision
+//! determines which rules the site enforces. So a failed fetch never changes the live version, and
+//! a missing file ends the enforcement of the live version only after a while.
 //!
-//! This module contains a state machine without a clock. After a response, the state machine
-//! returns what to do next, and when to fetch again.
+//! This module contains a state machine without a clock. For each response, it returns what to do
+//! next, and when to fetch the file again.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,8 +18,8 @@ use crate::live::{FetchStatus, RejectionKind, VersionHash};
 pub(super) struct SiteFreshness {
     pub(super) schedule: Schedule,
     known: LastKnown,
-    /// When the server began to respond that the robots.txt is missing. `None` if the robots.txt is
-    /// not missing, or if there was none before.
+    /// When the server began to respond that the robots.txt is missing. `None` if the file is not
+    /// missing, or if the site never had one.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
     /// Status of the fetches. `failures` counts consecutive failures of any kind, including fetched
@@ -30,7 +30,7 @@ pub(super) struct SiteFreshness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastKnown {
     Nothing,
-    /// A version of the robots.txt is live.
+    /// The site has a live version.
     Good,
     /// The site has no robots.txt.
     Absent,
@@ -44,11 +44,12 @@ pub(super) enum Step {
     Offer { bytes: Arc<[u8]>, validators: Box<Validators>, interval: Duration },
     /// The live version was confirmed.
     Confirm,
-    /// There is no robots.txt, so nothing is enforced.
+    /// The server has no robots.txt, so nothing is enforced.
     Open(StatusCode),
-    /// Change nothing until this time, although the server responds that there is no robots.txt.
+    /// Keep the live version until this time, although the server responds with this status that
+    /// there is no robots.txt.
     Hold(StatusCode, SystemTime),
-    /// Change nothing, because the fetch failed for this reason.
+    /// Keep the live version, because the fetch failed for this reason.
     Keep(RejectionKind, String),
 }
 
@@ -65,8 +66,8 @@ impl SiteFreshness {
         FetchStatus { held_until: self.held_until(), ..self.status }
     }
 
-    /// Returns when the enforcement of the live version ends if the robots.txt stays missing at its
-    /// source; `None` if the file is not missing.
+    /// Returns when the site stops enforcing the live version, if the robots.txt is still missing
+    /// then. `None` if the robots.txt is not missing.
     fn held_until(&self) -> Option<SystemTime> {
         match self.known {
             LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.hold)),
@@ -74,8 +75,8 @@ impl SiteFreshness {
         }
     }
 
-    /// Records which version is live. The live version may have changed without a fetch, because
-    /// the site has restored an earlier version or an operator has accepted a pending one.
+    /// Records which version is live. It may have changed without a fetch, because the site has
+    /// restored an earlier version or an operator has accepted the pending version.
     pub(super) fn observe(&mut self, live: Option<VersionHash>) {
         self.known = match (live, self.known) {
             (Some(_), _) => LastKnown::Good,
@@ -84,7 +85,7 @@ impl SiteFreshness {
         };
     }
 
-    /// Returns what to do after a response. `roll` is a random number, which varies the time of
+    /// Returns what to do after a response. `roll` is a random number that varies the times of
     /// retries.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
@@ -126,8 +127,8 @@ impl SiteFreshness {
         self.succeed(interval, now);
     }
 
-    /// Records that the fetched version is not live. Removes the validators, so that the next
-    /// response contains the whole file. A 304 would confirm the wrong version.
+    /// Records that the fetched version is not live. Removes the validators, so the next response
+    /// contains the whole file. Otherwise, a 304 would confirm the wrong version.
     pub(super) fn refused(&mut self) {
         self.validators = Validators::default();
     }
@@ -138,7 +139,7 @@ impl SiteFreshness {
         self.status = FetchStatus { confirmed, failing_since: None, failures: 0, held_until: None, next_fetch };
     }
 
-    /// Counts a failure, and sets a later time for the next fetch.
+    /// Counts a failure, and postpones the next fetch.
     fn wait(&mut self, retry_after: Option<Duration>, now: SystemTime, roll: u32) {
         self.status.failures = self.status.failures.saturating_add(1);
         self.status.failing_since.get_or_insert(now);
@@ -157,8 +158,8 @@ impl SiteFreshness {
         match self.held_until() {
             Some(until) if now < until => {
                 self.wait(None, now, roll);
-                // Enforcement may end at `until`. The next fetch must not be later, because it
-                // shows whether the file is still missing.
+                // Enforcement may end at `until`. The next fetch must not be later than this,
+                // because it shows whether the file is still missing.
                 self.status.next_fetch = self.status.next_fetch.min(until);
                 Step::Hold(status, until)
             }

@@ -16,8 +16,8 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
-/// The trusted root certificates: certificates of the system, and added certificates. All of them
-/// are loaded for the first TLS connection.
+/// The trusted root certificates: those of the system, and those that were added. They are loaded
+/// when the first TLS connection is opened.
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<TrustAnchor<'static>>,
@@ -78,7 +78,7 @@ impl Tls {
 }
 
 /// Parses a PEM file with certificates of trusted authorities. The error is a clause without a
-/// subject, because the caller writes the name of the file before the clause.
+/// subject, because the caller puts the name of the file before it.
 pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -108,7 +108,8 @@ pub fn system_roots() -> Result<RootCertStore, String> {
 /// Returns the TLS settings of an HTTP/1.1 client that trusts these authorities. The error is a
 /// message for operators.
 pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
-    // The provider is passed as an argument, because installing it would affect the whole process.
+    // The provider is passed explicitly, because installing a default provider would affect the
+    // whole process.
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?
@@ -130,7 +131,7 @@ fn fault(error: &io::Error) -> Option<String> {
     }
 }
 
-/// Describes a certificate error for operators, and how to fix it, if known.
+/// Describes a certificate error for operators and, if possible, how to fix it.
 pub fn certificate_fault(fault: &CertificateError) -> String {
     let date = |time: &UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     match fault {
@@ -162,8 +163,8 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
                 .to_owned()
         }
         fault => {
-            // The message contains the name of the variant, split into words. The names are English
-            // in camel case.
+            // The message contains the words of the variant's name. The names are English, in camel
+            // case.
             let text = match fault {
                 CertificateError::Other(error) => error.to_string(),
                 fault => format!("{fault:?}"),

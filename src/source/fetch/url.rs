@@ -1,7 +1,7 @@
 //! The URL of a robots.txt.
 //!
-//! The `url` crate is not used. That crate silently corrects typing errors of operators, and
-//! accepts URLs that cannot be fetched here. Only three operations are needed: parsing, resolving a
+//! The `url` crate is not used, because it silently corrects typing errors of operators and accepts
+//! URLs that cannot be fetched here. Only three operations are needed: parsing, resolving a
 //! `Location`, and displaying a URL without its secrets.
 
 use std::borrow::Cow;
@@ -162,7 +162,7 @@ impl fmt::Debug for FetchUrl {
     }
 }
 
-// Problems with a URL. A message consists of the URL and one of these strings.
+// Problems with a URL. An error message consists of the URL and one of these strings.
 const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots.txt\"";
 const FTP: &str = "cannot be fetched: ftp is not supported; use http or https";
 const OTHER_SCHEME: &str = "cannot be fetched: use http or https";
@@ -179,12 +179,13 @@ pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
     ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }
 
-/// Returns an invalid URL without its user information and its query.
+/// Returns an invalid URL with `…` instead of its user information and its query.
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    // A password may contain a delimiter such as `/`. The beginning of such a password looks like
-    // an invalid port, so the `@` is searched in the whole rest of the URL.
+    // A password may contain a delimiter such as `/`. The part of the password before the delimiter
+    // then looks like an invalid port. In this case, the `@` is searched in the whole rest of the
+    // URL.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
     let shown = match (if is_cut { rest } else { authority }).rfind('@') {
@@ -201,8 +202,9 @@ fn has_scheme(reference: &str) -> bool {
         && scheme.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.'))
 }
 
-/// Reports whether the URL has an unsupported scheme, as in `javascript:`. A name with a port, such
-/// as `localhost:3000`, looks similar but has no scheme. `http:/example.com` only lacks a slash.
+/// Reports whether the URL has an unsupported scheme, as in `javascript:`. Returns `false` for a
+/// name with a port, such as `localhost:3000`, and for `http:/example.com`, which only lacks a
+/// slash.
 fn has_other_scheme(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once(':') else { return false };
     let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));

@@ -1,9 +1,9 @@
 //! Opens a connection and sends one request on it, with a limit for interim responses (1xx). The
-//! commands and webhooks of robotsd use the same functions for their own connections.
+//! commands and webhooks of robotsd also use these functions.
 //!
-//! This module uses hyper's low-level connections. Clients with a connection pool resolve names,
-//! retry and keep connections by themselves. A fetch, however, has to limit the time of every step
-//! and to select addresses by their class.
+//! This module uses hyper's low-level connections. A client with a connection pool resolves names,
+//! retries requests and reuses connections by itself. A fetch, however, must limit the time of
+//! every step and select addresses by their class.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -70,8 +70,8 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
 
 /// Connects to one of the addresses of a URL's host. Returns the connection and the address.
 /// `led_from` is the address of the server whose response contained the URL, if any. Addresses that
-/// this server must not redirect to are skipped. Each address gets an equal share of the time
-/// `within`. The caller limits the total time.
+/// this server must not redirect to are skipped. If there are several addresses, each gets an equal
+/// share of the time `within`. The caller must limit the total time.
 pub(super) async fn dial(
     url: &FetchUrl,
     network: &Resolver,
@@ -92,7 +92,8 @@ pub(super) async fn dial(
         (Some(from), Some(first)) => resolver::wrong_class(url, from, first.ip(), network.class(first.ip())),
         _ => unknown(io::Error::new(io::ErrorKind::NotFound, "no address")),
     };
-    // An address that does not respond must leave time for the other addresses.
+    // The time is divided, because an address that does not respond must not use up the time for
+    // the other addresses.
     let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {
         let failed = |error: io::Error| {
@@ -121,9 +122,9 @@ pub async fn exchange(
     send(stream, request, read).await
 }
 
-/// Sends a request. Passes the head of the response to `hand_over`, and then the parts of the body
-/// to `parts` as they arrive. Waits while the channel is full, and stops if the receiver was
-/// dropped.
+/// Sends a request. Passes the head of the response to `hand_over`. Then sends the parts of the
+/// body to the channel `parts` as they arrive. Waits while the channel is full, and stops if its
+/// receiver was dropped.
 pub(super) async fn stream(
     stream: Box<dyn Stream>,
     request: Request<Empty<Bytes>>,
@@ -155,13 +156,13 @@ pub(super) async fn stream(
 /// (Continue) and 103 (Early Hints).
 const MAX_INTERIM: usize = 16;
 
-/// Sends a request, and processes the response and the connection in the same task. So if the
-/// future is dropped, the connection is closed immediately.
+/// Sends a request, and processes the response and the connection in the same task. So the
+/// connection is closed immediately if the future is dropped.
 ///
 /// Any number of interim responses (1xx) may precede the final response (RFC 9110, section 15.2),
-/// and hyper does not limit their number. A server that sends only interim responses would keep the
-/// thread busy until the time limit. Therefore they are counted. If there are too many, the
-/// exchange ends when the poll of the connection returns.
+/// and hyper does not limit their number. A server that sends only interim responses could keep the
+/// thread busy until the time limit. Therefore interim responses are counted, and the exchange ends
+/// with an error if there are too many.
 pub async fn send<B, T, F>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     mut request: Request<B>,
@@ -185,8 +186,8 @@ where
     let mut connection = pin!(connection);
     let mut is_open = true;
     poll_fn(|context| {
-        // The connection is polled a second time, because `work` may have passed data to the
-        // connection. The second poll also shows `work` why the connection has ended.
+        // Both are polled twice, because `work` may have passed data to the connection. If the
+        // connection has ended, the second poll of `work` returns the reason.
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
             if interim.load(Ordering::Relaxed) > MAX_INTERIM {
@@ -224,7 +225,7 @@ async fn read(mut body: Incoming, excess: Excess, most: u64) -> Result<Vec<u8>, 
 }
 
 fn broken(error: hyper::Error) -> FetchError {
-    // hyper reports a malformed chunk header as an error of the body, not of the parser.
+    // hyper reports a malformed chunk header as an error of the body, not as a parse error.
     let is_body_fault = |error: &hyper::Error| {
         let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
         cause.is_some_and(|cause| matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))

@@ -10,8 +10,8 @@ use crate::live::{Clock, VersionHashPrefix};
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
-/// Configures how documents are followed: a single [`FollowedDocument`], or all documents of a
-/// `Verifier`.
+/// Configures how a document is kept up to date: a single [`FollowedDocument`], or each document of
+/// a `Verifier`.
 #[must_use]
 pub struct FollowBuilder<F> {
     pub(in crate::source) followed: F,
@@ -31,20 +31,20 @@ impl<F> FollowBuilder<F> {
     }
 
     /// Sets a folder for saving the last fetched version. The next process uses the saved version
-    /// until its first fetch. A `Verifier` also saves when crawlers were last verified on each
-    /// network path. Default: none. A second call replaces the first.
+    /// until its first fetch. A `Verifier` also saves there when crawlers were last verified for
+    /// each site and listener. Default: none. A second call replaces the first.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
 
     /// Sets the clock, for tests. Default: the system's clock. If the system has a clock that is
-    /// cheaper to read, but some milliseconds late, a `Verifier` uses that one. A second call
+    /// cheaper to read but lags by some milliseconds, a `Verifier` uses that clock. A second call
     /// replaces the first.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self { clock: Clock::new(clock), ..self }
     }
 
-    /// Splits the builder into the configured document and the settings for following it.
+    /// Splits the builder into the configured document and the settings for keeping it up to date.
     pub(in crate::source) fn into_parts(self) -> io::Result<(F, Following)> {
         let fetcher = self.fetcher.map_or_else(Fetcher::new, Ok)?;
         Ok((self.followed, Following { fetcher, clock: self.clock, saved: self.folder.map(SavedDocuments::new) }))
@@ -52,9 +52,9 @@ impl<F> FollowBuilder<F> {
 }
 
 impl FollowedDocument<Fragment> {
-    /// Follows the fragment at a URL, such as a list of AI crawlers. `title` is the name of the
-    /// fragment in comments of the served robots.txt. A file without rules for crawlers is
-    /// rejected.
+    /// Returns a builder for keeping the fragment at a URL up to date, such as a list of AI
+    /// crawlers. `title` is the name of the fragment in the comments of the served robots.txt. A
+    /// file without rules for crawlers is rejected.
     pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<DocumentSettings<Fragment>> {
         FollowBuilder::of(url, title.into())
     }
@@ -66,22 +66,22 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         Self::new(followed, Clock::default())
     }
 
-    /// Accepts these versions in advance, so that they are used whatever they change. Default:
-    /// none. A second call adds versions.
+    /// Accepts these versions in advance, so that they are used even if their changes are drastic.
+    /// Default: none. A second call adds versions.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.followed.accepted.extend(hashes.into_iter().map(Into::into));
         self
     }
 
-    /// Sets a callback for changes. The callback runs on a thread of the fetcher and may block. A
-    /// second call replaces the first.
+    /// Sets a callback for changes of the document and for failures. It runs on a thread of the
+    /// fetcher and may block. A second call replaces the first.
     pub fn on_event(mut self, listener: impl Fn(&DocumentEvent<D>) + Send + Sync + 'static) -> Self {
         self.followed.on_event = Box::new(listener);
         self
     }
 
-    /// Returns the version that another process has saved in the folder, if any. Nothing is
-    /// fetched.
+    /// Returns the version that another process has saved in the folder, if any. Does not fetch the
+    /// document.
     ///
     /// # Errors
     ///
@@ -93,7 +93,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         saved.map(|saved| read(&saved.octets)).transpose()
     }
 
-    /// Starts to follow the document. If the saved copy cannot be used, also returns why.
+    /// Starts to keep the document up to date. If the saved copy cannot be used, also returns the
+    /// reason.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Kinds of documents that can be followed.
+//! Kinds of documents that can be kept up to date.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::source::fetch::{FetchMode, Schedule};
 pub(in crate::source) const MINUTE: Duration = Duration::from_secs(60);
 pub(in crate::source) const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// A kind of document that can be followed.
+/// A kind of document that can be kept up to date.
 pub trait Document: Sized + Send + Sync + 'static {
     /// Name of this kind of document in messages.
     const NOUN: &'static str;
@@ -21,13 +21,13 @@ pub trait Document: Sized + Send + Sync + 'static {
     const ONLY_HTTPS: bool = false;
     /// When the document is fetched.
     const DEMAND: Demand = Demand::Always;
-    /// Minimum time between two fetches, even if fetches are requested more often.
+    /// Minimum time between two fetches, even if more fetches are requested.
     const GAP: Duration;
     /// The data that is needed to parse the document.
     type Reading: Send + Sync + 'static;
 
-    /// Returns how long to wait for the next fetch after a success, and after a failure. Default:
-    /// the same schedule as for a robots.txt.
+    /// Returns the schedule of fetches: the intervals after a success, and the pauses after
+    /// failures. By default, the same schedule as for a robots.txt.
     fn schedule() -> Schedule {
         Schedule::default()
     }
@@ -43,22 +43,22 @@ pub trait Document: Sized + Send + Sync + 'static {
         }
     }
 
-    /// Compares a new version of the document with the previous one. Returns an error if the new
-    /// version must not be used.
+    /// Compares a new version of the document with the previous version. Returns an error if the
+    /// new version must not be used.
     fn check_after(&self, _before: &Self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Returns why the document must be accepted before it replaces the previous version; `None` if
-    /// it can be used immediately.
+    /// Returns the reason why the document may replace the previous version only after someone has
+    /// accepted it. Returns `None` if the document can be used immediately.
     fn objection(&self, _before: Option<&Self>) -> Option<String> {
         None
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries in the document, such as crawlers or keys.
     fn entries(&self) -> usize;
 
-    /// Returns the creation time of the document, if the document contains it.
+    /// Returns the creation time of the document, if the document contains this time.
     fn created(&self) -> Option<String> {
         None
     }

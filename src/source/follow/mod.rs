@@ -1,12 +1,12 @@
-//! Documents that are fetched and saved: published lists, key directories, a registry, and parts
-//! that are appended to a robots.txt. This module is for applications that use lists which are
-//! maintained elsewhere.
+//! Documents that are fetched regularly and saved: published lists, key directories, a registry,
+//! and parts that are appended to a robots.txt. Use this module if an application needs documents
+//! that are maintained elsewhere.
 //!
 //! 1. The trait `Document` defines a kind of document: how it is parsed, how often it is fetched,
 //!    and which versions must be accepted before they are used.
-//! 2. [`FollowedDocument`] is a document that is fetched regularly. Its task waits until a fetch is
-//!    due, fetches the document with a conditional request, and applies the outcome. If a fetch
-//!    fails, the last version is kept.
+//! 2. [`FollowedDocument`] is a document that is fetched regularly. Its task waits until it is time
+//!    for a fetch, fetches the document with a conditional request, and applies the outcome. If a
+//!    fetch fails, the last version stays in use.
 //! 3. The last good version is saved in a folder (module `saved`). This copy is used if the network
 //!    is not available at the next start.
 //!

@@ -22,24 +22,24 @@ use crate::source::fetch::{
 /// published at a URL and kept up to date on the thread of a [`Fetcher`].
 ///
 /// 1. The document is fetched again with conditional requests, at times that depend on its
-///    `Cache-Control`: registries about daily and at most hourly, fragments about hourly. At most 1
-///    MiB of a response is read.
+///    `Cache-Control`. Registries are fetched about once a day, and at most once an hour. Fragments
+///    are fetched about once an hour. At most 1 MiB of a response is read.
 /// 2. If a fetch fails or the response is unusable, the last good version stays in use. If a folder
-///    is set, this version is also available after a restart without network access.
+///    is set, this version is also available after a restart, even without network access.
 /// 3. A registry with drastic changes
-///    ([`Registry::drastic_changes`](crate::agent::Registry::drastic_changes)) is held until its
-///    hash is [accepted](Self::accept).
+///    ([`Registry::drastic_changes`](crate::agent::Registry::drastic_changes)) is not used until
+///    its hash is [accepted](Self::accept).
 ///
-/// A `Verifier` follows its lists and key directories in the same way.
+/// A `Verifier` keeps its lists and key directories up to date in the same way.
 ///
-/// Cloning is cheap; dropping the last clone stops the task.
+/// Cloning is cheap. When the last clone is dropped, the task stops.
 #[derive(Clone)]
 pub struct FollowedDocument<D: Document> {
     followed: Arc<Followed<D>>,
     _task: Arc<FetcherTask>,
 }
 
-/// The settings of a followed document, with its event callback.
+/// The settings of a document that is fetched regularly, with its event callback.
 #[expect(missing_debug_implementations, reason = "the builder around it has one")]
 pub struct DocumentSettings<D: Document> {
     pub(super) url: FetchUrl,
@@ -50,7 +50,7 @@ pub struct DocumentSettings<D: Document> {
 
 type OnEvent<D> = dyn Fn(&DocumentEvent<D>) + Send + Sync;
 
-/// The fetcher, the clock and the folder for following a document.
+/// The fetcher, the clock and the folder that are used to keep a document up to date.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct Following {
     pub(in crate::source) fetcher: Fetcher,
@@ -58,7 +58,7 @@ pub(in crate::source) struct Following {
     pub(in crate::source) saved: Option<SavedDocuments>,
 }
 
-/// A followed document. Requests read it, and its task updates it.
+/// A document that is fetched regularly. Requests read it, and its task updates it.
 struct Followed<D: Document> {
     url: FetchUrl,
     reading: D::Reading,
@@ -68,7 +68,7 @@ struct Followed<D: Document> {
     schedule: Schedule,
     is_wanted: AtomicBool,
     wanted: Notify,
-    /// Start time of the last fetch whose outcome was applied.
+    /// Start time of the last fetch whose outcome has been applied.
     concluded: watch::Sender<Instant>,
     clock: Clock,
     saved: Option<SavedDocuments>,
@@ -81,26 +81,27 @@ pub(in crate::source) struct Held<D> {
     pub(in crate::source) origin: &'static str,
     /// When the document's server last confirmed that this copy is current.
     pub(in crate::source) confirmed: Option<SystemTime>,
-    /// Hash of the document's bytes. `Some` only if this or an earlier process has fetched the
+    /// Hash of the document's bytes. `None` if neither this nor an earlier process has fetched the
     /// document.
     hash: Option<VersionHash>,
     /// Until this time, `Cache-Control` allows the document to be used without another request.
     fresh_until: SystemTime,
 }
 
-/// The possible origins of a document, as named in its status.
+/// The names of a document's possible origins, as its status shows them.
 pub(in crate::source) const FETCHED: &str = "fetched";
 pub(in crate::source) const SAVED: &str = "saved";
 pub(in crate::source) const OWN_FILE: &str = "file";
 pub(in crate::source) const EMBEDDED: &str = "embedded";
 
-/// A change of a followed document. A change is reported once, not after every fetch.
+/// A change of a document that is fetched regularly. A change is reported only once, not after
+/// every fetch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DocumentEvent<D> {
     /// A new version is in use.
     Changed(Arc<D>, VersionHash),
-    /// A version has drastic changes, and is held until it is accepted.
+    /// A version has drastic changes, and is not used until it is accepted.
     Waiting {
         /// The hash of the version, which is required to accept it.
         hash: VersionHash,
@@ -109,7 +110,7 @@ pub enum DocumentEvent<D> {
     },
     /// The document cannot be fetched or used, so the previous version stays in use.
     Failed(Arc<str>),
-    /// The document can be fetched again, and has not changed.
+    /// The document could be fetched again, and has not changed.
     Recovered,
 }
 
@@ -122,15 +123,16 @@ pub struct DocumentStatus {
     /// Where the current version comes from: `fetched` (by this process), `saved` (by an earlier
     /// process), `file` (the operator's own copy) or `embedded`. `None` if there is no version.
     pub origin: Option<&'static str>,
-    /// Number of crawlers, groups, prefixes or keys in the document, depending on its kind.
+    /// Number of entries in the document: crawlers, groups, prefixes or keys, depending on its
+    /// kind.
     pub entries: Option<usize>,
     /// When the document was created, according to the document itself. Some lists of addresses
-    /// contain this.
+    /// contain this time.
     pub created: Option<String>,
     /// Hash of the current version.
     pub hash: Option<VersionHash>,
-    /// When the server last sent the document, or confirmed that it has not changed. `None` if the
-    /// time is unknown: a list can then verify claims, but not refute them.
+    /// When the server last sent the document, or confirmed that it has not changed. `None` if this
+    /// time is unknown. A list can then verify claims, but not refute them.
     pub confirmed: Option<SystemTime>,
     /// Hash of the pending version, and its drastic changes.
     pub waiting: Option<(VersionHash, String)>,
@@ -138,7 +140,7 @@ pub struct DocumentStatus {
     pub problem: Option<Arc<str>>,
 }
 
-/// The state of the fetches of a document.
+/// The progress of a document's fetches.
 #[derive(Debug)]
 struct Progress {
     validators: Validators,
@@ -149,34 +151,33 @@ struct Progress {
     problem: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<(VersionHash, String)>,
-    /// What was reported last: the hash of the version in use, and the problem, if any.
+    /// What was last reported: the hash of the version in use, and the problem, if any.
     said: (Option<VersionHash>, Option<Arc<str>>),
 }
 
-/// The meaning of a response for the current document.
+/// The effect of a response on the current version of the document.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
     /// The response is a new document with these bytes.
     New(Arc<[u8]>),
     /// The current document was confirmed.
     Confirmed,
-    /// The current document, if any, stays in use.
+    /// The current version, if any, stays in use.
     Kept,
 }
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // The time is in the past, so that a document that was never fetched is requested
-        // immediately.
+        // The time is in the past, so a document that was never fetched is requested immediately.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
 
 impl<D: Document> FollowedDocument<D> {
-    /// Starts to follow a document. Until the first fetch, uses the saved copy or, if there is
-    /// none, `copy`.
+    /// Starts to keep a document up to date. Until the first fetch, uses the saved copy or, if
+    /// there is no saved copy, `copy`.
     ///
-    /// If the saved copy cannot be used, also returns why.
+    /// If the saved copy cannot be used, also returns the reason.
     pub(in crate::source) fn start(
         settings: DocumentSettings<D>,
         copy: Option<Held<D>>,
@@ -225,7 +226,7 @@ impl<D: Document> FollowedDocument<D> {
         self.with_held(|held| held.map(|held| held.document.clone()))
     }
 
-    /// Replaces the list of accepted versions. If the pending version is in the new list, the
+    /// Replaces the list of accepted versions. If the list contains the pending version, the
     /// document is fetched again immediately.
     pub fn accept(&self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) {
         let is_accepted = {
@@ -238,12 +239,12 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Fetches the document again now, even if it is not due. Returns when the outcome has been
-    /// applied, or when [`status`](Self::status) contains the reason for a failure. Waits at most
-    /// for the time limit of fetches.
+    /// Fetches the document now, even if its next fetch is planned for later. Returns when the
+    /// outcome has been applied. If the fetch fails, [`status`](Self::status) contains the reason.
+    /// Waits no longer than the time limit of a fetch.
     pub async fn fetch_again(&self) {
         let (asked, mut concluded) = (Instant::now(), self.followed.concluded.subscribe());
-        // The response to a fetch that began before this call may be older, so another fetch is
+        // A fetch that began before this call may return an older version, so another fetch is
         // needed.
         while *concluded.borrow_and_update() < asked {
             self.fetch_now();
@@ -299,7 +300,8 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Calls [`want`](Self::want) if the copy must be revalidated according to its `Cache-Control`.
+    /// Calls [`want`](Self::want) if the copy must be revalidated according to the document's
+    /// `Cache-Control`.
     pub(in crate::source) fn want_if_stale(&self, now: SystemTime) {
         if self.with_held(|held| held.is_none_or(|held| held.fresh_until <= now)) {
             self.want();
@@ -309,15 +311,16 @@ impl<D: Document> FollowedDocument<D> {
 
 robots_core::debug_as!(|it| [D: Document] FollowedDocument::<D> { url: it.followed.url.to_string() });
 
-/// Maximum plausible time until the next fetch. A longer time was computed with a wrong clock.
+/// Maximum plausible time until the next fetch. A longer time means that the clock was wrong when
+/// the time was computed.
 const MAX_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Maximum length of one sleep. After each sleep, the clock is read again, because it may have been
-/// set.
+/// Maximum length of one sleep. The clock is read again after each sleep, because it may have been
+/// set in the meantime.
 const MAX_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 impl<D: Document> Followed<D> {
-    /// Fetches the document whenever it is due.
+    /// Fetches the document whenever it is time for the next fetch.
     async fn follow(self: Arc<Self>, client: Arc<Client>) {
         let dice = RandomState::new();
         loop {
@@ -330,8 +333,8 @@ impl<D: Document> Followed<D> {
             drop(permit);
             let (followed, now) = (self.clone(), self.clock.now());
             let roll = dice.hash_one(now) as u32;
-            // The outcome is applied on another thread, because this blocks: it parses up to 1 MiB
-            // and writes to the disk.
+            // The outcome is applied on another thread, because this thread must not block: up to 1
+            // MiB is parsed, and the disk is written.
             let concluded = tokio::task::spawn_blocking(move || followed.conclude(outcome, now, roll));
             // If that thread panics, the task continues.
             let _ = concluded.await;
@@ -353,7 +356,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns when the next fetch is due; `None` if the document is only fetched on request and no
+    /// Returns the time of the next fetch; `None` if the document is only fetched on request and no
     /// request needs it.
     fn due(&self) -> Option<SystemTime> {
         let progress = self.progress.lock();
@@ -367,8 +370,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns the validators for the next request. If the current copy was not fetched, the result
-    /// is empty, because a 304 response could not confirm this copy.
+    /// Returns the validators for the next request. If the current copy was not fetched, returns no
+    /// validators, because a 304 response could not confirm this copy.
     fn validators(&self) -> Validators {
         let held = self.held.load();
         let is_fetched = |held: &Held<D>| matches!(held.origin, FETCHED | SAVED);
@@ -400,7 +403,7 @@ impl<D: Document> Followed<D> {
     }
 
     fn take(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) -> Taken {
-        // Requests may now ask for another fetch.
+        // From now on, requests may ask for another fetch.
         self.is_wanted.store(false, Ordering::Release);
         let retry_after = match &outcome {
             FetchOutcome::Status { retry_after, .. } => *retry_after,
@@ -450,8 +453,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Parses a document. The document becomes the current version, or is held until it is
-    /// accepted.
+    /// Parses a document. It becomes the current version, or the pending version if it must be
+    /// accepted first.
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();
@@ -479,7 +482,8 @@ impl<D: Document> Followed<D> {
         D::renewed(&self.reading);
     }
 
-    /// Returns the event to report if the state has changed since the last report.
+    /// Returns the event to report if the version in use or the problem has changed since the last
+    /// report.
     fn news(&self) -> Option<DocumentEvent<D>> {
         let held = self.held.load_full();
         let hash = held.as_ref().and_then(|held| held.hash);

@@ -28,8 +28,8 @@ pub(in crate::source) struct SavedDocument {
     last_modified: Option<String>,
 }
 
-/// Maximum size of a file that is read, in bytes. The largest document as a JSON string is smaller,
-/// and so is the file with the maximum number of claim paths.
+/// Maximum size of a file that is read, in bytes. Both the largest document as a JSON string and
+/// the largest file of the module `claim_paths` are smaller.
 const MAX_BYTES: u64 = 8 << 20;
 
 impl SavedDocuments {
@@ -63,7 +63,7 @@ impl SavedDocuments {
         write_json(&self.path_of(url), &written.to_string())
     }
 
-    /// Reads a document; `None` if it was never saved.
+    /// Reads a document; `None` if the document was never saved.
     pub(in crate::source) fn read(&self, url: &str) -> Result<Option<SavedDocument>, FollowError> {
         let path = self.path_of(url);
         let failed = |why: &str| FollowError::new(format!("{}: {why}", path.display()));
@@ -99,7 +99,7 @@ impl SavedDocument {
     }
 }
 
-/// Replaces a file atomically, so that the previous one stays intact if the process or the machine
+/// Replaces a file atomically, so the previous file stays intact if the process or the machine
 /// stops. Only the owner can read the file, because the URL in it may contain a secret.
 pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
     put(path, &path.with_extension("tmp"), text.as_bytes(), Durability::Machine)
@@ -117,7 +117,7 @@ pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String>
     serde_json::from_slice(&octets).map(Some).map_err(|error| failed(&error))
 }
 
-/// Why a document cannot be fetched regularly, or why its saved copy cannot be read.
+/// Why a document cannot be kept up to date, or why its saved copy cannot be read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FollowError(String);
 

@@ -1,15 +1,15 @@
 //! Decides when a watched file or folder is read. [`Debounce`] is a state machine without files,
-//! clocks or event sources: callers pass it events and times.
+//! clocks or event sources: callers pass events and times to it.
 
 use std::time::{Duration, Instant};
 
 use super::target::ReadResult;
 use crate::source::file::QUIET;
 
-/// Maximum time between a modification that readers can see and the arrival of its last event.
+/// Maximum time from when a modification is visible to readers until its last event arrives.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
-/// How long to wait after names were added to or removed from a folder before it is listed. One
+/// How long to wait before a folder is listed, after names were added to it or removed from it. One
 /// listing then finds many changes.
 const GATHER: Duration = Duration::from_millis(100);
 
@@ -22,29 +22,29 @@ pub(super) enum Urgency {
     Closed,
     /// A complete file was renamed to this name. Read it now.
     Renamed,
-    /// The file was removed or renamed to another name. If a read was already due, its time does
-    /// not change, because a removal modifies no file. Otherwise the read is delayed, because
-    /// another file may get the name soon. (When a ConfigMap is updated, the old folder is removed
-    /// right after the new one has replaced it.)
+    /// The file was removed or renamed to another name. If a time for the next read is already set,
+    /// it does not change, because a removal modifies no content. Otherwise, the read is delayed,
+    /// because another file may soon be renamed to this name. (For example, when a ConfigMap is
+    /// updated, the old folder is removed right after the new folder has replaced it.)
     Gone,
     /// Names were added to or removed from the folder. List the folder soon, even if changes
     /// continue.
     Gathered,
 }
 
-/// The work that is due for a watched file or folder.
+/// The work that is to be done now for a watched file or folder.
 #[derive(Debug)]
 pub(super) enum DueWork {
     /// Read the file or folder, because of an event.
     Look,
-    /// Publish the result of the earlier read, because no event has reported a write after that
-    /// read.
+    /// Publish the result of the earlier read, because no write has been reported since then.
     Take(ReadResult),
-    /// Look for changes without events: compare the stamp, and read the contents if necessary.
+    /// Look for changes that no event has reported: compare the stamp, and read the contents if
+    /// necessary.
     Poll,
 }
 
-/// Whether the file or folder is queued for a worker, or being processed by a worker.
+/// Whether the file or folder is waiting for a worker, or being processed by a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     None,
@@ -56,14 +56,15 @@ enum Activity {
 #[derive(Debug)]
 pub(super) struct Debounce {
     work: Activity,
-    /// The time of the target's entry in the scheduler's timers, if any.
+    /// When the scheduler's timer for this target ends, if there is one.
     pub(super) queued: Option<Instant>,
     /// When to read the target because of an event.
     due: Option<Instant>,
-    /// The result of a read, and the time at which it may be published, unless an event reports a
-    /// write before that time.
+    /// The result of a read, and the time when it may be published if no event reports a write
+    /// before that time.
     settling: Option<(Instant, ReadResult)>,
-    /// The last event that arrived while the file was being read or was settling, if any.
+    /// The last event that arrived while the file was being read, or before the result of the read
+    /// was published, if any.
     meanwhile: Option<Urgency>,
     written_meanwhile: bool,
     poll: Duration,
@@ -71,8 +72,8 @@ pub(super) struct Debounce {
 }
 
 impl Debounce {
-    /// Creates the state of a new target. The state is initially `Running`, so that no worker reads
-    /// the target before [`Debounce::finish`] is called.
+    /// Creates the state of a new target. It counts as running at first, so no worker reads the
+    /// target before [`Debounce::finish`] is called.
     pub(super) fn new(poll: Duration, now: Instant) -> Self {
         Self {
             work: Activity::Running,
@@ -86,7 +87,8 @@ impl Debounce {
         }
     }
 
-    /// Returns when work is due next; `None` if the target is queued or being processed.
+    /// Returns the time of the next work; `None` if the target is waiting for a worker or being
+    /// processed.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
             return None;
@@ -98,7 +100,7 @@ impl Debounce {
         })
     }
 
-    /// Records an event. The last event decides: if the file is modified again after it was closed,
+    /// Records an event. The last event counts: if the file is modified again after it was closed,
     /// it is not complete.
     pub(super) fn notify(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Activity::Running || self.settling.is_some() {
@@ -126,7 +128,8 @@ impl Debounce {
         self.work = Activity::Queued;
     }
 
-    /// Returns the work that is due now, if any. The caller must then call [`Debounce::finish`].
+    /// Returns the work that is to be done now, if any. The caller must call [`Debounce::finish`]
+    /// afterwards.
     pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
         self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {
@@ -135,8 +138,8 @@ impl Debounce {
                 return None;
             }
             if std::mem::take(&mut self.written_meanwhile) {
-                // The file was written in the meantime, so the result may be incomplete. The event
-                // of that write decides when the file is read again.
+                // The file was written after it was read, so the result may be incomplete. The
+                // event of that write determines when the file is read again.
                 self.catch_up(now);
                 return None;
             }
@@ -156,8 +159,8 @@ impl Debounce {
         Some(job)
     }
 
-    /// Keeps the result of a read for [`SETTLE`]. If the file was being written during the read,
-    /// the event of that write arrives within this time.
+    /// Keeps the result of a read for [`SETTLE`]. If another process wrote the file during the
+    /// read, the event of that write arrives within this time.
     pub(super) fn settle(&mut self, held: ReadResult, now: Instant) {
         self.settling = Some((now + SETTLE, held));
     }
@@ -167,8 +170,8 @@ impl Debounce {
         self.meanwhile.get_or_insert(Urgency::WhenQuiet);
     }
 
-    /// Records that the target must be read again at this time, because not everything could be
-    /// processed.
+    /// Records that the target must be read again at the time `then`, because not everything could
+    /// be processed.
     pub(super) fn look_again(&mut self, then: Instant) {
         self.due = Some(then);
     }

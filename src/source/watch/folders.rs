@@ -1,8 +1,8 @@
-//! Registers folders with the operating system, which then reports events for the files in them.
+//! Registers folders with the operating system, so that it reports events for the files in them.
 //!
-//! Registering a folder resolves its path, which blocks if the file system hangs. Therefore each
-//! file system has its own event source, with its own lock and thread. A caller that drops a target
-//! does not wait, because a worker unregisters the folders.
+//! When a folder is registered, the system resolves its path, which blocks if the file system does
+//! not respond. Therefore each file system has its own event source, with its own lock and thread.
+//! A caller that drops a target does not wait, because a worker unregisters the folders.
 
 use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,27 +27,29 @@ pub(super) type EventHandler = Box<dyn Fn(notify::Result<Event>) + Send>;
 /// Opens an event source.
 pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 
-/// Maximum number of event sources. If there are more file systems, the rest share one source. On
-/// Linux, all processes of a user together may have only 128 event sources.
+/// Maximum number of event sources. If there are more file systems than sources, the remaining file
+/// systems share one source. On Linux, all processes of a user together may have only 128 event
+/// sources.
 const MAX_SOURCES: usize = 8;
 
 /// All watched folders and their event sources.
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
-    /// The event source of each file system; `None` after the watcher was stopped. Several file
-    /// systems share the source with the key `None`. The lock is held only briefly.
+    /// The event source of each file system; `None` after the watcher was stopped. The source with
+    /// the key `None` is shared by several file systems. The lock is held only briefly.
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// A callback that is called on the source's thread with the targets that an event affects.
+/// A callback that receives the targets that an event affects. It is called on the thread of the
+/// event source.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
 /// The event source of one file system, with the targets in its folders.
 struct SystemEvents {
-    /// The event source, or why it could not be opened. The lock is held while a folder is
-    /// registered or unregistered, which blocks if the file system hangs. The thread that delivers
-    /// events never locks it.
+    /// The event source, or the reason why it could not be opened. The lock is held while a folder
+    /// is registered or unregistered, which blocks if the file system does not respond. The thread
+    /// that delivers events never locks it.
     source: Mutex<Result<EventSource, String>>,
     /// The watched folders and their targets. The lock is held only briefly, also by the thread
     /// that delivers events.
@@ -67,15 +69,15 @@ impl Folders {
         Self { open, handler: Arc::new(handler), sources: Mutex::new(Some(HashMap::new())) }
     }
 
-    /// Closes the sources without waiting for a file system. If another thread is still using a
-    /// source, that thread closes it.
+    /// Closes the event sources without waiting for a file system. If another thread is still using
+    /// a source, that thread closes it.
     pub(super) fn stop(&self) {
         let sources = self.sources.lock().take();
         drop(sources);
     }
 
-    /// Registers the names on the current path to a target, and unregisters the names that are no
-    /// longer on its path.
+    /// Registers a target for the names that currently lead to it. Unregisters the target for names
+    /// that no longer lead to it.
     pub(super) fn register(
         &self,
         id: WatchId,
@@ -99,12 +101,12 @@ impl Folders {
         self.leave(id, &std::mem::take(registered));
     }
 
-    /// Adds a target to a folder, and registers the folder if it is not registered yet.
+    /// Adds a target to a folder. If the folder is not registered yet, registers it.
     fn watch(&self, id: WatchId, name: &WatchedName, folder: &FolderId) -> Result<(), String> {
         let events = self.events_of(name.system)?;
         let mut source = events.source.lock();
-        // The source must be locked for this check. Otherwise another thread could be registering
-        // the folder, and fail later.
+        // The source must be locked for this check. Otherwise, another thread could be registering
+        // the folder at this time, and fail later.
         let is_watched = events.routes.lock().add(id, name, folder);
         if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
     }
@@ -120,7 +122,7 @@ impl Folders {
         }
     }
 
-    /// Returns the event source of a file system; opens it on first use.
+    /// Returns the event source of a file system. Opens the source when it is first needed.
     fn events_of(&self, system: FileSystemId) -> Result<Arc<SystemEvents>, String> {
         let mut sources = self.sources.lock();
         let sources = sources.as_mut().ok_or("the watcher is stopped")?;
@@ -170,8 +172,8 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
 }
 
 /// Returns the names on the path that must be watched, with their current folders. If one of these
-/// names changes, the path may lead to another file. The error is about a folder that does not
-/// exist.
+/// names changes, the path may lead to another file. Returns an error if one of the folders does
+/// not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

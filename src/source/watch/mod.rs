@@ -4,20 +4,20 @@
 //! the file's path. A watch on the file itself would end when another file is renamed to the file's
 //! name.
 //!
-//! - After a rename, or a close after writing, the file is complete. The file is then published at
-//!   once, unless another modification follows immediately.
-//! - After any other modification, the file is published when it has not been modified for a while.
+//! - After a file was renamed to this name, or closed after writing, it is complete. It is then
+//!   published at once, unless another modification follows immediately.
+//! - After any other modification, the file is published once it has not been modified for a while.
 //! - Network file systems and some mounts do not report events. Therefore the file's stamp (length,
 //!   times and inode) is also polled every few seconds. If the stamp has changed, the contents are
-//!   read; new contents are published when two successive polls have found them.
+//!   read. New contents are published when two successive polls have found the same contents.
 //!
 //! One [`Watcher`] watches thousands of files.
 //!
-//! **No reader waits for a file.** Locks that are needed to read a status or to drop a target are
-//! held only briefly. Slow operations, such as unregistering a folder, run on a worker. Each file
-//! system has its own event source and workers, so a hanging file system does not delay the others.
-//! Before each file operation, a function of `source::file_system` is called, so that a test can
-//! make a folder hang.
+//! **Callers that read a status or drop targets never wait for a file system.** The locks that they
+//! need are held only briefly. Slow operations, such as unregistering a folder, run on a worker.
+//! Each file system has its own event source and workers, so a file system that does not respond
+//! does not delay the others. Before each file operation, a function of `source::file_system` is
+//! called, so tests can make a folder behave like such a file system.
 
 mod debounce;
 mod folders;

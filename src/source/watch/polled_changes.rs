@@ -1,10 +1,10 @@
-//! Decides whether the result of a poll is new, by comparing the stamp and the contents. This
-//! module also finds the symbolic links on the path of a file, because a change of any of them may
-//! lead to another file.
+//! Decides whether the result of a poll is new, by comparing the stamp and the contents. Also finds
+//! the symbolic links on the path of a file, because if one of them changes, the path may lead to
+//! another file.
 //!
 //! **Most polls read only the stamp**: length, times and inode. A poll also reads the contents if
-//! the stamp has changed or the file was modified within the last seconds. Every thirtieth poll
-//! reads the contents in any case.
+//! the stamp has changed, or if the file was modified within the last seconds. In addition, every
+//! thirtieth poll reads the contents.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,15 +18,15 @@ use crate::source::file_system::{self, FileSystemId, reach};
 /// Number of polls between two reads of the contents, if the stamp is unchanged.
 const WHOLE_LOOKS: u32 = 30;
 
-/// What the polls of a file or folder have found.
+/// The results of the polls of a file or folder.
 #[derive(Debug)]
 pub(super) struct PolledChanges {
     looks: u32,
     stamp: Option<FileStamp>,
-    /// The result of the last poll, if it differed from the published one.
+    /// The result of the last poll, if it differed from the published version.
     seen: Option<Fingerprint>,
-    /// A result that was not published, for example an invalid file. Such a result is reported only
-    /// once.
+    /// A result that was not published, for example an invalid file. If several polls find the same
+    /// result, it is passed to the site only once.
     refused: Option<Fingerprint>,
 }
 
@@ -35,8 +35,8 @@ impl PolledChanges {
         Self { looks: 0, stamp: Some(stamp), seen: None, refused: None }
     }
 
-    /// Reports whether the contents must be read. The contents need not be read if the stamp shows
-    /// that they are unchanged.
+    /// Reports whether the contents must be read. Returns `false` if the stamp shows that the
+    /// contents are unchanged.
     pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(WHOLE_LOOKS) {
@@ -62,15 +62,15 @@ impl PolledChanges {
     }
 
     /// Stores a result that was passed to the site, and the result that is live now. If the site
-    /// has refused the result, it is not passed again at every poll.
+    /// has refused the result, later polls do not pass it to the site again.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);
     }
 }
 
-/// Resolution of the coarsest clock of a file system. Two changes within this time may result in
-/// the same stamp.
+/// Resolution of the coarsest clock of a file system. Two changes within this time may have the
+/// same stamp.
 const COARSEST_CLOCK: Duration = Duration::from_secs(3);
 
 /// Length, times and identity of a file. Equal stamps almost always mean equal contents.
@@ -84,8 +84,8 @@ struct FileFacts {
     system: FileSystemId,
     length: u64,
     modified: Option<SystemTime>,
-    /// Inode number, and change time of the inode. Unlike the modification time, programs cannot
-    /// set the change time, and a rename updates it.
+    /// Inode number and change time of the inode. Programs can set the modification time, but not
+    /// the change time. A rename also updates the change time.
     inode: (u64, i64, i64),
 }
 
@@ -95,7 +95,7 @@ impl FileStamp {
         Self { facts: metadata.map(|metadata| FileFacts::of(path, &metadata)) }
     }
 
-    /// Reports whether a change right after this stamp was read would result in another stamp.
+    /// Reports whether a change that follows immediately would change the stamp.
     pub(super) fn is_telling(&self) -> bool {
         let modified = self.facts.as_ref().and_then(|facts| facts.modified);
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
@@ -124,13 +124,12 @@ impl FileFacts {
 /// Maximum number of symbolic links that are followed on the path of a file, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Returns the path itself, the symbolic links on the path, and the path of the file that they lead
-/// to. Neither the path of a link's folder nor the path of that file contains another symbolic
-/// link.
+/// Returns the path itself, the symbolic links on it, and the path of the file that they lead to.
+/// In the path of each link and of that file, no folder is a symbolic link.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // The path itself is included, because events contain the file's name in this folder.
+    // The path itself is included, because events are reported for the file's name in this folder.
     files.insert(pending.clone());
     for _ in 0..MAX_LINKS {
         let Some((link, target)) = first_link(&pending) else { break };

@@ -1,8 +1,8 @@
 //! Finds the targets that an event affects.
 //!
-//! A folder is watched by its path without symbolic links, whatever paths lead to it. The identity
-//! of the folder is also stored, because after the folder is moved, another folder may get the same
-//! path.
+//! A folder is watched under its path without symbolic links, regardless of the paths that lead to
+//! it. The identity of the folder is also stored. If the folder is moved, another folder may get
+//! the same path.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use crate::source::file_system::{self, FileSystemId, reach};
 /// Number of a target, unique within one watcher.
 pub(super) type WatchId = u64;
 
-/// A name in a folder, or all names in it (`None`).
+/// A name in a folder. `None` means all names in the folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedName {
     pub(super) system: FileSystemId,
@@ -43,7 +43,8 @@ pub(super) struct FolderId {
 pub(super) struct Routes {
     pub(super) folders: HashMap<PathBuf, FolderListeners>,
     /// The watched path of each folder. Each folder has only one watched path, because the
-    /// operating system keeps only one watch per folder, even if two paths are registered.
+    /// operating system has only one watch per folder, even if the folder is registered under two
+    /// paths.
     paths: HashMap<FolderId, PathBuf>,
 }
 
@@ -51,10 +52,11 @@ pub(super) struct Routes {
 pub(super) struct FolderListeners {
     /// The identity of the watched folder, if the folder is watched.
     folder: Option<FolderId>,
-    /// Whether the folder was moved or removed. The system has then removed the watch, or still
-    /// reports events of the moved folder with the old path.
+    /// Whether the folder was moved or removed. In this case, the system has removed the watch, or
+    /// still reports events of the moved folder under the old path.
     is_gone: bool,
-    /// The targets that events affect, by name. Events for any name affect the targets for `None`.
+    /// The targets that events affect, by name. The targets for the name `None` are affected by
+    /// events for any name.
     targets: HashMap<Option<OsString>, Vec<WatchId>>,
 }
 
@@ -70,8 +72,8 @@ impl FolderId {
 }
 
 impl Routes {
-    /// Adds a target to a folder. Reports whether the folder is already watched and still has the
-    /// given identity.
+    /// Adds a target to a folder. Reports whether the folder at this path is already watched and is
+    /// still the folder with the identity `folder`.
     pub(super) fn add(&mut self, id: WatchId, name: &WatchedName, folder: &FolderId) -> bool {
         let listeners = self.folders.entry(name.folder.clone()).or_default();
         let ids = listeners.targets.entry(name.name.clone()).or_default();
@@ -99,7 +101,7 @@ impl Routes {
         is_unused
     }
 
-    /// Records that a folder is watched by this path now. Returns its previous watched path, if
+    /// Records that a folder is now watched under this path. Returns its previous watched path, if
     /// any.
     pub(super) fn watch(&mut self, folder: &FolderId, path: &Path) -> Option<PathBuf> {
         self.forget(path);
@@ -111,7 +113,7 @@ impl Routes {
         before
     }
 
-    /// Records that this path is not watched any more. The targets in the folder are kept.
+    /// Records that this path is not watched any more. Keeps the targets in the folder.
     pub(super) fn forget(&mut self, path: &Path) {
         if let Some(folder) = self.folders.get_mut(path).and_then(|listeners| listeners.folder.take()) {
             self.paths.remove(&folder);
@@ -128,8 +130,9 @@ impl Routes {
         };
         let urgency_of = |path: usize| match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Urgency::Closed),
-            // Reads also cause events, which are ignored. Otherwise each of our own reads would
-            // cause another read, and the files in a folder of static files are read all the time.
+            // Reads also cause events, which are ignored. Otherwise, each read by a worker would
+            // cause another read. Also, web servers read the files in a folder of static files all
+            // the time.
             EventKind::Access(_) => None,
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Urgency::Gone),
             // The first path of this event is the old name.
@@ -146,7 +149,7 @@ impl Routes {
             let Some(urgency) = urgency_of(number) else { break };
             if let Some(listeners) = self.folders.get_mut(path).filter(|_| moves) {
                 listeners.is_gone = true;
-                // The event is about the folder itself, so any of its targets may have changed.
+                // The event concerns the folder itself, so any of its targets may have changed.
                 let of_folder = if urgency == Urgency::Gone { Urgency::Gone } else { Urgency::WhenQuiet };
                 concerned.extend(listeners.all(of_folder));
             }

@@ -1,13 +1,14 @@
 //! The scheduler: one clock thread and a few workers for all watched files and folders.
 //!
-//! The clock thread does not read files, but waits for events and for the next due time, and passes
-//! due targets to workers. Workers read and compile files and run callbacks. The number of workers
-//! per file system is limited, so a hanging file system delays neither the clock thread nor other
-//! file systems.
+//! The clock thread does not read files. It waits for events and for the next timer, and passes the
+//! targets that must be read to workers. Workers read and compile files and run callbacks. The
+//! number of workers per file system is limited, so a file system that does not respond delays
+//! neither the clock thread nor other file systems.
 //!
 //! The result of a read is published 20 ms later, unless an event reports a write in the meantime.
-//! Workers do not sleep during these 20 ms; the [`Debounce`] of the file stores their end. Many
-//! events for a file only change its `Debounce`, so they need no more memory than one event.
+//! During these 20 ms, no worker sleeps; the [`Debounce`] of the file stores when they end. Events
+//! are not queued: each event only changes the `Debounce` of its file, so many events need no more
+//! memory than one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,23 +26,23 @@ use super::target::{ReadResult, Target, fingerprint};
 use crate::live::{Cause, Mutex, RejectionKind};
 use crate::source::file_system::FileSystemId;
 
-/// How long an idle worker waits for work before it ends. The clock thread sleeps for the same time
-/// if no timer is set.
+/// How long an idle worker waits for work before it ends. If no timer is set, the clock thread
+/// sleeps for the same time.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Due times are rounded up to a multiple of this time, so that the clock thread handles many
+/// The times of timers are rounded up to a multiple of this time, so the clock thread handles many
 /// targets each time it wakes up.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
     /// The timers and the jobs. The lock is held only briefly.
     queues: Mutex<Queues>,
-    /// Wakes the clock thread early, because a target is due before the end of its sleep.
+    /// Wakes the clock thread before the end of its sleep, because a timer ends earlier.
     earlier: Condvar,
     /// Wakes a worker, because a job is ready.
     ready: Condvar,
     folders: Folders,
-    /// The result of starting the clock thread, which is started for the first target.
+    /// The result of starting the clock thread, which is started when the first target is added.
     clock: OnceLock<Result<(), String>>,
     start: Instant,
 }
@@ -50,7 +51,8 @@ pub(super) struct Scheduler {
 struct Queues {
     watched: HashMap<WatchId, Scheduled, foldhash::fast::RandomState>,
     next_id: WatchId,
-    /// When each target is due. The clock thread sleeps until the earliest of these times.
+    /// When the timer of each target ends. The clock thread sleeps until the earliest of these
+    /// times.
     timers: BTreeSet<(Instant, WatchId)>,
     ready: ReadyJobs,
     workers: usize,
@@ -65,24 +67,24 @@ struct Scheduled {
 
 /// A job for a worker.
 enum Job {
-    /// Do the work that is due for a target.
+    /// Do the work that is to be done now for a target.
     Run(WatchId),
     /// Unregister the folders of a target that was removed.
     Leave(WatchId, Arc<WatchedTarget>),
 }
 
-/// A target and its registered folders. Its timing is stored in [`Scheduled`].
+/// A target and its registered folders. [`Scheduled`] contains when it is read.
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
-    /// File system of the target; jobs are queued by file system.
+    /// File system of the target. Jobs are queued separately for each file system.
     system: AtomicU64,
-    /// The registered names that lead to the target. Only workers lock this, while they look up
-    /// folders, which blocks if the file system hangs.
+    /// The registered names that lead to the target. Only workers lock this, and only while they
+    /// look up folders, which blocks if the file system does not respond.
     registered: Mutex<BTreeSet<WatchedName>>,
-    /// The reason if the file system does not report events for the target. The lock is held only
-    /// briefly.
+    /// Why the file system does not report events for the target; `None` if it does. The lock is
+    /// held only briefly.
     problem: Mutex<Option<String>>,
 }
 
@@ -117,8 +119,9 @@ impl Scheduler {
         })
     }
 
-    /// Starts to watch the folders that lead to a path. Changes are recorded from now on, but the
-    /// target is read only after [`Scheduler::begin`]. Blocks if the file system of the path hangs.
+    /// Starts to watch the folders that lead to a path. Events are recorded from now on, but the
+    /// target is read only after [`Scheduler::begin`]. Blocks until the file system of the path
+    /// responds.
     pub(super) fn add<T: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
@@ -187,7 +190,7 @@ impl Scheduler {
         drop(watched);
     }
 
-    /// Starts the clock thread for the first watched target.
+    /// Starts the clock thread when the first target is watched.
     fn ensure_started(self: &Arc<Self>) {
         self.clock.get_or_init(|| {
             let scheduler = self.clone();
@@ -207,7 +210,7 @@ impl Scheduler {
         }
     }
 
-    /// Queues a target that is due, or sets its timer.
+    /// Queues the job of a target that is due, or sets the timer of a target that is not due yet.
     fn schedule(self: &Arc<Self>, queues: &mut Queues, id: WatchId, now: Instant) {
         let Some(watched) = queues.watched.get_mut(&id) else { return };
         let Some(wake) = watched.debounce.wake() else { return };
@@ -217,8 +220,8 @@ impl Scheduler {
             return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
-        // A timer is replaced only by an earlier one. If the target is due later, a new timer is
-        // set when this one fires.
+        // A timer is only replaced by an earlier timer. If the target's work is to be done later, a
+        // new timer is set when this timer ends.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));
@@ -297,7 +300,7 @@ impl Scheduler {
         queues.workers -= 1;
     }
 
-    /// Does the work that is due for one target.
+    /// Does the work that is to be done now for a target.
     fn run(self: &Arc<Self>, id: WatchId) {
         let begun = {
             let mut queues = self.queues.lock();
@@ -332,8 +335,8 @@ impl Scheduler {
     fn carry_out(self: &Arc<Self>, id: WatchId, target: &WatchedTarget, work: DueWork) {
         match work {
             DueWork::Take(settled) => {
-                // The target is read again. Another reload may have published a later version, and
-                // the result of the earlier read must not replace it.
+                // The target is read again. Another reload may have published a later version,
+                // which the result of the earlier read must not replace.
                 let again = target.target.read();
                 if fingerprint(&again) == fingerprint(&settled) {
                     self.take(id, target, Cause::Event, again);
@@ -342,8 +345,8 @@ impl Scheduler {
                 }
             }
             DueWork::Look => {
-                // Folders are registered before the file is read, so that no later change is
-                // missed, even if a symbolic link has changed.
+                // Folders are registered before the file is read, so that no change after the read
+                // is missed. A symbolic link on the path may have changed.
                 target.register_again(id, &self.folders);
                 let read = target.target.read();
                 let now = fingerprint(&read);
@@ -395,7 +398,7 @@ robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() 
 /// Maximum number of concurrent workers per file system.
 pub(super) const MAX_WORKERS: usize = 4;
 
-/// The jobs that are due, by file system.
+/// The jobs that are ready to run, by file system.
 #[derive(Default)]
 struct ReadyJobs {
     systems: BTreeMap<FileSystemId, ReadyOfSystem>,

@@ -17,10 +17,10 @@ pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
 /// A watched file or folder.
 pub(super) trait Target: Send + Sync {
-    /// Reads the target. Blocks while the file system hangs.
+    /// Reads the target. Blocks until the file system responds.
     fn read(&self) -> ReadResult;
 
-    /// Returns the fingerprint of the result that was processed last; `None` if it must be
+    /// Returns the fingerprint of the result that was processed last; `None` if the result must be
     /// processed again.
     fn known(&self) -> Option<Fingerprint>;
 
@@ -51,7 +51,7 @@ impl Target for SiteTarget {
     }
 }
 
-/// Any other file or folder. A callback is called when it changes.
+/// Any other file or folder. When it changes, a callback is called.
 pub(super) struct CallbackTarget {
     read: Box<dyn Fn() -> ReadResult + Send + Sync>,
     changed: Box<dyn Fn() -> Option<Duration> + Send + Sync>,

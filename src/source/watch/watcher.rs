@@ -12,14 +12,13 @@ use crate::live::Site;
 
 /// Watches any number of files and folders with one set of threads, and reports their changes.
 ///
-/// Cloning is cheap; clones share everything. The threads end when the last clone and the last
-/// [`Watched`] are dropped. Use the same watcher for all
-/// [`LiveBuilder`](crate::source::LiveBuilder)s of a process, and for other files that are
-/// reloaded. A builder without a watcher starts its own.
+/// Cloning is cheap; clones share everything. The threads end when all clones and all [`Watched`]
+/// values are dropped. Use the same watcher for all [`LiveBuilder`](crate::source::LiveBuilder)s of
+/// a process, and for other files that are reloaded. A builder without a watcher creates its own.
 ///
-/// A file system that hangs does not delay others, because each has its own workers and events.
-/// Reading a status and dropping a handle never wait for a file system. Starting to watch a file
-/// and reloading it may have to wait.
+/// A file system that does not respond does not delay the others, because each file system has its
+/// own workers and events. Code that reads a status or drops a handle never waits for a file
+/// system. Code that starts to watch a file or reloads it may have to wait.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -41,7 +40,7 @@ pub struct Watcher {
     handle: Arc<Handle>,
 }
 
-/// A watched file or folder. Dropping this value stops watching.
+/// A watched file or folder. When this value is dropped, it is no longer watched.
 #[derive(Debug)]
 #[must_use = "dropping it stops watching"]
 pub struct Watched {
@@ -49,8 +48,8 @@ pub struct Watched {
     id: WatchId,
 }
 
-/// Stops the threads when the last handle is dropped. The threads themselves own the scheduler, so
-/// it would never be dropped otherwise.
+/// Stops the threads when the last handle is dropped. The threads own the scheduler, so otherwise
+/// it would never be dropped.
 #[derive(Debug)]
 struct Handle(Arc<Scheduler>);
 
@@ -70,14 +69,14 @@ impl Watcher {
         Self { handle: Arc::new(Handle(Scheduler::new(open))) }
     }
 
-    /// Calls `changed` when the contents of a file change, when it disappears and when it
-    /// reappears. The current content is not reported as a change, so read the file after this
+    /// Calls `changed` when the contents of a file change, when the file disappears, and when it
+    /// appears again. The current content is not reported as a change, so read the file after this
     /// call.
     ///
     /// The callback runs on a thread of the watcher. If the file changes while the callback runs,
-    /// the callback runs again afterwards. As for a robots.txt, a change is not reported before the
-    /// file is complete. If the file is larger than
-    /// [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE), its contents are not compared.
+    /// the callback runs again afterwards. A change is not reported before the file is complete. If
+    /// the file is larger than [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE), its
+    /// contents are not compared.
     pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
         let path = path.into();
         let read = contents(path.clone());

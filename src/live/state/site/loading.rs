@@ -13,11 +13,11 @@ use crate::live::{
     WasLive,
 };
 
-/// If a history entry is further in the future than this, a clock error is reported.
+/// A clock error is reported if a history entry is further in the future than this.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
-/// Replaces the loaded versions with newer versions that another handle of the site has not written
-/// to the disk yet.
+/// Replaces the loaded versions with the newer versions that another handle of the site has not yet
+/// written to disk.
 fn with(remembered: Remembered, state: &SavedState) -> Remembered {
     let SavedState { versions, pending, durability: _ } = state;
     Remembered { versions: versions.clone(), pending: pending.clone(), was_live: WasLive::Current, ..remembered }
@@ -27,9 +27,9 @@ impl SiteStore {
     /// Loads every file that is not damaged. Changes that are not written yet take precedence over
     /// the files.
     ///
-    /// The site may already be open, for example while a config is reloaded. Other handles cannot
-    /// write the files while they are read. The result includes versions that another handle publishes
-    /// before the end of the read.
+    /// The site may already be open, for example while a config is reloaded. Its other handles
+    /// cannot write the files while the files are read. A version that another handle publishes
+    /// meanwhile is included in the result.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);
@@ -84,9 +84,9 @@ impl SiteStore {
         self.load_record(written, stamp, damaged, remembered, now)
     }
 
-    /// Loads the record of the live version. Applies changes that `state.json` lacks: versions that
-    /// went live or were rolled back while `state.json` could not be written. `damaged` is the
-    /// current version according to `state.json`, if its bytes are missing.
+    /// Loads the record of the live version. Applies the changes in the record that `state.json`
+    /// lacks: versions that went live or were rolled back while `state.json` could not be written.
+    /// If the bytes of the current version in `state.json` are missing, `damaged` is that version.
     fn load_record(
         &self,
         written: &mut Written,
@@ -111,8 +111,8 @@ impl SiteStore {
                     if let Some((_, Some(version))) = recovered {
                         remembered.versions.accept(version, Duration::ZERO, now);
                     }
-                    // The live version may be pending in the older `state.json`. The newer record
-                    // shows that it was accepted.
+                    // According to the older `state.json`, the live version may be pending. The
+                    // newer record shows that it was accepted.
                     remembered.pending.take_if(|pending| live == Some(pending.hash()));
                     remembered.was_live = WasLive::Current;
                     let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
@@ -122,7 +122,8 @@ impl SiteStore {
             _ if damaged != WasLive::Unknown => remembered.was_live = damaged,
             Some((_, record)) => {
                 remembered.was_live = WasLive::Current;
-                // `state.json` was written, but the record could not be overwritten.
+                // `state.json` was written, but the record could not be overwritten, so it must be
+                // written now.
                 unrecorded = Some(LiveRecord::of(&remembered.versions)).filter(|now| *now != record);
             }
             None => unrecorded = remembered.versions.current().map(|_| LiveRecord::of(&remembered.versions)),
@@ -150,8 +151,8 @@ impl SiteStore {
         Some(AcceptedVersion { version, since, standing: AcceptedState::Accepted })
     }
 
-    /// Assumes nothing about the files in the folder any more, because another process may have
-    /// removed files or written newer stamps.
+    /// Forgets what this process knows about the files in the folder, because another process may
+    /// have removed files or written greater stamps.
     pub(in crate::live::state) fn trust_nothing(&self) {
         let now = self.disk.clock.now();
         let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
@@ -184,7 +185,8 @@ impl SiteStore {
         Some(version)
     }
 
-    /// Returns the content of a file that could be read; otherwise, reports the error as a problem.
+    /// Returns the content of a file. If the file could not be read, records the error as a problem
+    /// and returns `None`.
     fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
         read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }
