@@ -7,9 +7,9 @@
 //! crawler if the fetched version disallows the request, or if the fetch was more than 24 hours
 //! before the request (RFC 9309, section 2.4). Each of these fetches may have been the last one:
 //!
-//! - the last verified fetch before the request, from the same origin, by the crawler or by another
-//!   crawler that obeys one of its product tokens. Without such a fetch, the request does not count
-//!   against the crawler;
+//! - the last verified fetch before the request, from the same origin, by the crawler itself or by
+//!   another crawler that obeys one of the same product tokens. Without such a fetch, the request
+//!   does not count against the crawler;
 //! - every later fetch by crawlers of the same operator, unless the client was an impostor;
 //! - every fetch that may have been missed, because no process was watching, enforcement was off,
 //!   or counts were lost.
