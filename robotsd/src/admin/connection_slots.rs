@@ -9,8 +9,9 @@
 //! slots are reserved for the kill switch, because requests in progress may occupy all other slots.
 //!
 //! The owner of a Unix socket has priority: other users' connections are closed to make room for
-//! the owner's connections. The owner's connections are never closed for other users. If requests
-//! are in progress in all other slots, the owner gets one of [`OWNERS`] additional slots.
+//! the owner's connections. The owner's connections are never closed to make room for other users.
+//! If requests are in progress in all other slots, the owner gets one of [`OWNERS`] additional
+//! slots.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -310,7 +310,7 @@ impl KnownVersions {
 }
 
 /// Returns `true` if robotsd serves its own robots.txt for this request, and `false` if another
-/// server responds; `None` if this is not a request for robots.txt.
+/// server responds; `None` if the response is not a robots.txt.
 fn served(event: &Event<'_>) -> Option<bool> {
     if event.request.method != Method::GET {
         return None;

@@ -305,8 +305,8 @@ impl SelectedSite {
 
     /// Configures `evaluator` to decide as a running server would, according to the state
     /// directory. If the file is the live version, rules that are still in their grace period are
-    /// not enforced. If the kill switch is off, no rule is enforced. If the kill switch cannot be
-    /// read, prints a note to stderr.
+    /// not enforced. If enforcement is switched off, no rule is enforced. If the kill switch cannot
+    /// be read, prints a note to stderr.
     pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
         let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
         if let Some(problem) = state.switch_problem() {

@@ -1,11 +1,11 @@
 //! `robotsd lsp`: a language server for robots.txt files, on standard input and output.
 //!
-//! Unlike other editor extensions, the server knows the effect of a file: who obeys a rule, which
-//! group decides, and what a fix changes. It uses the checks of `robotsd check`, and fetches
-//! nothing.
+//! Other editor extensions only highlight the syntax. This server also knows the effect of a file:
+//! who obeys a rule, which group decides, and what a fix changes. It uses the checks of `robotsd
+//! check`, and fetches nothing.
 //!
-//! One thread handles all messages ([`Server`]). Other threads only read and write messages, and
-//! wait until the editor ends.
+//! One thread handles all messages ([`Server`]). Other threads only read messages, write messages,
+//! or check whether the editor is still running.
 
 mod completion;
 mod diagnostics;
@@ -69,8 +69,9 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
     });
     let is_running = |process| test_kill_process(process) != Err(Errno::SRCH);
     let watch = |editor: Pid| {
-        // If the server runs in a container, the process ID may belong to another namespace. The
-        // editor can still end the server by closing standard input.
+        // If the server runs in a container, the process ID of the editor may be from another PID
+        // namespace, so it is not watched. The editor can still end the server by closing standard
+        // input.
         if !is_running(editor) {
             return;
         }
