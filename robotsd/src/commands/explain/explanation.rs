@@ -246,8 +246,8 @@ impl<'e> Explanation<'e> {
         }
     }
 
-    /// Returns the number of rules in the file that are in the same grace period as the deciding
-    /// rule. `None` if the deciding rule has no grace period.
+    /// Returns the number of rules in the file that are still in their grace period. `None` if the
+    /// deciding rule has no grace period.
     pub(super) fn grace_rules(&self) -> Option<usize> {
         let grace = self.evaluator.grace.as_ref().filter(|_| self.grace_end.is_some())?;
         Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))

@@ -139,7 +139,7 @@ impl ExplainedRequest<'_> {
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
-            // The group for `*` applies to the agent, so the request must be exempt because of its
+            // The group for `*` applies to the agent, so the request must be allowed because of its
             // method.
             (true, true) => {
                 format!(

@@ -28,8 +28,8 @@ use super::tally::{Hours, LogPeriod, RefusalTally, RequestTally};
 use crate::board::{LogBoard, Second, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
-/// Maximum number of unreadable lines that are kept as samples. `SAMPLE_BYTES` is the maximum size
-/// of each sample, in bytes.
+/// Maximum number of unreadable lines that are kept as samples. `SAMPLE` is the maximum size of
+/// each sample, in bytes.
 const SAMPLES: usize = 3;
 const SAMPLE: usize = 160;
 

@@ -136,12 +136,12 @@ impl AgentKind {
         }
     }
 
-    /// Returns the name of the row that all crawlers without their own row share.
+    /// Returns the kind for the row that all crawlers without their own row share.
     pub(super) fn other_crawlers() -> Self {
         Self::unnamed("other crawlers", Class::Declared, true)
     }
 
-    /// Returns the name of a row in which several agents are counted together.
+    /// Returns the kind for a row in which several agents are counted together.
     fn unnamed(name: &str, class: Class, is_crawler: bool) -> Self {
         let name = name.to_owned();
         Self { name, class, category: None, is_crawler, is_index_engine: false, operator: None }

@@ -132,7 +132,7 @@ const KINDS: [u8; 4] = *b"/?&=";
 /// tree: a path segment, or a name or value in the query, becomes `*` if it varies.
 ///
 /// To save memory, the tree may replace rare values with a wildcard and cut the last parts of
-/// targets. The counts of its patterns still add up to the number of added targets.
+/// targets. The sum of the counts of all patterns is still the number of added targets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
     /// Path segment, parameter name or value, with the preceding separator; empty at the root.

@@ -207,8 +207,9 @@ pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
 /// Reports whether an address can be the complete address of a client.
 ///
 /// Logs are often written with addresses truncated to a /24, a /48 or a /64. A truncated address
-/// looks like an address, but is not the client's. An address that ends like a truncated address is
-/// therefore not used as evidence. Few clients have such an address.
+/// looks like a complete address, but is not the address of the client. Therefore, an address is
+/// not used as evidence if it ends like a truncated address. Few clients really have an address
+/// that ends like this.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
