@@ -310,7 +310,7 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
 }
 
 /// Reports whether the site's robots.txt has a group for this crawler. If the robots.txt cannot be
-/// read here, returns `true`, because it may have one.
+/// read here, returns `true`, because the group may exist.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,

@@ -214,8 +214,8 @@ fn hide_secrets(raw: &mut RawConfig) {
 /// Characters that begin the query or fragment of a URL, which may contain a key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL. Also hides everything from the first of the characters `from`
-/// after the host.
+/// Hides the credentials in a URL. Also hides everything after the first of the characters in
+/// `from` that follows the host.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
