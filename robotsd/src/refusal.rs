@@ -227,8 +227,7 @@ fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), Temp
     }
 }
 
-/// Returns an error if a placeholder is in a context in which escaping does not make its value
-/// safe.
+/// Returns an error if escaping does not make the value of a placeholder safe in its context.
 fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) -> Result<(), String> {
     match context {
         HtmlContext::Text => Ok(()),

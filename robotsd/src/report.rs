@@ -269,8 +269,8 @@ pub(crate) struct IdentityReport {
     /// of client addresses whose names are still to be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths on which the reported addresses of clients are unreliable. On these paths, a
-    /// failed check does not refute a claim.
+    /// Network paths with unreliable addresses of clients. On these paths, a failed check does not
+    /// refute a claim.
     pub(crate) suspects: Vec<SuspectReport>,
     /// Messages about missing evidence, as in the log. There is one message per cause.
     pub(crate) problems: Vec<String>,

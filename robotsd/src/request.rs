@@ -81,8 +81,7 @@ fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
-/// The shared rate store, and the data for the keys under which the store keeps the buckets of this
-/// site.
+/// The shared rate store, and the data for the keys of this site's buckets in the store.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,

@@ -53,8 +53,7 @@ impl Socket {
 ///
 /// If a socket is closed while bytes are unread or still arriving, the connection is reset (RFC
 /// 9112, section 9.6), and the peer may lose the response. These bytes are often frames and
-/// requests of an HTTP/2 client, or the rest of an upload to which the server has already
-/// responded.
+/// requests of an HTTP/2 client, or the rest of an upload whose response was sent early.
 #[derive(Debug)]
 pub(crate) struct LingeringClose {
     quiet: Pin<Box<Sleep>>,

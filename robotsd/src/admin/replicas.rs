@@ -83,8 +83,8 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }
 
-/// Resolves a place with a host name to one place per IP address. Returns any other place
-/// unchanged.
+/// If the place contains a host name, returns one place for each IP address of this host. Returns
+/// any other place unchanged.
 pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
     let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;

@@ -142,8 +142,8 @@ impl EventLoop {
                 seconds = self.seconds()
             )
         });
-        // The count is reset before the message is logged. Whoever reads the message and then
-        // requests the status must not see the stall any more.
+        // The count is reset before the message is logged. An operator who reads the message and
+        // then requests the status must not see the stall any more.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);

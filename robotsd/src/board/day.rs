@@ -1,5 +1,5 @@
-//! The records of one site for one or more days: the rows, the periods in which every fetch of
-//! robots.txt was recorded (watches), and the periods from which records may be missing (lost
+//! The records of one site for one or more days: the rows, the periods during all of which fetches
+//! of robots.txt were recorded (watches), and the periods with possibly missing records (lost
 //! times). This module also reads and writes the file of a day. The file has one JSON object per
 //! line, and the last line contains the hash of all lines before it.
 //!
@@ -35,9 +35,9 @@ pub(crate) struct DayRows {
     /// Name and settings of the site; `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
-    /// The periods from which counts may be missing.
+    /// The periods with possibly missing counts.
     pub(crate) lost: Vec<Lost>,
-    /// The periods in which other processes may have received fetches of robots.txt, according to
+    /// The periods when other processes may have received fetches of robots.txt, according to
     /// `sees_all` and `replicas` of that day. They are not stored in the file.
     pub(crate) unseen: Vec<Lost>,
     /// Rows per crawler and hour.

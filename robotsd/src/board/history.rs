@@ -192,8 +192,8 @@ impl History {
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
                 // If a file cannot be deleted, newer files of the same site are kept. Otherwise,
-                // the history of the site would have a gap, and a fetch that excuses a crawler
-                // could be in the gap. Files of other sites are still deleted.
+                // the history of the site would have a gap, and the missing fetches could excuse a
+                // crawler. Files of other sites are still deleted.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {

@@ -21,9 +21,9 @@ use tower_robots::rules::{Access, PathForm, RuleSet};
 
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
-/// Time for which a replaced version of robots.txt is still used to judge requests, in seconds. A
-/// crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4). One hour is added as
-/// a margin.
+/// Time after its replacement that a version of robots.txt is still used to judge requests, in
+/// seconds. A crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4). One hour
+/// is added as a margin.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
 /// Maximum number of versions of robots.txt that are used to judge one request.

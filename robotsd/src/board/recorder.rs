@@ -31,7 +31,7 @@ const MAX_ROWS: usize = 4096;
 /// are not taken yet, and to each hour on the board of a site.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
-/// Name under which all unregistered crawlers beyond [`MAX_UNKNOWN`] are counted together.
+/// Name of the crawler in the row that counts all unregistered crawlers beyond [`MAX_UNKNOWN`].
 pub(super) const UNKNOWN: &str = "other crawlers";
 
 /// Maximum length of a stored name or host, in bytes. Longer names are truncated.

@@ -1,6 +1,6 @@
-//! Records watches. A watch is a period in which every fetch of robots.txt was recorded, together
-//! with the version that was live in this period. All other times are gaps, in which fetches may
-//! have been missed.
+//! Records watches. A watch is a period when every fetch of robots.txt was recorded. It contains
+//! the version that was live in this period. All other times are gaps: fetches may have been
+//! missed.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live during the gap. A crawler is accused only if every fetch that may have been its last
@@ -62,7 +62,7 @@ pub(crate) enum Sight {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
     pub(super) list: Vec<Watch>,
-    /// Seconds in which only some fetches were recorded.
+    /// Seconds when only some fetches were recorded.
     pub(super) lost: Vec<Lost>,
     process: Second,
     is_blind: bool,

@@ -29,7 +29,7 @@ pub(crate) struct ReloadArgs {
     fleet: FleetArg,
 }
 
-/// Exit status: 0 if all files were accepted, 1 if a file was not accepted, 2 if robotsd (with
+/// Exit status: 0 if all files were accepted, 1 if any file was not accepted, 2 if robotsd (with
 /// `--fleet`, any replica) could not be reached.
 pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     let target = args.reason.target("/reload", args.site.as_deref().map(|site| ("site", site)));

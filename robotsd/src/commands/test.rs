@@ -22,7 +22,7 @@ use crate::fetch::is_url;
 use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
 
-/// Default file of expectations. It is used if the command line contains neither a file nor a site.
+/// Default file of expectations. It is used if the command line names no file and no site.
 const USUAL_FILE: &str = "robots.test.toml";
 
 /// Test a robots.txt against a file of expectations

@@ -1,10 +1,10 @@
 //! `robotsd tester`: serves the tester, a page that shows what a robots.txt means, or writes the
 //! page to a file.
 //!
-//! The page is only in builds for packages, for which the environment variable `ROBOTSD_TESTER` is
-//! set. Other builds print where to find the page. The page is the same for every visitor and
-//! contains no data. The server reads only the path in the request line. It sends the page for `/`,
-//! and responds with 404 to all other paths.
+//! Only builds for packages contain the page: they set the environment variable `ROBOTSD_TESTER`.
+//! Other builds print where to find the page. The page is the same for every visitor and contains
+//! no data. The server reads only the path in the request line. It sends the page for `/`, and
+//! responds with 404 to all other paths.
 
 use std::fs;
 use std::io::{self, Read, Write};

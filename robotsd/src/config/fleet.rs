@@ -1,5 +1,5 @@
-//! The settings of `[fleet]`: the store that contains the fleet's document, and the replicas to
-//! which commands with `--fleet` send requests.
+//! The settings of `[fleet]`: the store that contains the fleet's document, and the addresses that
+//! commands with `--fleet` send requests to.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -504,8 +504,8 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // Conflicts in which the value belongs to no file are reported only if no file was refused in
-    // this round, because a refusal may resolve them.
+    // If a value belongs to no file, the conflict is reported only if no file was refused in this
+    // round, because a refusal may resolve the conflict.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }

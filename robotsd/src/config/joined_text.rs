@@ -25,8 +25,8 @@ impl Parts {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// Joins the content of a config and of the files that it includes. An included file for which
-    /// no content is used gets an empty range.
+    /// Joins the content of a config and of the files that it includes. If no content is used for
+    /// an included file, the file gets an empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,

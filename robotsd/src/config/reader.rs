@@ -206,8 +206,8 @@ impl<'t> Reader<'t> {
         self.faults.push(fault.help(format!("write {key} = {example}")));
     }
 
-    /// Returns the string of a value that must be one of several words. If it is none of these
-    /// words, adds an error and returns `None`.
+    /// Returns the string of a value that must be one of several words. For any other value, adds
+    /// an error and returns `None`.
     pub(crate) fn word<'v, T: Value>(&mut self, place: Place<'_>, value: &'v Spanned<DeValue<'_>>) -> Option<&'v str> {
         let (DeValue::String(word), Kind::Words(known)) = (value.get_ref(), T::kind()) else {
             return self.wrong::<T>(place, value).and(None);

@@ -457,8 +457,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds decision listeners on which clients can evade all rules by sending an unknown `Host`,
-/// because no site serves every host.
+/// Finds decision listeners that let clients evade all rules. If no site serves every host, a
+/// client can do this by sending an unknown `Host`.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
         let hosts = &site.get_ref().hosts;

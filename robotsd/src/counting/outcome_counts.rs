@@ -49,7 +49,7 @@ pub(crate) struct CountedRequest {
     is_of_crawler: bool,
     /// The service that referred the visitor; `None` if no service did.
     sent_by: Option<Arc<Referrer>>,
-    /// The registered crawler that requests the page; `None` if the client is no registered
+    /// The registered crawler that requests the page; `None` if the client is not a registered
     /// crawler.
     read_by: Option<PageReader>,
     /// When the request began; `None` if its duration is not measured.

@@ -36,8 +36,8 @@ impl Preset {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
 
-    /// Returns the preset at the beginning of `text`, and the byte offset of the text after the
-    /// preset. This text is empty, a path or a query.
+    /// Returns the preset at the beginning of `text`, and the byte offset after the preset. The
+    /// rest of `text` is empty, a path or a query.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
         Self::IN_PATHS.into_iter().find_map(|preset| {
             let below = text.strip_prefix(preset.as_str())?;

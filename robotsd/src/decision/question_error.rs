@@ -34,8 +34,7 @@ word_enum! {
     }
 }
 
-/// Time for which the status shows a problem after an invalid decision request was received, in
-/// seconds.
+/// Time that the status shows a problem after an invalid decision request, in seconds.
 const TROUBLE: u64 = 3600;
 
 impl QuestionError {

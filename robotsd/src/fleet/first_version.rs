@@ -20,8 +20,8 @@ use super::reader::DocumentReader;
 use crate::render::short_hash;
 use crate::report::is_of;
 
-/// Time for which a replica without stored state waits for the store when it starts. If the store
-/// does not respond by then, robots.txt files go live, but nothing is enforced.
+/// Maximum time that a replica without stored state waits for the store when it starts. If the
+/// store does not respond by then, robots.txt files go live, but nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {

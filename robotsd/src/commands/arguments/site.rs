@@ -102,7 +102,7 @@ pub(in crate::commands) struct RobotsFile {
     pub(in crate::commands) bytes: Vec<u8>,
 }
 
-/// What a command does with a file that is not a robots.txt.
+/// The way to handle a file that is not a robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,

@@ -320,9 +320,9 @@ fn read_lines(
     }
 }
 
-/// Returns the rule that disallows a request. In a comparison, returns the rule because of which
-/// the verdicts of the files differ. `None` if the request is allowed or, in a comparison, if the
-/// verdicts are equal.
+/// Returns the rule that disallows a request. In a comparison, returns the rule that causes
+/// different verdicts. `None` if the request is allowed or, in a comparison, if the verdicts are
+/// equal.
 fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement) -> Option<DecidingRule> {
     let (effect, line) = match (first, last) {
         (_, RequestJudgement::Disallowed(line)) if !compared => (Effect::Disallowed, line),

@@ -38,8 +38,8 @@ pub(super) struct ReplayRow {
     /// the numbers of these requests by reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
-    /// Disallowed targets of verified and claimed requests; in a comparison, the targets for which
-    /// the verdicts of the files differ.
+    /// Disallowed targets of verified and claimed requests; in a comparison, the targets with
+    /// different verdicts.
     pub(super) rules: RulePaths,
     /// Requests whose claim is refuted by the evidence.
     pub(super) failed: Option<Box<FailedClaims>>,

@@ -141,7 +141,7 @@ impl AgentKind {
         Self::unnamed("other crawlers", Class::Declared, true)
     }
 
-    /// Returns the kind for a row in which several agents are counted together.
+    /// Returns the kind for a row that counts several agents together.
     fn unnamed(name: &str, class: Class, is_crawler: bool) -> Self {
         let name = name.to_owned();
         Self { name, class, category: None, is_crawler, is_index_engine: false, operator: None }

@@ -316,8 +316,8 @@ impl ReplayArgs {
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
 
-    /// Finds the addresses in the logs for which the lists neither verify nor refute a claim, and
-    /// looks up the reverse DNS names of these addresses.
+    /// Finds the addresses in the logs whose claims the lists neither verify nor refute. Looks up
+    /// the reverse DNS names of these addresses.
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(

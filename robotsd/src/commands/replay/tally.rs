@@ -46,7 +46,7 @@ pub(super) struct RequestTally {
 }
 
 /// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last element is the
-/// number of refused requests to which an upstream would respond.
+/// number of refused requests with a response from an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 

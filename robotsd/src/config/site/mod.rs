@@ -106,8 +106,8 @@ pub(crate) struct SiteConfig {
     pub(crate) refusal: Option<Arc<SiteRefusals>>,
     /// Fields that are added to responses.
     pub(crate) signals: Signals,
-    /// Serialized form of the values from which the policy, the checks and the gate are derived. If
-    /// two strings are equal, the settings are equal, too.
+    /// Serialized form of the values that determine the policy, the checks and the gate. If two
+    /// strings are equal, the settings are equal, too.
     pub(crate) terms: String,
 }
 

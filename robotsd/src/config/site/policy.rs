@@ -179,8 +179,8 @@ pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iter
     engines.filter_map(move |engine| refused(engine, policy, now))
 }
 
-/// Returns the crawler and the rules for which the policy refuses requests of this crawler. `None`
-/// if the policy never refuses its requests.
+/// Returns the crawler, and the rules that the policy enforces by refusing this crawler's requests.
+/// `None` if the policy never refuses its requests.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;

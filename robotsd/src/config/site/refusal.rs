@@ -80,8 +80,8 @@ const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"]
 /// Resolves a site's responses to refused requests. `None` if the site uses the default response.
 /// If no listener forwards requests, the `upstream` of cases is ignored.
 ///
-/// An error in a template has a position in the template. The function `in_config` gives any other
-/// error its position in the config.
+/// An error in a template has a position in the template. For all other errors, the function
+/// `in_config` adds the position in the config.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     listeners: &[RawListener],

@@ -152,9 +152,8 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
 const MAX_TIME_LENGTH: usize = 48;
 
 /// Finds the time in the bytes before the request. Returns the position of the opening bracket, and
-/// the time if it can be parsed. Brackets may also contain a host or a process ID, and a
-/// collector's prefix or a user name may also contain a time. Therefore, the last time in brackets
-/// is used.
+/// the time if it can be parsed. Hosts and process IDs may also be in brackets, and the prefix of a
+/// collector or a user name may also contain a time. Therefore, the last time in brackets is used.
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
@@ -175,8 +174,8 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// Reports whether two values can be a method and its target. The values come from a log line
-/// without a request line. This check is needed because a log line about something else may have
+/// Reports whether two values can be a method and its target. The values are from a log line that
+/// contains no request line. This check is needed because a log line about something else may have
 /// values with the same names.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")

@@ -146,8 +146,8 @@ fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     }
 }
 
-/// Splits text at the closing quote of a string. Returns the content of the string, in which quotes
-/// are still doubled, and the text after the closing quote.
+/// Splits text at the closing quote of a string. Returns the content of the string and the text
+/// after the closing quote. Quotes in the content are still doubled.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut end = memchr::memchr(b'"', text)?;
     while text.get(end + 1) == Some(&b'"') {

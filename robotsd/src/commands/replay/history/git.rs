@@ -91,8 +91,8 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file. A version in which the file does not exist has
-    /// no rules.
+    /// Reports whether the commit deleted the file. If the file does not exist in a version, the
+    /// version has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }

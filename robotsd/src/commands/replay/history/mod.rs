@@ -3,7 +3,7 @@
 //!
 //! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
 //! robots.txt come from the log. Each line is counted in the same way as a request on the server,
-//! and crawlers are judged by the code of the board ([`LogBoard`]). The same traffic therefore gets
+//! and the code of the board judges the crawlers ([`LogBoard`]). The same traffic therefore gets
 //! the same judgements.
 
 mod dated;
