@@ -1,5 +1,6 @@
 //! Formats and parses times. The crates that this module uses panic for times before 1970 or after
-//! 9999. If a wrong clock returns such a time, this module uses the nearest supported time instead.
+//! the year 9999. If a wrong clock returns one of these times, this module uses the nearest
+//! supported time instead.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

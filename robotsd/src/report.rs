@@ -406,8 +406,8 @@ pub(crate) struct ChangeReport {
     pub(crate) next: Vec<NextStep>,
 }
 
-/// Response to `GET /fleet`: the fleet's document and the state of its replicas, as read last by
-/// the replica that responds.
+/// Response to `GET /fleet`: the fleet's document and the state of its replicas, according to the
+/// last read of the replica that responds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReport {
     pub(crate) name: String,
@@ -431,7 +431,8 @@ pub(crate) struct FleetReport {
     pub(crate) replicas: Vec<FleetReplica>,
 }
 
-/// A fleet-wide off switch (`what` is its id), or an accepted version (`what` is its hash).
+/// A fleet-wide off switch (`what` contains its ID), or an accepted version (`what` contains its
+/// hash).
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetEntry {
     /// Name of a site; `*` for all sites.

@@ -66,8 +66,8 @@ pub(crate) struct LingeringClose {
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of discarded bytes. It ends uploads that would never end. [`ROOM`] is the size of
-/// the read buffer, in bytes. [`READS`] is the maximum number of reads before the task yields.
+/// Maximum number of discarded bytes. The limit ends endless uploads. [`ROOM`] is the size of the
+/// read buffer, in bytes. [`READS`] is the maximum number of reads before the task yields.
 const DISCARDED: usize = 64 << 20;
 const ROOM: usize = 4 * 1024;
 const READS: usize = 16;

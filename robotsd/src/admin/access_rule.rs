@@ -195,7 +195,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
 }
 
 /// Reports whether the host is `localhost`, a configured name, a loopback address, or the local
-/// address of the connection. No web page of another site has such a host.
+/// address of the connection. No web page of another site has one of these hosts.
 fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {

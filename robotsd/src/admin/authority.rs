@@ -150,7 +150,8 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
 /// the `access` of the listener grants to everyone.
 fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access(rights);
-    // Some clients always send an Authorization field, so it is ignored if no tokens are in use.
+    // Some clients always send an `Authorization` field, so the field is ignored if no tokens are
+    // in use.
     let counts = match access {
         AdminAccess::Token => true,
         AdminAccess::TokenForChanges => !rights.tokens.is_empty() || !head.method.is_safe(),

@@ -1,10 +1,10 @@
 //! Handles a request: checks the rights of the client, calls the handler of the route, and writes
 //! the audit record.
 //!
-//! A change runs in its own task, so that it is completed even if its client disconnects. Accepting
-//! a version, rolling back and turning enforcement on are refused if the audit record cannot be
-//! written first. Turning enforcement off does not depend on the audit: the change is recorded
-//! afterwards, and does not wait for a disk that hangs.
+//! A change runs in its own task, because it must be completed even if its client disconnects.
+//! Accepting a version, rolling back and turning enforcement on are refused if the audit record
+//! cannot be written first. Turning enforcement off does not depend on the audit: the change is
+//! recorded afterwards, and does not wait for a disk that hangs.
 
 use std::mem::take;
 use std::sync::Arc;

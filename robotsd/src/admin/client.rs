@@ -172,7 +172,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// Wraps a stream so that its traffic is recorded.
+    /// Wraps a stream to record its traffic.
     fn of<S>(self: &Arc<Self>, stream: S) -> impl AsyncRead + AsyncWrite + Unpin + Send + use<S>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,

@@ -249,7 +249,7 @@ impl CommandSocket {
 }
 
 /// Creates a socket file that only its owner can open. The file is created in a private folder and
-/// then moved to its path, so that no other user can open the file before its mode is set. Replaces
+/// then moved to its path, because no other user may open the file before its mode is set. Replaces
 /// a socket file that a killed process has left behind. Returns an error if another process still
 /// accepts connections on the existing socket file.
 fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {

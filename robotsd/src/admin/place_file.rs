@@ -240,7 +240,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.place");
         let _held = PlaceFile::write(path.clone(), &access(&"127.0.0.1:7".parse().unwrap())).unwrap();
-        // Only root can give a file to another user, so other users skip the rest of this test.
+        // Only root can give a file to another user. For other users, the test ends here.
         if chown(folder.path(), Some(1), None).is_err() {
             return;
         }

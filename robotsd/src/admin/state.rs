@@ -48,8 +48,8 @@ pub(crate) struct ServerState {
     /// Lock that prevents changes during an upgrade. It is read-locked during a change by an
     /// operator, and write-locked while a new process may replace this one.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Lock that is held during a request to all replicas of the fleet, so that these requests run
-    /// one after another.
+    /// Lock that is held during a request to all replicas of the fleet. Only one such request runs
+    /// at a time.
     pub(super) asking: Arc<RwLock<()>>,
     /// The state of the config file: whether it is in force or rejected.
     pub(crate) config: ConfigState,
@@ -389,7 +389,8 @@ impl ConfigState {
     pub(crate) fn new(path: &Path) -> Self {
         let now = SystemTime::now();
         let report = ConfigReport {
-            // The path is absolute, so that commands that contain it work in any folder.
+            // The path is absolute, because commands that contain this path must work in any
+            // folder.
             path: absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
             state: "accepted".to_owned(),
             accepted: rfc3339(now),

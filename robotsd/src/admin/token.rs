@@ -69,7 +69,7 @@ fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
 #[derive(Debug)]
 pub(crate) struct KeptToken {
     pub(crate) token: String,
-    /// The files that contain the token, the preferred file first. At least one.
+    /// The files that contain the token, the preferred file first. The list has at least one file.
     pub(crate) files: Vec<PathBuf>,
     /// Reasons why the token in existing files was replaced.
     pub(crate) replaced: Vec<String>,

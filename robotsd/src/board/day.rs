@@ -1,7 +1,7 @@
-//! The records of one site for one or more days: the rows, the periods during all of which fetches
-//! of robots.txt were recorded (watches), and the periods with possibly missing records (lost
-//! times). This module also reads and writes the file of a day. The file has one JSON object per
-//! line, and the last line contains the hash of all lines before it.
+//! The records of one site for one or more days: the rows, the periods when every fetch of
+//! robots.txt was recorded (watches), and the periods with possibly missing records (lost times).
+//! This module also reads and writes the file of a day. The file has one JSON object per line, and
+//! the last line contains the hash of all lines before it.
 //!
 //! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
 //! missing, a fetch of robots.txt may be missing at any time of that day. The lines that can still
@@ -124,8 +124,8 @@ impl DayRows {
         if surplus == 0 {
             return;
         }
-        // Removes a quarter more than necessary, so that the next watches do not exceed the limit
-        // again.
+        // Removes a quarter more than necessary, because the next watches would otherwise exceed
+        // the limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
@@ -172,8 +172,8 @@ impl DayRows {
         self.rows.len() + self.days.len()
     }
 
-    /// Changes the records of a damaged day so that they cannot be evidence against a crawler, on
-    /// this or on another day.
+    /// Changes the records of a damaged day. Afterwards, they cannot be evidence against a crawler
+    /// on this or any other day.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -326,8 +326,8 @@ fn hash_of(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string()
 }
 
-/// Writes the file of a day. The file is written under a temporary name and then renamed, so that
-/// the path always contains a complete file. Blocks.
+/// Writes the file of a day. The file is written under a temporary name and then renamed. The path
+/// therefore always contains a complete file. Blocks.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > MAX_FILE_BYTES {

@@ -2,9 +2,9 @@
 //! directory.
 //!
 //! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each file is written under a
-//! temporary name and then renamed, so that the path always contains a complete file. If a file is
-//! damaged, a copy is kept as `DATE.jsonl.damaged`, and a new file with the readable part replaces
-//! it.
+//! temporary name and then renamed. The path therefore always contains a complete file. If a file
+//! is damaged, a copy is kept as `DATE.jsonl.damaged`, and a new file with the readable part
+//! replaces it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -183,8 +183,8 @@ impl History {
             }
             Self::Files(folder) => {
                 let mut files = files(folder, |_| true)?;
-                // Within a day, the largest file is deleted first, so that a small site does not
-                // lose its records because of a large site.
+                // Files of the same day are deleted in order of size, the largest first. Otherwise,
+                // a small site could lose its records because of a large site.
                 files.sort_unstable_by(|one, other| {
                     (one.day, other.octets, &one.path).cmp(&(other.day, one.octets, &other.path))
                 });
@@ -267,8 +267,8 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Records that the hours of all days before `before` are folded, so that the files of these days
-/// are not read again. Blocks.
+/// Records that the hours of all days before `before` are folded. The files of these days are then
+/// not read again. Blocks.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());

@@ -36,7 +36,7 @@ const DETAILED_SITES: usize = 3;
 pub(crate) struct BoardPage<'a> {
     pub(crate) status: &'a StatusReport,
     pub(crate) board: &'a BoardReport,
-    /// Histories of reloads of the shown sites.
+    /// For each shown site, the history of its reloads.
     pub(crate) histories: &'a [HistoryReport],
     pub(crate) query: &'a BoardQuery,
     /// Whether there are other replicas. If so, the page has a link to the board of all replicas.
@@ -289,8 +289,8 @@ impl CrawlerFacts<'_> {
     }
 }
 
-/// Returns the group of a crawler. All impostors are in one group, whatever crawler they claim to
-/// be.
+/// Returns the group of a crawler. All impostors are in one group. It does not matter which crawler
+/// they claim to be.
 fn group(crawler: &CrawlerBoard) -> CrawlerGroup {
     if crawler.identity == "impostor" { CrawlerGroup::Impostors } else { CrawlerGroup::of_category(&crawler.category) }
 }

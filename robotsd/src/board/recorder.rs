@@ -26,7 +26,7 @@ use crate::http_common::ClientRequest;
 /// the counts.
 const MAX_ROWS: usize = 4096;
 
-/// Maximum number of unregistered crawlers that are counted under their own names. The number is
+/// Maximum number of unregistered crawlers that are counted separately, by name. The number is
 /// limited because clients can send any name. The limit applies to the counts of one worker that
 /// are not taken yet, and to each hour on the board of a site.
 pub(super) const MAX_UNKNOWN: usize = 64;
@@ -94,8 +94,8 @@ pub(crate) struct Counted {
     pub(super) scratch: RowScratch,
 }
 
-/// Buffers for the row key and the request data. They are reused, so that a request for an existing
-/// row allocates no memory.
+/// Buffers for the row key and the request data. They are reused, so a request for an existing row
+/// allocates no memory.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,

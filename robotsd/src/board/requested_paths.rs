@@ -51,7 +51,8 @@ impl RequestedPaths {
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.total += other.total;
-        // The paths with the most requests are added first, so that they get the smallest error.
+        // The paths with the most requests are added first, because paths that are added early get
+        // a smaller error.
         let mut others: Vec<_> = other.paths.iter().collect();
         others.sort_by_key(|(_, path)| std::cmp::Reverse(path.count));
         others.into_iter().for_each(|(path, count)| self.add(path, *count));

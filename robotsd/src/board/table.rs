@@ -52,8 +52,8 @@ pub(crate) struct Board {
     /// The time when the process began to count.
     pub(super) since: Second,
     /// Rows that were moved out of the table. They are in files, or in memory if there is no state
-    /// directory. Lock this before `table`. The lock is held while counts are moved, so that
-    /// readers find every count exactly once.
+    /// directory. Lock this before `table`. The lock is held while counts are moved, because
+    /// readers must find every count exactly once.
     history: Mutex<History>,
     table: Mutex<Table>,
     /// Whether the process is ending. If so, it still writes counts, but does not remove or fold

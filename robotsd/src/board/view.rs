@@ -18,7 +18,8 @@ use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
-/// Maximum number of sites in a report. A query for a single site can be for any site.
+/// Maximum number of sites in a report. Further sites are shown only if the query is for one of
+/// them.
 const MAX_SITES: usize = 50;
 
 /// Time before the period of a report, in seconds. Fetches of robots.txt in this time are used for

@@ -62,7 +62,7 @@ pub(crate) enum Sight {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
     pub(super) list: Vec<Watch>,
-    /// Seconds when only some fetches were recorded.
+    /// Seconds during which only some fetches were recorded.
     pub(super) lost: Vec<Lost>,
     process: Second,
     is_blind: bool,

@@ -1,5 +1,5 @@
-//! Checks whether a request from an address comes from the crawler that it names, and describes
-//! each step of the check.
+//! Checks whether a client with a given address is the crawler that its request names, and
+//! describes each step of the check.
 
 use std::cell::RefCell;
 use std::io;

@@ -291,8 +291,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
         return fleet::enforce(&args.running, &decision.target());
     }
     send(&args.running, &decision, &|path| {
-        // The state directory is loaded separately from the rest of the config, because the kill
-        // switch must work even if the rest of the config is invalid.
+        // Only the settings of the state directory are loaded, because the kill switch must work
+        // even if other parts of the config are invalid.
         let StatePlace { folder, sites, .. } = StatePlace::load(path).map_err(|error| error.to_string())?;
         let folder = folder.ok_or_else(|| without_state(path))?;
         let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;

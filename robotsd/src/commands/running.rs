@@ -99,7 +99,7 @@ pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: Adm
 }
 
 /// Returns an error with the reason why a command failed. The reason is escaped, because it may
-/// contain text from configs and files, and this text may contain any character.
+/// quote configs and files, which can contain any character.
 pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
     io::Error::other(printable(reason.to_string()))
 }

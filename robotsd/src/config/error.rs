@@ -34,8 +34,8 @@ pub(crate) struct Fault {
     pub(crate) site: Option<String>,
 }
 
-/// The problems that were found in a config. Resolving continues after a problem, so that all
-/// problems are reported at once.
+/// The problems that were found in a config. Resolving continues after a problem, because all
+/// problems are reported together.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(super) Vec<Fault>);
 

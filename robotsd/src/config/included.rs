@@ -126,7 +126,7 @@ impl IncludePattern {
     }
 
     /// Reports whether a file with this name matches the pattern. Names that begin with a dot never
-    /// match, because editors use such names for temporary files.
+    /// match, because editors use them for temporary files.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }

@@ -194,7 +194,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     }
 }
 
-/// Reports whether two addresses conflict, so that a process cannot listen on both.
+/// Reports whether two addresses conflict: a process cannot listen on both of them.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port()

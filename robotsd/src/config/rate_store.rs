@@ -1,5 +1,5 @@
-//! The settings of `[rate]`, the store that contains the request counts of crawlers, so that
-//! several processes can enforce a crawl delay together.
+//! The settings of `[rate]`, the rate store. Several processes use it to count the requests of
+//! crawlers together and to enforce crawl delays.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

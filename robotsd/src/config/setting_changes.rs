@@ -211,7 +211,7 @@ fn hide_secrets(raw: &mut RawConfig) {
     }
 }
 
-/// Characters that begin the query or fragment of a URL, which may contain a key.
+/// Characters that begin the query or the fragment of a URL. Both may contain a key.
 const QUERY: &[char] = &['?', '#'];
 
 /// Hides the credentials in a URL. Also hides everything after the first of the characters in

@@ -92,8 +92,8 @@ impl QuestionErrors {
         self.report_as(error, if is_passed { "let through without a decision" } else { "refused" });
     }
 
-    /// Counts and logs a malformed decision request about which robotsd decided nevertheless. Logs
-    /// at the same rate as [`report`](Self::report).
+    /// Counts and logs a malformed decision request that did not prevent a decision. Logs at the
+    /// same rate as [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
         self.report_as(error, "decided with the strictest interpretation of the decision request");
     }

@@ -102,12 +102,12 @@ impl AnswerKind {
         }
     }
 
-    /// Returns what crawlers may fetch after such a response.
+    /// Returns what crawlers may fetch after a response of this kind.
     pub(crate) const fn access(self) -> CrawlerAccess {
         self.reading().crawlers
     }
 
-    /// Returns how crawlers interpret such a response.
+    /// Returns how crawlers interpret a response of this kind.
     pub(crate) const fn reading(self) -> AnswerReading {
         let (crawlers, section, other_readings) = match self {
             Self::Success(StatusCode::OK) => (CrawlerAccess::Rules, "2.3.1.1", None),

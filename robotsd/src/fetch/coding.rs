@@ -13,7 +13,7 @@ use crate::input::{AtMost, TooManyOctets, Unpacked};
 /// engines accept.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
-/// Maximum number of content codings of one body. Servers do not use more than this.
+/// Maximum number of content codings of one body. Servers do not use more than three codings.
 const MAX_CODINGS: usize = 3;
 
 /// Size of brotli's read buffer, in bytes.

@@ -20,7 +20,7 @@ use tower_robots::source::fetch::{FetchError, FetchErrorKind, FetchUrl, Fetcher}
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;
 
-/// The `User-Agent` of every request. The admin interface of robotsd recognises such requests by
+/// The `User-Agent` of every request. The admin interface of robotsd recognises these requests by
 /// the prefix `robotsd/`.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 

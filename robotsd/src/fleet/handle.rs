@@ -1,7 +1,7 @@
 //! The fleet's interface to other modules. It sets the kill switches of this process, makes the
 //! changes that operators request, and reports the state of the fleet.
 //!
-//! **An off switch takes effect even if neither the store nor the disk can be written.** The off
+//! **An off switch takes effect even if writing to the store and to the disk fails.** The off
 //! switch is sent to the store first, because setting the kill switches and writing to the state
 //! directory may take a while. If writing to the store fails, the process keeps the off switch, and
 //! writes it when the store can be read again.
@@ -206,8 +206,8 @@ impl Fleet {
 
     fn follow(&self) {
         follow(&self.every_site, || self.unknown(), || self.member.lock().is_every_site_off());
-        // The list is copied so that the lock is released, because setting a kill switch may wait
-        // for a disk.
+        // The list is copied, because the lock must not be held while a kill switch waits for a
+        // disk.
         let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
         sites.iter().for_each(|(name, switch)| self.follow_site(name, switch));
     }
@@ -361,7 +361,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// Returns an error, and turns nothing off, if an off switch with this ID was lifted before.
+    /// Returns an error if an off switch with this ID was lifted before. Enforcement is then not
+    /// turned off.
     pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<SentDecision, String> {
         let mut refused = None;
         let decision = self.decide(|member| match member.turn_off(id, scope, stamp(by)) {
@@ -408,7 +409,7 @@ impl Fleet {
     }
 
     /// Reports whether an off switch for all sites is in force. If no document was ever read,
-    /// nothing is enforced either, but this function returns `false`.
+    /// returns `false`, although nothing is enforced in this case either.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()
@@ -423,8 +424,7 @@ impl Fleet {
         (!self.member.lock().is_known()).then_some(why)
     }
 
-    /// Reports whether the data of this replica about the fleet is stored, so that it survives a
-    /// restart.
+    /// Reports whether the data of this replica about the fleet will survive a restart.
     pub(crate) fn is_kept(&self) -> bool {
         self.file.is_some() && self.store.lock().file_problem.is_none()
     }

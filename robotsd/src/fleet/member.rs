@@ -12,8 +12,8 @@
 //!
 //! - An off switch that the member knows stays in force until it is lifted on this replica, or
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has
-//!   lost are written back. Reusing the ID of a lifted off switch is an error, and turns nothing
-//!   off.
+//!   lost are written back. If the ID of a lifted off switch is used again, this is an error, and
+//!   enforcement is not turned off.
 //! - In a damaged document, all off switches and tombstones take effect, and also every other field
 //!   that can be parsed. If a field cannot be parsed, the member keeps its own value.
 //! - An accepted version is replaced only by one with a higher rev. If the entry in the document is

@@ -41,7 +41,7 @@ impl Fleet {
         store.replicas.values().any(|beat| beat.epoch.is_some() && !beat.is_missing(store.now))
     }
 
-    /// Writes those entries of this replica to the store that the store has lost.
+    /// Writes the entries of this replica that the store has lost to the store.
     ///
     /// # Errors
     ///

@@ -355,7 +355,7 @@ impl SelectedSite {
 
 impl RobotsFile {
     /// Fetches the robots.txt as a crawler does. A response without a robots.txt is an error. The
-    /// error message explains how crawlers interpret such a response.
+    /// error message explains how crawlers interpret this response.
     fn retrieve(url: &str, retriever: &Retriever) -> io::Result<Self> {
         let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
         let unusable = |error: DocumentError| {

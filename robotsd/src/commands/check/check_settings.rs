@@ -177,8 +177,8 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
 }
 
-/// Returns the path relative to the working directory if the file is below that directory,
-/// otherwise the path as it is.
+/// If the file is in or below the working directory, returns the path relative to this directory.
+/// Otherwise, returns the path unchanged.
 fn shown(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(fs::canonicalize);
     here.ok().and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)

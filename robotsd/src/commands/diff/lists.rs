@@ -211,7 +211,8 @@ impl PageListArgs {
         });
         let (problem, pages) = (walk.problem(), walk.into_pages());
         match problem {
-            // Without pages, the output would misleadingly report that nothing is lost.
+            // If no pages could be read, the output would report that no pages are lost, which
+            // would be misleading.
             Some(problem) if pages.is_empty() => return Err(io::Error::other(problem)),
             Some(problem) => complain(&format_args!("some sitemaps could not be used: {problem}")),
             None => {}

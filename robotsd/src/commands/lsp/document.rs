@@ -3,8 +3,8 @@
 //! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark. The
 //! lints about bytes therefore check the file on disk, when the document is opened or saved.
 //!
-//! **Only the part that crawlers read is parsed**, so that responses are fast even if the document
-//! is huge. If the document is longer, a finding shows where this part ends.
+//! **Only the part that crawlers read is parsed.** Responses are therefore fast even if the
+//! document is huge. If the document is longer, a finding shows where this part ends.
 
 use std::cell::OnceCell;
 use std::ops::Range;

@@ -59,8 +59,8 @@ pub(super) struct IdentifiedHeader {
     pub(super) kind: AgentKind,
     /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
-    /// How the address of a client can confirm or refute that it is the crawler in the header.
-    /// `None` if an address cannot do this.
+    /// How the address of a client is used to check whether the client is the crawler in the
+    /// header. `None` if an address cannot show this.
     pub(super) methods: Option<ClaimMethods>,
     /// Whether none of the agents in the header is a crawler.
     pub(super) is_of_visitor: bool,

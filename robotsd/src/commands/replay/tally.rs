@@ -25,10 +25,10 @@ pub(super) struct RequestTally {
     /// Number of disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Number of requests that the first file allows and the second disallows, by crawlers of
-    /// search engines that have their own index.
+    /// Requests of search engines that have their own index: number of requests that the first file
+    /// allows, but the second file disallows.
     pub(super) shut_search_engines: u64,
-    /// Number of disallowed requests by crawlers of search engines that have their own index.
+    /// Requests of search engines that have their own index: number of disallowed requests.
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
     /// Number of disallowed requests that robotsd would have refused in the mode `refuse`;

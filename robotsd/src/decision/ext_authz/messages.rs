@@ -143,7 +143,7 @@ const APPEND_OR_ADD: i32 = 0;
 /// Adds a header unless it already exists (`ADD_IF_ABSENT`).
 const ADD_IF_ABSENT: i32 = 1;
 
-/// Sets a header whether or not it already exists (`OVERWRITE_IF_EXISTS_OR_ADD`).
+/// Sets a header. If the header already exists, it is replaced (`OVERWRITE_IF_EXISTS_OR_ADD`).
 const OVERWRITE_OR_ADD: i32 = 2;
 
 /// Returns the response that allows the request. It sets the field `Robots-Verdict` if the request
