@@ -21,9 +21,9 @@ use crate::names::UnknownName;
 use crate::refusal::{ExpectedRefusal, SiteRefusals};
 
 /// Maximum processor time for comparing two files or correcting one file. When this time is used
-/// up, the command reports partial results and states that they are incomplete. For normal files,
-/// this takes milliseconds. Parsing and checking are not included; for a file of 8 MiB, they take
-/// two seconds.
+/// up, the command reports partial results and states that they are incomplete. Normal files need
+/// only milliseconds. Parsing and checking are not included; for a file of 8 MiB, they take two
+/// seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
 /// Measures how much of [`MAX_TIME`] is left for this thread. The clock is not used, because

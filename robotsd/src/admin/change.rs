@@ -100,8 +100,8 @@ impl Attempt {
 }
 
 impl ServerState {
-    /// Writes an audit record for each change of a `mode` by a new config. Waits until the records
-    /// of earlier configs are written. These changes are audited because, like the kill switch,
+    /// Writes an audit record for each change of a `mode` by a new config. They are written after
+    /// the records of earlier configs. These changes are audited because, like the kill switch,
     /// they can turn enforcement off.
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");

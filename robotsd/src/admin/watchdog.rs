@@ -9,7 +9,7 @@
 //! continue to handle requests. The supervisor decides whether to end the process: robotsd stops
 //! notifying systemd, and `/livez` returns 503. If the thread of a worker has *ended*, however, the
 //! process reports the reason and exits. The connections of that worker are lost in any case, and a
-//! new process that the supervisor starts can handle all new connections.
+//! supervisor can start a new process faster than robotsd could replace the thread.
 
 use std::convert::Infallible;
 use std::panic::PanicHookInfo;

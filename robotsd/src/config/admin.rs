@@ -138,9 +138,9 @@ impl AdminListenerConfig {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // Only the address of `[admin]` can be reached by other machines without setting
-            // `access`, and only if the config sets `reach = "network"`. This setting permits
-            // everything.
+            // This can only be the address of `[admin]`, because additional listeners that other
+            // machines can reach always have an access. The config then sets `reach = "network"`,
+            // which permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }

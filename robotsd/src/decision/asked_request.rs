@@ -38,8 +38,8 @@ impl Preset {
     /// the target after the preset, and the fields.
     ///
     /// Only a missing part is an error. A malformed part does not prevent a decision, because the
-    /// client may have malformed it on purpose. If there are several targets, the rules are applied
-    /// to each. An invalid or repeated method is replaced by [`STRICTEST_METHOD`].
+    /// client may have caused it. If there are several targets, the rules are applied to each. An
+    /// invalid or repeated method is replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
         self,
         method: &Method,

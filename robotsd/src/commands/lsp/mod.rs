@@ -1,8 +1,7 @@
 //! `robotsd lsp`: a language server for robots.txt files, on standard input and output.
 //!
-//! Other editor extensions only highlight the syntax. This server also knows the effect of a file:
-//! who obeys a rule, which group decides, and what a fix changes. It uses the checks of `robotsd
-//! check`, and fetches nothing.
+//! The server knows the effect of a file: who obeys a rule, which group decides, and what a fix
+//! changes. It uses the checks of `robotsd check`, and fetches nothing.
 //!
 //! One thread handles all messages ([`Server`]). Other threads only read messages, write messages,
 //! or check whether the editor is still running.
@@ -69,9 +68,9 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
     });
     let is_running = |process| test_kill_process(process) != Err(Errno::SRCH);
     let watch = |editor: Pid| {
-        // If the server runs in a container, the process ID of the editor may be from another PID
-        // namespace, so it is not watched. The editor can still end the server by closing standard
-        // input.
+        // If no process has this ID, the editor cannot be watched. The ID is from another PID
+        // namespace if the server runs in a container. The editor can still end the server by
+        // closing standard input.
         if !is_running(editor) {
             return;
         }
