@@ -3,8 +3,8 @@
 //!
 //! Accepting a version, rolling back and turning enforcement on have two records with the same ID.
 //! The first, `started`, is written before the action; if it cannot be written, the action is
-//! refused. The second contains the outcome. Other actions have only the second record, so that a
-//! full disk cannot prevent an operator from turning enforcement off.
+//! refused. The second contains the outcome. Other actions have only the second record. A full disk
+//! therefore cannot prevent an operator from turning enforcement off.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -48,8 +48,8 @@ pub(crate) struct AuditRecord {
     pub(crate) action: String,
     /// Name of the site; `*` for all sites; `None` if the action concerns the whole process.
     pub(crate) site: Option<String>,
-    /// State before the action: position of the kill switch, hash of the live version, or mode.
-    /// `after` contains the state after the action.
+    /// State before the action: the position of the kill switch (`on` or `off`), the hash of the
+    /// live version, or the mode. `after` contains the state after the action.
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
     /// Reason for the action, as given by the client.
@@ -100,12 +100,13 @@ pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         let mut file = open(path)?;
-        // If the previous line was truncated, for example on a full disk, the record must begin on
-        // a new line.
+        // If the previous line is incomplete, for example because the disk was full, the record
+        // must begin on a new line.
         if is_cut(&mut file)? {
             line.insert(0, b'\n');
         }
-        // The line is written by one call, because another process may append at the same time.
+        // The line is written with a single call, because another process may append at the same
+        // time.
         file.write_all(&line)?;
         file.sync_data()
     };

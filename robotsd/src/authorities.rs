@@ -1,5 +1,5 @@
-//! Certificate authorities that an operator has chosen for upstreams, other servers, or clients of
-//! the admin interface. They are read from a file.
+//! Certificate authorities that an operator has configured, in a file, for upstreams, for other
+//! servers, or for clients of the admin interface.
 
 use std::path::Path;
 use std::sync::Arc;

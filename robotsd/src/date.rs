@@ -1,5 +1,6 @@
 //! Formats and parses times. The crates that this module uses panic for times before 1970 or after
-//! 9999, which a wrong clock may return. Such times are replaced by the nearest supported time.
+//! the year 9999. If a wrong clock returns one of these times, this module uses the nearest
+//! supported time instead.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,8 +33,8 @@ pub(crate) fn parsed(text: &str) -> Option<i64> {
     humantime::parse_rfc3339_weak(&format!("{text}{midnight}")).ok().map(seconds)
 }
 
-/// Reports whether responses may have a `Date` field. A server without a correct clock must not
-/// send this field (RFC 9110, section 6.6.1), and hyper panics if the time is unsupported.
+/// Reports whether responses may have a `Date` field. A server whose clock is not set must not send
+/// this field (RFC 9110, section 6.6.1), and hyper panics if it does not support the time.
 pub(crate) fn is_clock_set() -> bool {
     is_sayable(SystemTime::now())
 }

@@ -1,8 +1,8 @@
 //! Judges requests and files without a server, with the same results as a server.
 //!
-//! The commands `check`, `diff`, `test`, `explain` and `replay` share the [`Evaluator`], so that
-//! their results agree. With the [`EvaluatorSettings`] of a configured site, which contain its
-//! registry, policy and checks, their results also agree with those of `serve`.
+//! The commands `check`, `diff`, `test`, `explain` and `replay` share the [`Evaluator`], so their
+//! results agree. With the [`EvaluatorSettings`] of a configured site, which contain its registry,
+//! policy and checks, their results also agree with those of `serve`.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -20,13 +20,14 @@ use crate::config::{self, Config, ConfigError};
 use crate::names::UnknownName;
 use crate::refusal::{ExpectedRefusal, SiteRefusals};
 
-/// Maximum processor time for comparing two files or correcting one file. When the time is used up,
-/// the command reports partial results and states that they are incomplete. Real files take
-/// milliseconds. Parsing and checking are not included; for a file of 8 MiB, they take two seconds.
+/// Maximum processor time for comparing two files or correcting one file. When this time is used
+/// up, the command reports partial results and states that they are incomplete. Normal files need
+/// only milliseconds. Parsing and checking are not included; for a file of 8 MiB, they take two
+/// seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Measures how much of [`MAX_TIME`] is left for this thread. Processor time is measured, so that
-/// results do not depend on the load of the machine.
+/// Measures how much of [`MAX_TIME`] is left for this thread. The clock is not used, because
+/// results would then depend on the load of the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
 }
@@ -51,11 +52,11 @@ fn processor_time() -> Duration {
 /// Codes of lints that explain why crawlers find fewer rules in a file than a person would expect.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
-/// Codes of the lints in [`OF_FILES`] that find files other than robots.txt files.
+/// Codes of the lints in [`OF_FILES`] whose findings mean that a file is not a robots.txt.
 pub(crate) const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
 
-/// Codes of lints about lines that crawlers ignore or read differently than a person would, or that
-/// name an unknown crawler.
+/// Codes of lints about lines that crawlers ignore, that crawlers read differently than a person
+/// would, or that contain the name of an unknown crawler.
 const OF_LINES: [&str; 11] = [
     "not-a-field",
     "missing-colon",
@@ -139,9 +140,9 @@ impl Evaluator {
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Reports whether a word would be treated as the `User-Agent` of a client that is not a
-    /// crawler, although it does not look like a complete header. Such a word is probably a mistake
-    /// in an expectation, because rules do not apply to such clients.
+    /// Reports whether a word does not look like a complete header, but would be treated as the
+    /// `User-Agent` of a client that is not a crawler. In an expectation, such a word is probably a
+    /// mistake, because rules do not apply to clients that are not crawlers.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
@@ -195,8 +196,8 @@ impl Evaluator {
     }
 
     /// Returns the findings that explain why crawlers find fewer rules in the file than a person
-    /// would expect. Only suspicious files are checked, because a check takes longer than the rest
-    /// of most commands.
+    /// would expect. Only suspicious files are checked, because a check takes longer than the other
+    /// work of most commands.
     pub(crate) fn unread_of_file(&self) -> Vec<&Finding> {
         let robots = self.robots();
         let is_suspect = robots.groups().len() == 0
@@ -212,8 +213,8 @@ impl Evaluator {
     }
 
     /// Returns the findings about new lines (lines that the file `old` does not contain) that
-    /// crawlers ignore, or read differently than a person would. Such lines are invisible in a
-    /// comparison of the effects.
+    /// crawlers ignore, or read differently than a person would. A comparison of the effects does
+    /// not show these lines.
     pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
         let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
         let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();

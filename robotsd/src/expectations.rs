@@ -26,8 +26,8 @@ use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
 /// Maximum size of a file of expectations, in bytes. [`MAX_PAIRS`] is the maximum number of (agent,
-/// path) pairs in the file. Both limit memory use: parsed TOML needs about a hundred times the
-/// memory of its text.
+/// path) pairs in the file. Both limits are needed to limit memory use, because parsed TOML needs
+/// about a hundred times as much memory as its text.
 const MAX_BYTES: usize = 1 << 20;
 const MAX_PAIRS: usize = 100_000;
 
@@ -60,9 +60,9 @@ pub(crate) struct ExpectationsFile {
     /// Path of the robots.txt as written, relative to the file of expectations.
     pub(crate) robots: Option<PathBuf>,
     pub(crate) expectations: Expectations,
-    /// Names of all agents, as written.
+    /// Names of all agents, as written in the file.
     pub(crate) agents: Vec<WrittenWord>,
-    /// All paths as written, in the order of the file.
+    /// All paths, as written and in the order of the file.
     pub(crate) paths: Vec<WrittenWord>,
     /// Index in `paths` of the first path of each expectation.
     first_paths: Vec<usize>,

@@ -1,6 +1,6 @@
-//! Reads and writes files. The paths come from configs and requests, and may lead to something
-//! other than a regular file, such as a FIFO. Files in the state directory are replaced atomically,
-//! and only their owner can read them.
+//! Reads and writes files. The paths come from configs and requests, and a path may be that of
+//! something other than a regular file, such as a FIFO. Files in the state directory are replaced
+//! atomically, and only their owner can read them.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
@@ -15,8 +15,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 /// Opens a regular file, and returns it with its metadata. Never blocks on devices or on FIFOs
-/// without a writer. The type is checked after opening, so that the file cannot be replaced between
-/// the check and the opening.
+/// without a writer. The type is checked after opening, because the file could otherwise be
+/// replaced between the check and the opening.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 const MAX_LINE: u64 = 8 * 1024;
 
 /// Reads a secret, which must be the only line of a regular file. Error messages contain the path
-/// of the file, but nothing of its contents.
+/// of the file, but no part of its contents.
 pub(crate) fn read_line(path: &Path) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let (bytes, _) = read_at_most(path, MAX_LINE).map_err(|error| format!("{shown}: {error}"))?;
@@ -76,7 +76,8 @@ pub(crate) fn read_line(path: &Path) -> Result<Vec<u8>, String> {
     Ok(line.to_vec())
 }
 
-/// Reports whether opening failed because the path is a socket, or a device that does not exist.
+/// Reports whether opening failed because the path is that of a socket, or of a device file without
+/// a device.
 fn is_unopenable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EOPNOTSUPP))
 }
@@ -100,8 +101,8 @@ pub(crate) fn replace_by(
     written.map(drop)
 }
 
-/// Appends `room` spaces to JSON. The spaces reserve disk space: [`overwrite`] can later write
-/// longer JSON to the file, even on a full disk.
+/// Appends `room` spaces to JSON. The spaces reserve disk space. Because of them, [`overwrite`] can
+/// later write longer JSON to the file, even on a full disk.
 pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     let mut octets = json.to_vec();
     octets.resize(json.len() + room, b' ');

@@ -16,7 +16,7 @@ use crate::render::printable_path;
 pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
-    /// A file that was found by listing a folder. It is read only if it is a regular file.
+    /// A file that was found by listing a folder. The file is read only if it is a regular file.
     Found(PathBuf),
 }
 
@@ -26,7 +26,7 @@ impl InputSource {
         if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
     }
 
-    /// Returns the name of the source for messages. The caller must escape it, because it may
+    /// Returns the name of the source for messages. The caller must escape the name, because it may
     /// contain any character.
     pub(crate) fn name(&self) -> String {
         match self {
@@ -52,7 +52,7 @@ impl InputSource {
     }
 }
 
-/// Opens a file given on the command line. The pipe that a shell creates for `<(…)` is accepted,
+/// Opens a file given on the command line. A pipe that a shell has created for `<(…)` is accepted,
 /// because it already has a writer.
 ///
 /// # Errors
@@ -60,7 +60,8 @@ impl InputSource {
 /// Returns the error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is
 /// a FIFO. Opening a FIFO would wait for a writer, and there may never be one.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // The shell's pipe is `/dev/fd/63`. On Linux, it links to `pipe:[4711]`, which is not a path.
+    // The shell's pipe is `/dev/fd/63`. On Linux, this is a link to `pipe:[4711]`, which is not a
+    // path.
     let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
     if std::fs::metadata(path)?.file_type().is_fifo() && has_place() {
         let fault = "a FIFO may never get a writer: give a regular file, or send the text to standard input with \"-\"";
@@ -69,14 +70,14 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Reads a whole file given on the command line. FIFOs are rejected, as by [`open`].
+/// Reads a whole file given on the command line. FIFOs are rejected in the same way as by [`open`].
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Checks that standard input is named at most once. A second read would find no data.
+/// Checks that at most one of the paths is standard input. A second read would find no data.
 ///
 /// # Errors
 ///
@@ -101,7 +102,7 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the error with the path of the file before its message.
+/// Returns the error, with the path of the file added before the message.
 pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", printable_path(path)))
 }
@@ -117,7 +118,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
 
 /// Reads a file whose path is in a config. Rejects every FIFO, because it may have no writer. (A
-/// shell's `<(…)` cannot occur in a config.) Errors contain the path of the file.
+/// config cannot contain `<(…)` of a shell.) Errors contain the path of the file.
 pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }
@@ -129,7 +130,7 @@ pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// A reader that returns at most a given number of bytes. If the input is longer, reading fails
-/// with an error that contains [`TooManyOctets`], so that truncated input is not mistaken for
+/// with an error that contains [`TooManyOctets`], because truncated input must not be treated as
 /// complete input.
 #[derive(Debug)]
 pub(crate) struct AtMost<R> {
@@ -164,8 +165,8 @@ impl TooManyOctets {
     }
 }
 
-/// A wrapper around a decoder. It converts the decoder's errors (invalid or incomplete data) with
-/// `named`, and returns the errors of the underlying reader unchanged.
+/// A wrapper around a decoder. It converts the errors of the decoder (invalid or incomplete data)
+/// with the function `named`. Errors of the underlying reader are returned unchanged.
 #[derive(Debug)]
 pub(crate) struct Unpacked<R, F> {
     pub(crate) octets: R,
@@ -189,11 +190,11 @@ pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     Places::of(text).at(at)
 }
 
-/// Distance between two positions in `Places::known`, in bytes.
+/// Minimum distance between two positions in `Places::known`, in bytes.
 const STRIDE: usize = 1 << 10;
 
-/// Finds the lines and columns of many byte positions in one string. Each look-up takes bounded
-/// time.
+/// Finds the lines and columns of many byte positions in one string. Each look-up reads only a
+/// small part of the string.
 #[derive(Debug)]
 pub(crate) struct Places<'t> {
     text: &'t str,

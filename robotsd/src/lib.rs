@@ -1,14 +1,14 @@
 //! The modules of the program `robotsd`, which serves, checks, explains and enforces the robots.txt
 //! of sites.
 //!
-//! **This API is internal** and can change without notice. It exists for the program, its tests,
-//! its benchmarks and its fuzz targets. Applications should use [`tower_robots`], and operators
-//! should read the handbook, `docs/` in the repository.
+//! **This API is internal** and can change without notice. It is used only by the program, its
+//! tests, its benchmarks and its fuzz targets. Applications should use [`tower_robots`], and
+//! operators should read the handbook, `docs/` in the repository.
 //!
 //! This crate uses only the public API of `tower_robots`. Its main modules:
 //!
-//! - `edge` and `upstream` implement HTTP. They contain nothing about robots.txt.
-//! - `sites` contains the sites that are served, and `serve` runs the server, with the robots layer
+//! - `edge` and `upstream` implement HTTP. They do not depend on robots.txt.
+//! - `sites` contains the sites that are served, and `serve` runs the server. The robots layer is
 //!   between `edge` and `upstream`.
 //! - `request` decides about a request, and `decision` answers decision requests of other proxies.
 //! - `admin` is the interface that operators use to query and change a running server.

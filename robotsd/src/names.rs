@@ -9,17 +9,18 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 
 /// Returns the known word that is most similar, ignoring case; `None` if no word is similar enough.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // The time to compare two words grows with the product of their lengths. Nobody types longer
-    // words.
+    // The time to compare two words grows with the product of their lengths. Nobody types words
+    // that are longer than this.
     const MAX_WORD_LENGTH: usize = 128;
     if word.is_empty() || word.len() > MAX_WORD_LENGTH {
         return None;
     }
     let word = word.to_lowercase();
-    // Most names of crawlers have one of these endings, so it does not identify the crawler.
+    // The names of most crawlers have one of these endings, so the ending does not identify a
+    // crawler.
     let ending = ["bot", "spider", "crawler"].iter().find(|ending| word.ends_with(**ending)).map_or(0, |one| one.len());
     let distance = |known: &'k str| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known);
-    // One third of the letters before the ending may differ, and always one letter.
+    // One third of the letters before the ending may differ, but at least one letter.
     let allowed = |known: &str| (known.len().min(word.len()).saturating_sub(ending) / 3).max(1);
     let is_near = |(distance, known): &(usize, &str)| *distance <= allowed(known);
     known
@@ -46,7 +47,7 @@ pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> 
 }
 
 /// A name that is neither in the registry nor in a robots.txt, with a suggestion. Most unknown
-/// names are misspelled, so commands report them instead of treating them as crawlers.
+/// names are misspelled, so commands report an unknown name instead of treating it as a crawler.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,
@@ -86,12 +87,13 @@ impl<'n> UnknownName<'n> {
     }
 }
 
-/// Minimum length of an unknown name, in bytes, for a comparison with the beginnings of crawlers'
-/// names.
+/// Minimum length of an unknown name, in bytes. Shorter names are not compared with the beginnings
+/// of crawlers' names.
 const MIN_WORD_LENGTH: usize = 4;
 
 /// Returns a suggestion for an unknown name: the crawler or group that was probably meant, or the
-/// command that lists an operator's crawlers. A suggestion of [`Registry::meant`] is preferred.
+/// command that lists an operator's crawlers. If [`Registry::meant`] has a suggestion, it is
+/// preferred.
 pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
     if let Some(meant) = registry.meant(name, &RobotsTxt::parse(&b""[..])) {
         return Some(format!("did you mean {meant}?"));

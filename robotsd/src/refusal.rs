@@ -20,9 +20,9 @@ pub(crate) use self::cases::{AnsweringCase, CaseAnswer, CaseServer, ExpectedRefu
 
 use crate::word_enum::word_enum;
 
-/// Allowed statuses of the response to a refused request. Other statuses are unsuitable: 2xx and
-/// 3xx do not refuse, and crawlers treat 5xx as a problem of the site. 401 requires a challenge, so
-/// only a refusal case can use it.
+/// Allowed statuses of the response to a refused request. Other statuses are unsuitable, because
+/// 2xx and 3xx do not refuse a request, and crawlers treat 5xx as a problem of the site. A 401
+/// response needs a challenge, so only a refusal case can use this status.
 pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
     StatusCode::FORBIDDEN,
     StatusCode::PAYMENT_REQUIRED,
@@ -46,8 +46,8 @@ pub(crate) struct RefusalPage {
 }
 
 impl RefusalPage {
-    /// Returns the response to a refused request. With or without a template, clients that accept
-    /// only JSON get problem details, and gRPC calls get a gRPC status.
+    /// Returns the response to a refused request. Clients that accept only JSON get problem
+    /// details, and gRPC calls get a gRPC status, even if there is a template.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
         // The template shows the rule that disallows the request, so the template is used only if
         // there is such a rule. Requests of impostors may be refused without a rule.
@@ -72,8 +72,8 @@ impl RefusalPage {
 /// Maximum size of a template file, in bytes.
 pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 
-/// Maximum number of placeholders in a template. The limit bounds the size of a response, because
-/// clients control the lengths of the values.
+/// Maximum number of placeholders in a template. It limits the size of a response, because clients
+/// control the lengths of the values.
 const MAX_PLACEHOLDERS: usize = 32;
 
 /// The format of a template. The format determines how values are escaped.
@@ -129,7 +129,7 @@ impl TemplateFormat {
     }
 
     /// Appends a character of a value, escaped for this format. Control characters are replaced,
-    /// because they could forge lines or send commands to a terminal.
+    /// because they could be used to forge lines or to send commands to a terminal.
     fn push_escaped(self, out: &mut String, char: char) {
         match (self, char) {
             (_, char) if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
@@ -228,7 +228,7 @@ fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), Temp
     }
 }
 
-/// Returns an error if a placeholder is at a position where escaping does not make its value safe.
+/// Returns an error if escaping does not make the value of a placeholder safe in its context.
 fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) -> Result<(), String> {
     match context {
         HtmlContext::Text => Ok(()),
@@ -248,8 +248,8 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
     }
 }
 
-/// Maximum length of a value in a refusal page, in characters. Longer values, which clients can
-/// send, are truncated.
+/// Maximum length of a value in a refusal page, in characters. Clients can send longer values,
+/// which are truncated.
 const SHOWN: usize = 512;
 
 word_enum! {
@@ -325,7 +325,7 @@ enum HtmlContext {
 const RAW: [&str; 7] = ["script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"];
 
 impl HtmlContext {
-    /// Returns the context after `text`, which begins in this context.
+    /// Returns the context at the end of `text`. `self` is the context at the beginning.
     fn after(mut self, text: &[u8]) -> Self {
         let mut rest = text;
         while let Some((&byte, after)) = rest.split_first() {

@@ -2,7 +2,7 @@
 //!
 //! This module contains only types. `sites` and `admin` create their values, and `commands` prints
 //! them. A command and the process that it queries may be different versions of robotsd. New
-//! versions may add fields, but never remove any, and readers use defaults for missing fields.
+//! versions may add fields, but never remove fields. Readers use defaults for missing fields.
 
 mod served_versions;
 mod site;
@@ -44,21 +44,22 @@ pub(crate) struct StatusReport {
     /// Hooks of `[[notify]]`, each with its last event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
-    /// The fleet that this process belongs to, as last read from the store.
+    /// The fleet that this process belongs to, according to the last read from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
     /// Traffic of the listeners; `None` before the sites are opened.
     pub(crate) traffic: Option<TrafficReport>,
     /// Maximum number of open connections.
     pub(crate) connections: Option<usize>,
-    /// `off` if nothing is enforced for any site, otherwise `on`; empty while robotsd starts.
+    /// `off` if nothing is enforced for any site, otherwise `on`. Empty while robotsd starts.
     pub(crate) enforcement: String,
     /// State of the kill switch for all sites, including the switch of the fleet: `on` or `off`.
     /// Enforcement of single sites may be off even if this is `on`.
     pub(crate) switch: String,
     /// Next steps for the operator that concern all sites.
     pub(crate) next: Vec<NextStep>,
-    /// Reason why the kill switch for all sites counts as `off` although nobody has turned it off.
+    /// Reason why the kill switch for all sites counts as `off` although nobody has set it to
+    /// `off`.
     pub(crate) switch_problem: Option<String>,
     /// Whether the state directory is writable, including the folders of all sites and of the
     /// board; `None` if no state directory is configured.
@@ -69,7 +70,7 @@ pub(crate) struct StatusReport {
     /// Problems that concern all sites, such as problems with the state directory or with
     /// certificates.
     pub(crate) problems: Vec<String>,
-    /// Whether the client lacks the permission to see any of the existing sites. `robotsd status`
+    /// Whether sites exist, but the client has no permission to see any of them. `robotsd status`
     /// reports this as a problem.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_blind: bool,
@@ -129,8 +130,8 @@ impl NextStep {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
-    /// `accepted` if the file is in force; `rejected` if the file cannot be used, so the previous
-    /// config stays in force.
+    /// `accepted` if the file is in force. `rejected` if the file cannot be used; the previous
+    /// config then stays in force.
     pub(crate) state: String,
     /// Time when the config in force was accepted.
     pub(crate) accepted: String,
@@ -142,7 +143,7 @@ pub(crate) struct ConfigReport {
     pub(crate) refused: Vec<RefusedFileReport>,
 }
 
-/// An included file, which contains sites, that cannot be used.
+/// An included file that cannot be used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
@@ -150,13 +151,14 @@ pub(crate) struct RefusedFileReport {
     /// The first error (with path, line and column), the number of all other errors, and what is
     /// served instead of the file.
     pub(crate) why: String,
-    /// Whether the last good copy of the file is in force. If not, its sites are not served.
+    /// Whether the last good copy of the file is in force. If not, the sites in the file are not
+    /// served.
     pub(crate) is_kept: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
-    /// Time since which the file has been unusable. `tried` is when it was last read.
+    /// Time since which the file has been unusable. `tried` is the time when it was last read.
     pub(crate) since: String,
     pub(crate) tried: String,
     /// The first error (with path, line and column), and the number of all other errors.
@@ -192,7 +194,8 @@ pub(crate) struct SettingChange {
 pub(crate) struct RateStoreReport {
     /// URL of the store, without user name and password.
     pub(crate) place: String,
-    /// `used`, or `out` if the store is unavailable. Then each process counts separately.
+    /// `used`, or `out` if the store is unavailable. While it is unavailable, each process counts
+    /// separately.
     pub(crate) state: String,
     /// Reason why the store is never used with this config; `None` if it can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,9 +209,9 @@ pub(crate) struct RateStoreReport {
     pub(crate) outages: u64,
     /// The queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// The requests of rate-limited crawlers, by result. The result is `allowed` or `denied` by the
-    /// store, `known-denied` because of an earlier denial, or `alone` if only this process counted
-    /// the request.
+    /// The requests of rate-limited crawlers, by result. `allowed` and `denied` are results of the
+    /// store. `known-denied` is a request that was denied because of an earlier result. `alone` is
+    /// a request that only this process counted.
     pub(crate) requests: Vec<KindCount>,
 }
 
@@ -268,12 +271,13 @@ pub(crate) struct IdentityReport {
     /// of client addresses whose names are still to be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths that report unreliable client addresses. Failed checks on them refute no
-    /// claim.
+    /// Network paths with unreliable addresses of clients. On these paths, a failed check does not
+    /// refute a claim.
     pub(crate) suspects: Vec<SuspectReport>,
-    /// Messages about missing evidence, one per cause, as in the log.
+    /// Messages about missing evidence, as in the log. There is one message per cause.
     pub(crate) problems: Vec<String>,
-    /// Reason why the data about network paths will be lost when the process ends, if any.
+    /// Reason why the data about network paths will be lost when the process ends; `None` if it
+    /// will be kept.
     pub(crate) paths_problem: Option<String>,
 }
 
@@ -296,7 +300,7 @@ pub(crate) struct ListReport {
     /// `fetched`, `saved`, `file` or `embedded`; `None` if there is no copy of the list.
     pub(crate) origin: Option<String>,
     pub(crate) prefixes: usize,
-    /// Creation time according to the list itself.
+    /// Creation time of the list, according to the list itself.
     pub(crate) created: Option<String>,
     /// Time of the last response that confirmed the list. `age_seconds` is the time since then.
     pub(crate) confirmed: Option<String>,
@@ -315,8 +319,8 @@ pub(crate) struct DirectoryReport {
     pub(crate) problem: Option<String>,
 }
 
-/// A network path that may hide the addresses of clients, for example because of a proxy. Failed
-/// checks on this path refute no claim.
+/// A network path that may hide the addresses of clients, for example because of a proxy. On this
+/// path, a failed check does not refute a claim.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
@@ -347,7 +351,7 @@ pub(crate) struct ReloadReport {
 /// Result of reading the config or the registry again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadOutcome {
-    /// `published` or `kept`; for a config also `unchanged` or `partly`.
+    /// `published` or `kept`. For a config, also `unchanged` or `partly`.
     pub(crate) outcome: String,
     /// One line about the result, and one line per refused included file.
     pub(crate) message: String,
@@ -356,9 +360,9 @@ pub(crate) struct ReloadOutcome {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteReload {
     pub(crate) name: String,
-    /// End of the grace period, during which new rules are only observed.
+    /// End of the grace period. Until then, requests that new rules disallow are only observed.
     pub(crate) grace_end: Option<String>,
-    /// Number of rules that are only observed until `grace_end`.
+    /// Number of rules that are not enforced until `grace_end`.
     #[serde(default)]
     pub(crate) grace_rules: usize,
     /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (the new file is
@@ -368,7 +372,7 @@ pub(crate) struct SiteReload {
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
     /// State of the appended lists after they were read again. If the site has a folder of files,
-    /// only the result of the first file contains them.
+    /// this is set only in the result of the first file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
@@ -404,15 +408,15 @@ pub(crate) struct ChangeReport {
     pub(crate) next: Vec<NextStep>,
 }
 
-/// Response to `GET /fleet`: the fleet's document and the state of its replicas, as last read by
-/// the replica that responds.
+/// Response to `GET /fleet`: the fleet's document and the state of its replicas, according to the
+/// last read of the replica that responds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReport {
     pub(crate) name: String,
     /// Name of the replica that responds.
     pub(crate) replica: String,
     pub(crate) store: String,
-    /// State of the replica that responds, as determined by that replica itself.
+    /// State of the replica that responds, as determined by this replica itself.
     pub(crate) state: ReplicaState,
     pub(crate) epoch: Option<String>,
     /// Revision of the document in the store; `None` if the store has no document.
@@ -429,7 +433,8 @@ pub(crate) struct FleetReport {
     pub(crate) replicas: Vec<FleetReplica>,
 }
 
-/// A fleet-wide off switch (`what` is its id), or an accepted version (`what` is its hash).
+/// A fleet-wide off switch (`what` contains its ID), or an accepted version (`what` contains its
+/// hash).
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetEntry {
     /// Name of a site; `*` for all sites.
@@ -458,7 +463,7 @@ pub(crate) struct FleetReplica {
 }
 
 word_enum! {
-    /// State of a replica, compared with the document of its fleet.
+    /// State of a replica, in comparison with the document of its fleet.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum ReplicaState {
@@ -472,8 +477,8 @@ word_enum! {
         Missing = "missing",
         /// The replica cannot reach the store, or has not read the document since it started.
         Stale = "stale",
-        /// The document is older than before: it lacks entries that the replica knows, or contains
-        /// older versions of them.
+        /// The document is older than before: entries that the replica knows are missing from the
+        /// document, or older in the document.
         WentBack = "went-back",
         /// The document in the store belongs to another fleet.
         Foreign = "foreign",
@@ -487,8 +492,8 @@ word_enum! {
         /// processes then compare the replica with the document, and replace the state by `Synced`,
         /// `Behind` or `Lacks`.
         Current = "current",
-        /// The replica has not read a document yet, or runs a version of robotsd whose state is
-        /// unknown to this version.
+        /// The replica has not read a document yet, or runs another version of robotsd that reports
+        /// a state unknown to this version.
         #[default]
         #[serde(other)]
         Unknown = "unknown",
@@ -496,7 +501,8 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether a replica determines this state itself, without the document.
+    /// Reports whether this state is determined by the replica itself, and not by comparing it with
+    /// the document.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,
@@ -523,7 +529,7 @@ impl FleetReport {
     }
 }
 
-/// The response of a replica to a command, or the reason why there is none.
+/// The response of a replica to a command, or the reason why there is no response.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReplicaAnswer<T> {
     pub(crate) replica: String,
@@ -553,8 +559,8 @@ pub(crate) struct RecordedReload {
     /// Effect of the version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
-    /// Name of the person who made the decision, if known. `reason` is the reason that this person
-    /// gave.
+    /// Name of the person who made the decision; `None` if unknown. `reason` is the reason that
+    /// this person gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -575,8 +581,8 @@ impl ChangeReport {
         Self { message, ..Self::default() }
     }
 
-    /// Returns a sentence that warns about a limit of the change: it will be lost when the process
-    /// ends, or some replicas have not received it. `None` if the change has no limit.
+    /// Returns a sentence that warns that the change will be lost when the process ends, or that
+    /// some replicas have not received it. `None` if there is no need for a warning.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
             (Some(problem), true) => {

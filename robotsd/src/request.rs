@@ -1,7 +1,7 @@
-//! Decides about requests to sites. A client's request either arrives here, or another proxy
-//! describes it in a decision request. First, evidence about the sender is collected. Then the
-//! layer evaluates the robots.txt, and the shared rate store is queried if the crawler is
-//! rate-limited. Finally, the decision is counted.
+//! Decides about requests to sites. The client sends the request to robotsd, or another proxy
+//! describes the client's request in a decision request. First, evidence about the sender is
+//! collected. Then the layer evaluates the robots.txt, and the shared rate store is queried if the
+//! crawler is rate-limited. Finally, the decision is counted.
 //!
 //! If the rate store does not answer, the process counts the request itself. Requests whose rate
 //! limit is only observed do not wait for the store.
@@ -34,7 +34,7 @@ pub(crate) struct SiteJudge {
     pub(crate) services: Option<Arc<SendingServices>>,
 }
 
-/// The server that responds to a request for `/robots.txt`.
+/// The server that responds to requests for `/robots.txt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RobotsTxtFrom {
     Site,
@@ -57,14 +57,14 @@ impl SiteJudge {
         };
         let judgement = self.layer.decide(&original);
         let wait = match (&self.store, judgement.rate_limited()) {
-            // The future is boxed. Otherwise its memory would be part of every request, although
-            // very few requests wait for the store.
+            // The future is boxed. Otherwise, every request would need the memory for this future,
+            // although very few requests wait for the store.
             (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,
         };
         let answer = judgement.respond(wait);
-        // Only requests for the site's own content are counted here, not refused requests or
-        // robots.txt.
+        // Refused requests and requests for robots.txt are not counted here, because their
+        // responses are not content of the site.
         if let (Some(services), Outcome::Pass | Outcome::Tag) = (&self.services, &answer.outcome) {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {
@@ -81,7 +81,7 @@ fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
-/// The shared rate store, and the data that identifies the buckets of this site.
+/// The shared rate store, and the data for the keys of this site's buckets in the store.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,
@@ -91,10 +91,11 @@ pub(crate) struct PaceStore {
 }
 
 impl PaceStore {
-    /// Asks the store how long a request would have to wait. Zero means that the request is
-    /// allowed. `None` if the store does not respond.
+    /// Asks the store how long a request would have to wait. Returns zero if the request is
+    /// allowed, and `None` if the store does not respond.
     async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
-        // The key contains only the name of the file, because processes may have different folders.
+        // The key contains only the name of the file, because the file may be in a different folder
+        // on another machine.
         let file = Path::new(&rate_limited.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
         let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), rate_limited.key.as_bytes()]);
         let bucket = SharedBucket::new(rate_limited.interval, rate_limited.burst.get());

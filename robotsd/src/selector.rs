@@ -43,8 +43,8 @@ impl FromStr for Selector {
 const FORMS: &str = "write a name, \"category:WORD\", \"operator:NAME\" or \"index\"";
 
 impl Selector {
-    /// Returns the names of the crawlers that a word selects. Any word that is not `index`, a
-    /// category or an operator, such as a name or a whole header, is returned unchanged.
+    /// Returns the names of the crawlers that a word selects. A word that is not `index`, a
+    /// category or an operator is returned unchanged. It may be a name or a whole header.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! A connected socket from a client or to an upstream: TCP, a Unix socket, or TLS over TCP. This
-//! module also closes sockets while the peer may still be sending.
+//! A connected socket of a client or an upstream: TCP, a Unix socket, or TLS over TCP. This module
+//! also closes sockets while the peer may still be sending.
 
 use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
 use std::io::{self, Write as _};
@@ -19,7 +19,8 @@ use tokio_rustls::{TlsStream, server};
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// The stream is boxed, because a TLS session takes a kilobyte that other sockets do not need.
+    /// The stream is boxed, because a TLS session needs a kilobyte of memory, which would otherwise
+    /// be part of every socket.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -33,7 +34,8 @@ impl Socket {
         }
     }
 
-    /// Returns the number of received bytes, at most 1. They stay in the kernel's buffer.
+    /// Returns 1 if at least one byte has been received, otherwise 0. Received bytes stay in the
+    /// kernel's buffer.
     ///
     /// With TLS, this counts encrypted bytes, even those of a record without content.
     pub(crate) fn peek(&self) -> io::Result<usize> {
@@ -46,11 +48,11 @@ impl Socket {
     }
 }
 
-/// Closes a socket so that the peer does not lose the response. After the last byte is sent,
-/// received bytes are discarded until the peer closes the socket or a limit is reached.
+/// Closes a socket without loss of the response. After the last byte is sent, received bytes are
+/// discarded until the peer closes the socket or a limit is reached.
 ///
 /// If a socket is closed while bytes are unread or still arriving, the connection is reset (RFC
-/// 9112, section 9.6), and the peer may lose the response. Such bytes are often the frames and
+/// 9112, section 9.6), and the peer may lose the response. These bytes are often frames and
 /// requests of an HTTP/2 client, or the rest of an upload whose response was sent early.
 #[derive(Debug)]
 pub(crate) struct LingeringClose {
@@ -64,8 +66,8 @@ pub(crate) struct LingeringClose {
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of discarded bytes, which ends endless uploads. [`ROOM`] is the size of the read
-/// buffer, in bytes. [`READS`] is the maximum number of reads before the task yields.
+/// Maximum number of discarded bytes. The limit ends endless uploads. [`ROOM`] is the size of the
+/// read buffer, in bytes. [`READS`] is the maximum number of reads before the task yields.
 const DISCARDED: usize = 64 << 20;
 const ROOM: usize = 4 * 1024;
 const READS: usize = 16;
@@ -111,8 +113,9 @@ pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Encrypts bytes for a client. The TLS session sends them when its buffer is full, or at the next
-/// flush, so that one system call sends several records. Callers must flush after the last slice.
+/// Encrypts bytes for a client. The TLS session sends the encrypted bytes when its buffer is full,
+/// or at the next flush. One system call can therefore send several records. Callers must flush
+/// after the last slice.
 fn poll_encrypt(
     stream: &mut server::TlsStream<TcpStream>,
     cx: &mut Context<'_>,
@@ -147,8 +150,9 @@ impl AsyncRead for Socket {
                 let is_client = matches!(**stream, TlsStream::Server(_));
                 Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
                     // Many clients close a connection without a close_notify. This is normal,
-                    // because truncated requests are detected by their length. For upstreams it is
-                    // an error, because the end of the connection may mark the end of a response.
+                    // because truncated requests are detected by their length. For connections to
+                    // upstreams, it is an error, because the end of the connection may mark the end
+                    // of a response.
                     Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
                     read => read,
                 })
@@ -189,7 +193,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-            // Only the close_notify was left to send. A peer that has closed the connection does
+            // Only the close_notify was not sent yet. A peer that has closed the connection does
             // not need it.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),

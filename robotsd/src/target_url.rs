@@ -49,7 +49,7 @@ impl<'a> TargetUrl<'a> {
         let behind = &rest[b"://".len()..];
         let end = behind.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(behind.len());
         let authority = Authority::split(&behind[..end]);
-        // A backslash is ambiguous: in browsers, it ends the host; in other clients, it may be part
+        // A backslash is ambiguous. In browsers, it ends the host. In other clients, it may be part
         // of the user information before an `@`.
         if behind[..end].contains(&b'\\') {
             let url = word.replace('\\', "/");
@@ -95,8 +95,8 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
-/// Returns the path or URL on a line of a list. A comment is removed. It begins with a `#` at the
-/// start of the line or after whitespace. `None` if nothing else is on the line.
+/// Returns the path or URL on a line of a list. A comment is removed. A comment begins with a `#`
+/// at the start of the line or after white space. `None` if the line contains nothing else.
 pub(crate) fn listed(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let is_comment = |at: &usize| *at == 0 || line[*at - 1].is_ascii_whitespace();
@@ -109,7 +109,7 @@ pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Reports whether the first segment of `word` looks like a host name, so that `word` probably is a
+/// Reports whether the first segment of `word` looks like a host name. If so, `word` is probably a
 /// URL without a scheme.
 fn begins_with_host(word: &str) -> bool {
     let first = word.split(['/', '?', '#']).next().unwrap_or_default();
@@ -118,8 +118,8 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // A word is not a host merely because it contains a dot: `index.html` may be a path. If a slash
-    // follows, as in `example.com/index.html`, it is a host.
+    // A word with a dot is not always a host: `index.html` may be a path. If a slash follows the
+    // word, as in `example.com/index.html`, it is a host.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

@@ -1,20 +1,22 @@
 //! Decides which requests the admin interface admits: requests that an operator's program sends
-//! directly. Requests from web pages, and through a proxy that is not configured, are refused.
+//! directly. Requests that a web page sends, or that arrive through a proxy that is not configured,
+//! are refused.
 //!
 //! A web page that an operator visits can make the browser send requests to the loopback address.
 //! The page can read the responses only if its own host name resolves to that address (DNS
-//! rebinding). Over TCP, the `Host` must therefore be a name or address that a web page cannot
-//! have. A page that cannot read responses can still send POST requests. Changes over TCP therefore
-//! need the header field `Robotsd-Admin`. A page can send this field only after a CORS preflight
-//! request, and preflight requests are refused. Header fields that browsers add (`Origin`,
-//! `Sec-Fetch-Site`) are also checked on the Unix socket, because someone may forward the socket to
-//! a port of a machine with a browser.
+//! rebinding). Over TCP, the `Host` must therefore be a name or address that no web page of another
+//! site can have. A page that cannot read responses can still send POST requests. Changes over TCP
+//! therefore need the header field `Robotsd-Admin`. A page can send this field only after a CORS
+//! preflight request, and preflight requests are refused. Header fields that browsers add
+//! (`Origin`, `Sec-Fetch-Site`) are also checked on the Unix socket, because someone may forward
+//! the socket to a TCP port that a browser can reach.
 //!
-//! A proxy that forwards requests to this interface would give its clients access. Proxies and
-//! robotsd's own listeners add header fields about the client. Requests with one of these fields
-//! are refused unless the listener is configured for a proxy. Requests from robotsd's own fetcher
-//! are always refused. Otherwise, if the URL of a robots.txt or a redirect pointed to this
-//! interface by mistake, the response would be published as robots.txt.
+//! If a proxy forwarded requests to this interface by mistake, all clients of the proxy would get
+//! access. Proxies, including robotsd itself, add header fields about the client to the requests
+//! that they forward. Requests with one of these fields are refused unless the listener is
+//! configured for a proxy. Requests from robotsd's own fetcher are always refused. Otherwise, if
+//! the URL of a robots.txt or a redirect pointed to this interface by mistake, the response would
+//! be published as robots.txt.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -59,10 +61,10 @@ pub(super) struct SocketPeer {
     pub(super) group: u32,
     /// Whether the user is the socket's owner, the user of this process, or root.
     pub(super) is_owner: bool,
-    /// Whether a supervisor such as systemd created the socket. If so, the mode of the socket file
-    /// determines who may connect. If robotsd created the socket, other users may connect only if
-    /// the config lists local users. Another user may still be connected after a reload has removed
-    /// these users from the config.
+    /// Whether a supervisor such as systemd created the socket. In that case, the mode of the
+    /// socket file determines who may connect. If robotsd created the socket, other users may
+    /// connect only if the config lists local users. Another user may still be connected after a
+    /// reload has removed these users from the config.
     pub(super) is_of_supervisor: bool,
 }
 
@@ -89,8 +91,8 @@ impl AccessRule {
     /// robotsd's own fetcher.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
-        // The check for web pages comes first, so that no later branch, such as the branch for
-        // HTTP/1.0 probes, can admit a request of a web page.
+        // The check for web pages comes first, because a later branch, such as the one for HTTP/1.0
+        // probes, could admit a request that a web page sent.
         if let Some(message) = foreign_page(&head.headers, self.schemes()) {
             return refuse(message);
         }
@@ -170,8 +172,9 @@ impl AccessRule {
     }
 }
 
-/// Returns an error message if a web page of another site seems to have sent the request; otherwise
-/// `None`. If the request has no `Host`, every `Origin` counts as the origin of another site.
+/// Returns an error message if a web page of another site seems to have sent the request, and
+/// `None` otherwise. If the request has no `Host`, every `Origin` counts as the origin of another
+/// site.
 fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {
@@ -192,7 +195,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
 }
 
 /// Reports whether the host is `localhost`, a configured name, a loopback address, or the local
-/// address of the connection. No web page of another site has such a host.
+/// address of the connection. No web page of another site has one of these hosts.
 fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {

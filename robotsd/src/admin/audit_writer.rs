@@ -15,8 +15,8 @@ use crate::log::{Log, LogEntry, LogEvent, LogLevel};
 /// Maximum time to wait until a record is written to the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of refusals that are recorded per hour, so that an unknown client cannot fill the
-/// disk.
+/// Maximum number of refusals that are recorded per hour. Without this limit, an unknown client
+/// could fill the disk.
 const REFUSALS: u32 = 120;
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -35,8 +35,9 @@ pub(crate) struct AuditWriter {
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Time of the first refusal in the current hour. `count` is the number of refusals that were
-    /// recorded since then. `left_out` is the number of refusals since the last recorded one.
+    /// Time of the first refusal in the current hour. `count` is the number of refusals recorded
+    /// since that time. `left_out` is the number of refusals that were not recorded since the last
+    /// recorded one.
     since: Option<Instant>,
     count: u32,
     left_out: usize,
@@ -74,8 +75,8 @@ impl AuditWriter {
         written
     }
 
-    /// Returns a message if the last record could not be written, because robotsd then refuses
-    /// decisions of operators. `None` if the last record was written.
+    /// Returns an error message if the last record could not be written, and `None` otherwise. As
+    /// long as no record can be written, robotsd refuses the decisions of operators.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
         Some(format!("{why}; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"))
@@ -113,8 +114,8 @@ impl AuditWriter {
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// Decides whether a refusal is recorded. If so, returns the number of refusals that were left
-    /// out since the last recorded one. `None` if the limit for this hour is reached.
+    /// Decides whether a refusal is recorded. Returns the number of unrecorded refusals since the
+    /// last recorded one, or `None` if the limit for this hour is reached.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

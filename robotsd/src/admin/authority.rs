@@ -3,8 +3,8 @@
 //!
 //! The kernel identifies users of the Unix socket, a proxy identifies its users, and a token
 //! identifies any other client. The listener's config determines the rights of clients that are not
-//! identified. Tokens are accepted only over TLS or on a loopback address, because elsewhere others
-//! could read them in transit.
+//! identified. Tokens are accepted only over TLS or on a loopback address, because others could
+//! read them in transit over an unencrypted network.
 //!
 //! Every program on the machine can reach a loopback address, including programs of other users and
 //! robotsd's own hooks. A change over a loopback address therefore needs a token. If no token is
@@ -33,7 +33,7 @@ pub(super) struct AdminClient {
     pub(super) grant: Grant,
 }
 
-/// The identified client, or the response that refuses the request.
+/// The identified client; if the request is refused, the response to it.
 type Identified = Result<AdminClient, AdminReply>;
 
 impl AccessRule {
@@ -101,8 +101,8 @@ const NEEDS_TOKEN: &str =
 impl SocketPeer {
     fn client(self, rights: &AdminRights) -> Identified {
         let grant = match rights.user(&[AdminUser::Uid(self.uid), AdminUser::Group(self.group)]) {
-            // If the config lists no local users, everyone who can open a supervisor's socket may
-            // do everything: the mode of its file restricts access.
+            // If a supervisor created the socket and the config lists no local users, everyone who
+            // can connect may do everything. The mode of the socket file then restricts access.
             _ if self.is_owner || self.is_of_supervisor && !rights.has_local_users() => {
                 Some(Grant::everywhere(AdminRole::Admin))
             }
@@ -150,7 +150,8 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
 /// the `access` of the listener grants to everyone.
 fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access(rights);
-    // Some clients always send an Authorization field, so it is ignored if no tokens are in use.
+    // Some clients always send an `Authorization` field, so the field is ignored if no tokens are
+    // in use.
     let counts = match access {
         AdminAccess::Token => true,
         AdminAccess::TokenForChanges => !rights.tokens.is_empty() || !head.method.is_safe(),

@@ -1,10 +1,10 @@
 //! Handles a request: checks the rights of the client, calls the handler of the route, and writes
 //! the audit record.
 //!
-//! A change runs in its own task, so that it is completed even if its client disconnects. Accepting
-//! a version, rolling back and turning enforcement on are refused if the audit record cannot be
-//! written first. Turning enforcement off does not depend on the audit: it is recorded afterwards,
-//! without waiting for a hanging disk.
+//! A change runs in its own task, because it must be completed even if its client disconnects.
+//! Accepting a version, rolling back and turning enforcement on are refused if the audit record
+//! cannot be written first. Turning enforcement off does not depend on the audit: the change is
+//! recorded afterwards, and does not wait for a disk that hangs.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -56,7 +56,8 @@ impl Attempt {
     /// Writes an audit record if the reply is a refusal: a response with status 401 or 403.
     pub(super) async fn refused(self, state: Arc<ServerState>, reply: &AdminReply) {
         let is_refusal = matches!(reply.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED);
-        // Refused changes are recorded, and also refused reads if the client is unknown.
+        // Refused changes are always recorded. Refused reads are recorded only if the client is
+        // unknown.
         if is_refusal
             && (self.is_change || reply.status() == StatusCode::UNAUTHORIZED)
             && let Some(left_out) = state.audit.admit_refusal()
@@ -99,9 +100,9 @@ impl Attempt {
 }
 
 impl ServerState {
-    /// Writes an audit record for each change of a `mode` by a new config, after the records of
-    /// earlier configs. These changes are audited because, like the kill switch, they can turn
-    /// enforcement off.
+    /// Writes an audit record for each change of a `mode` by a new config. They are written after
+    /// the records of earlier configs. These changes are audited because, like the kill switch,
+    /// they can turn enforcement off.
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
         let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());
@@ -139,8 +140,8 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     answer
 }
 
-/// Writes an audit record. Delays the response by at most [`WITHOUT_HOLDING_UP`], in case the disk
-/// hangs.
+/// Writes an audit record. Delays the response by at most [`WITHOUT_HOLDING_UP`], because the disk
+/// may hang.
 async fn note(state: Arc<ServerState>, record: AuditRecord) {
     let noting = tokio::spawn(async move { state.audit.note(record).await });
     let _ = timeout(WITHOUT_HOLDING_UP, noting).await;

@@ -64,7 +64,7 @@ const ATTEMPTS: usize = 5;
 const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Maximum size of the board's rows from one replica, in bytes. The limit is low because the rows
-/// of all replicas are in memory at the same time.
+/// of all replicas are kept in memory at the same time.
 const MAX_ROWS: u64 = 8 * 1024 * 1024;
 
 /// Path of the route that returns the rows of the board.
@@ -93,8 +93,8 @@ pub(crate) type Announce = fn(&dyn fmt::Display);
 /// A request: method, and path with query.
 pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
 
-/// Sends a request to a running robotsd and parses its JSON response. Calls `announce` if the
-/// response takes longer than [`SILENT`].
+/// Sends a request to a running robotsd and parses its JSON response. Calls `announce` if no
+/// response arrives within [`SILENT`].
 pub(crate) fn ask<T: DeserializeOwned>(
     place: &AdminPlace,
     of: AdminQuestion<'_>,
@@ -103,9 +103,9 @@ pub(crate) fn ask<T: DeserializeOwned>(
     ask_within((SILENT, whole_for(of.1)), place, of, &announce)
 }
 
-/// Sends a request to one of several replicas, and parses its JSON response. Unlike [`ask`], this
-/// function prints no announcement, and its timeout is shorter, so that one slow replica does not
-/// delay the result for all replicas.
+/// Sends a request to one of several replicas, and parses its JSON response. The timeout is shorter
+/// than that of [`ask`], because one slow replica would delay the result for all replicas. Prints
+/// nothing while it waits.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
     let deadline = match whole_for(of.1) {
         _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,
@@ -121,8 +121,8 @@ fn whole_for(target: &str) -> Duration {
     if opens_files { RELOADED } else { WHOLE }
 }
 
-/// Sends a request. Calls `announce` if there is no response within the time `silent`. Returns an
-/// error if the response is not complete within the time `whole`.
+/// Sends a request. Calls `announce` if no response arrives within the duration `silent`. Returns
+/// an error if the response is not complete within the duration `whole`.
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
     place: &AdminPlace,
@@ -172,7 +172,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// Wraps a stream so that its traffic is recorded.
+    /// Wraps a stream to record its traffic.
     fn of<S>(self: &Arc<Self>, stream: S) -> impl AsyncRead + AsyncWrite + Unpin + Send + use<S>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,

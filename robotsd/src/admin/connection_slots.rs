@@ -1,15 +1,17 @@
-//! Slots for the connections of one listener, so that idle connections do not lock out an operator.
+//! Slots for the connections of one listener. They prevent idle connections from locking out an
+//! operator.
 //!
-//! A listener has few slots. A new connection gets a slot even at the limit, if another connection
-//! can be closed for it. The oldest connection without a complete request is closed first. If there
-//! is none, the oldest connection whose client has not read the response is closed. A client that
-//! opens many idle connections therefore cannot block a client that sends its request immediately.
-//! Connections with a request in progress are not closed. Two slots are reserved for the kill
-//! switch, because requests in progress could use up all other slots.
+//! A listener has a small number of slots. If all slots are in use, another connection is closed,
+//! if possible, to free a slot for the new connection. The oldest connection without a complete
+//! request is closed first. If there is none, the oldest connection whose client has not read the
+//! response is closed. A client that opens many idle connections therefore cannot block a client
+//! that sends its request immediately. Connections with a request in progress are not closed. Two
+//! slots are reserved for the kill switch, because requests in progress may occupy all other slots.
 //!
 //! The owner of a Unix socket has priority: other users' connections are closed to make room for
-//! the owner's connections. The owner's connections are never closed for other users. If requests
-//! are in progress in all other slots, the owner gets one of [`OWNERS`] additional slots.
+//! the owner's connections. The owner's connections are never closed to make room for other users.
+//! If requests are in progress in all other slots, the owner gets one of [`OWNERS`] additional
+//! slots.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -33,7 +35,8 @@ pub(crate) const fn most_connections(addresses: usize) -> usize {
 /// Number of slots reserved for urgent requests.
 const RESERVED: usize = 2;
 
-/// The role of a client. At the limit, connections of a lower role are closed first.
+/// The role of a client. If all slots are in use, connections of clients with a lower role are
+/// closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PeerRole {
     /// Any client over TCP, or another user on the Unix socket.
@@ -42,7 +45,8 @@ pub(super) enum PeerRole {
     Owner,
 }
 
-/// The progress of a connection. At the limit, connections in an earlier stage are closed first.
+/// The progress of a connection. If all slots are in use, connections in an earlier stage are
+/// closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ConnectionStage {
     /// The client has not sent a complete request.
@@ -57,7 +61,7 @@ enum ConnectionStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
-    /// The request may use the reserved slots, such as one for the kill switch.
+    /// The request may use the reserved slots. A request to the kill switch is urgent.
     Urgent,
 }
 
@@ -116,8 +120,8 @@ impl ConnectionSlots {
         if table.open.len() >= MAX_CONNECTIONS {
             let closable = table.open.iter().enumerate();
             let closable = closable.filter(|(_, open)| open.stage != ConnectionStage::Working && open.peer <= peer);
-            // `open` is ordered by age, and `min_by_key` returns the first of several equal
-            // connections: the oldest.
+            // `open` is ordered by age. `min_by_key` returns the first of several equal elements,
+            // which is the oldest connection.
             let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
             match victim {
                 Some(at) => drop(table.open.remove(at)),

@@ -2,8 +2,8 @@
 //! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached. The response
-//! then reports that the switch is not in the store yet. The response reports *off* only after
-//! checking that enforcement is off for the served sites.
+//! then reports that the switch is not in the store yet. The response reports *off* only if a check
+//! has shown that enforcement is off for the served sites.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // The result can be ignored, because the status of the site shows that the version is
-            // missing if the site refuses it.
+            // The result can be ignored, because if the site refuses the version, the status of the
+            // site shows that it is missing.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -51,7 +51,8 @@ pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
 }
 
 /// Turns enforcement off for `site`, or for all sites if `site` is `None`, by adding an off switch
-/// with the ID `mark`. If `to` is `On`, removes all off switches with this scope instead.
+/// with the ID `mark`. If `to` is `On`, removes all off switches for `site`, or all off switches
+/// for all sites, instead.
 pub(super) async fn enforce(
     serving: Arc<Serving>,
     to: Enforcement,
@@ -64,8 +65,8 @@ pub(super) async fn enforce(
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
-        // Reads the off switches that other replicas have written in the meantime, so that they are
-        // removed too.
+        // Reads the store again, because off switches that other replicas have written in the
+        // meantime must be removed, too.
         fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
@@ -121,7 +122,8 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let before = live.robots.status().before.map(|hash| hash.short());
     let none = || conflict(&format!("site {site:?}: this replica has no earlier version to roll back to"));
     let hash = hash.or(before).ok_or_else(none)?;
-    // Reads the store first, because the change must replace the current entry.
+    // Reads the store first, because the change must replace the entry that is currently in the
+    // store.
     fleet.look().await;
     let calls = fleet.accept(site, &hash, by);
     let stored = fleet.ask(calls).await;

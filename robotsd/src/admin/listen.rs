@@ -124,7 +124,7 @@ fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-/// A bound TCP address. Several listeners can be created from it, for example one per config.
+/// A bound TCP address. Each new config creates a new listener on the same socket.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -189,8 +189,7 @@ impl AddressSocket {
     }
 }
 
-/// The open Unix socket for commands. Several listeners can be created from it, for example one per
-/// config.
+/// The open Unix socket for commands. Each new config creates a new listener on the same socket.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
@@ -217,7 +216,7 @@ impl CommandSocket {
     }
 
     /// Lets all users of the machine connect if `with_others` is true, otherwise only the owner.
-    /// `with_others` may be true only if the config lists local users with their rights. Does not
+    /// The caller passes true only if the config lists local users with their rights. Does not
     /// change the mode of a file that a supervisor created.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;
@@ -250,9 +249,9 @@ impl CommandSocket {
 }
 
 /// Creates a socket file that only its owner can open. The file is created in a private folder and
-/// then moved to its path, so that no other user can open the file before its mode is set. Replaces
-/// the socket file of a killed process, but not the socket file of a process that accepts
-/// connections.
+/// then moved to its path, because no other user may open the file before its mode is set. Replaces
+/// a socket file that a killed process has left behind. Returns an error if another process still
+/// accepts connections on the existing socket file.
 fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     use io::{Error, ErrorKind};
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
@@ -267,7 +266,7 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     }
     let inside = staging_socket(path);
     let aside = inside.parent().unwrap_or(path);
-    // A killed process with the same ID may have left this folder behind.
+    // A killed process with the same process ID may have left this folder behind.
     let _ = fs::remove_dir_all(aside);
     DirBuilder::new().mode(0o700).create(aside)?;
     let made = (|| {
@@ -296,8 +295,8 @@ pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // Links are followed: with DynamicUser=, systemd's runtime folder is a link in a folder that
-    // only root can write to.
+    // Symbolic links are followed. With `DynamicUser=`, the runtime folder of systemd is a link in
+    // a folder that only root can write to.
     let found = fs::metadata(folder)?;
     let refused =
         |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", folder.display())));

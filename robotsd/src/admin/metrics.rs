@@ -63,15 +63,15 @@ fn write_fleet(exposition: &mut Exposition, fleet: &Fleet) {
     exposition.each_word(&family::FLEET_REPLICAS, &[of], "state", heard.map(|state| (state.as_str(), count(state))));
 }
 
-/// Compresses with the fastest level, because Prometheus scrapes every few seconds.
+/// Compresses at the fastest level, because Prometheus scrapes every few seconds.
 fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(text.as_bytes())?;
     packer.finish()
 }
 
-/// Number of clock ticks per second. Times in `/proc/self/stat` are numbers of clock ticks. All
-/// kernels that can run this program use the same value.
+/// Number of clock ticks per second. Times in `/proc/self/stat` are measured in clock ticks. All
+/// kernels that can run this program use 100.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Writes the metrics of this process. Metrics that the system does not provide are left out.
@@ -98,9 +98,9 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
     exposition.sample(&family::PROCESS_THREADS, &[], threads);
 }
 
-/// Returns the fields of `/proc/self/stat` at `places`, which are field numbers as in proc(5).
-/// Fields are searched after the last `)`, because the program name, in parentheses, may contain
-/// spaces and parentheses.
+/// Returns the fields of `/proc/self/stat` at `places`, which are field numbers as in proc(5). The
+/// fields are counted from the last `)`, because the program name, which is in parentheses, may
+/// contain spaces and parentheses itself.
 fn numbers_of<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]> {
     let (_, after_name) = stat.rsplit_once(')')?;
     // The first field after the program name is field 3, the process state.

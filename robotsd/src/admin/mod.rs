@@ -2,17 +2,17 @@
 //! socket, or both.
 //!
 //! Requests to this interface can change which robots.txt is served and enforced, so access is
-//! restricted. [`access_rule`] refuses requests that a web page, a proxy or a misdirected client
-//! could send, [`authority`] identifies clients and checks their rights, and [`change`] records
-//! changes in the audit. [`place_file`] records the address of the interface for commands.
-//! [`replicas`] sends requests to all replicas of a fleet. [`routes`] is the table of paths; a new
-//! path is a new entry in it. [`report`](crate::report) contains the types of the responses, and
-//! [`state`] the data for them. [`metrics`] returns the same data for Prometheus. [`watchdog`]
-//! detects stalled threads.
+//! restricted. [`access_rule`] refuses requests that may come from a web page, from an unconfigured
+//! proxy or from a client that uses the wrong address. [`authority`] identifies clients and checks
+//! their rights, and [`change`] records changes in the audit. [`place_file`] records the address of
+//! the interface for commands. [`replicas`] sends requests to all replicas of a fleet. [`routes`]
+//! is the table of paths; a new path is a new entry in it. [`report`](crate::report) contains the
+//! types of the responses, and [`state`] the data for them. [`metrics`] returns the same data for
+//! Prometheus. [`watchdog`] detects stalled threads.
 //!
-//! The interface runs on the control thread and shares nothing with the listeners that serve sites,
-//! so it responds even if these listeners are busy. The number of connections, the size of requests
-//! and all waiting times are limited.
+//! The interface runs on the control thread and shares no thread with the listeners that serve
+//! sites. It therefore responds even if these listeners are busy. The number of connections, the
+//! size of requests and all waiting times are limited.
 
 mod access_rule;
 mod audit_writer;

@@ -1,6 +1,7 @@
-//! The place file. A process writes the address of its admin interface to this file, so that
-//! commands find the process even if the config has changed in the meantime. The file also contains
-//! the path of the file with the local token, and the addresses that accept this token.
+//! The place file. A process writes the address of its admin interface to this file, and commands
+//! read the address from it. They find the process even if the config has changed in the meantime.
+//! The file also contains the path of the file with the local token, and the addresses that accept
+//! this token.
 //!
 //! One copy of the place file is in the runtime folder, with a name that depends only on the path
 //! of the config. Another copy is in the state directory, for commands with a different runtime
@@ -32,10 +33,10 @@ const MAX: u64 = 8 * 1024;
 #[derive(Debug)]
 pub(crate) struct CommandAccess<'a> {
     pub(crate) place: &'a AdminPlace,
-    /// Absolute paths of the files with the local token.
+    /// Absolute paths of the files that contain the local token.
     pub(crate) tokens: &'a [PathBuf],
-    /// All TCP addresses of the admin interface, so that a command finds the token for the address
-    /// it uses.
+    /// All TCP addresses of the admin interface. A command uses them to find the token for the
+    /// address that it connects to.
     pub(crate) addresses: Vec<SocketAddr>,
 }
 
@@ -44,8 +45,8 @@ pub(crate) struct CommandAccess<'a> {
 struct Content {
     /// Address or socket path of the admin interface, in the form that `--admin` accepts.
     place: String,
-    /// Path of the token file in the same folder as this place file. A command may be able to read
-    /// only one of the folders with place files.
+    /// Path of the token file in the same folder as this place file. There is one token file per
+    /// folder, because a command may be able to read only one of the folders.
     token: Option<String>,
     addresses: Vec<SocketAddr>,
 }
@@ -94,16 +95,16 @@ impl PlaceFile {
         if left.is_empty() { Err(error) } else { Ok(left) }
     }
 
-    /// Locks the file before moving it to its path, so that a command never finds an unlocked file.
+    /// Locks the file before moving it to its path, because a command ignores an unlocked file.
     fn write(path: PathBuf, access: &CommandAccess<'_>) -> io::Result<Self> {
         let text = serde_json::to_vec(&access.content(files::folder_of(&path))?)?;
         let aside = path.with_extension(format!("{}.new", std::process::id()));
         let file = internals::replace(&path, &aside, |file| {
-            // Commands of other users, who may use the admin interface, must be able to read the
-            // file.
+            // Other users may be allowed to use the admin interface, so their commands must be able
+            // to read the file.
             file.set_permissions(fs::Permissions::from_mode(0o644))?;
-            // The result can be ignored. On a file system without locks, commands treat the file as
-            // valid as long as it exists.
+            // The result can be ignored. If the file system does not support locks, commands treat
+            // the file as valid as long as it exists.
             let _ = file.try_lock();
             file.write_all(&text)
         })?;
@@ -127,7 +128,7 @@ impl Drop for PlaceFile {
 /// Returns an error message if no process is found.
 pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     let of_runtime = runtime_folders().into_iter().map(|folder| Ok(Some(folder.join(in_runtime(config)))));
-    // The state directory is searched last. To find it, the config must be read, which may have
+    // The state directory is searched last. Its path is in the config, and the config may have
     // errors or be on a file system that hangs.
     let of_state = iter::once_with(|| match StatePlace::load(config) {
         Ok(place) => Ok(place.folder.map(|folder| folder.join(IN_STATE))),
@@ -151,8 +152,9 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     ))
 }
 
-/// Finds the file with the local token of the process that listens on a local address. Searches the
-/// place files in the runtime folders, and the one in the state directory of the default config.
+/// Finds the file that contains the local token of the process that listens on a loopback address.
+/// Searches the place files in the runtime folders, and the one in the state directory of the
+/// default config.
 pub(super) fn find_token(address: SocketAddr) -> Option<TokenFile> {
     let of_runtime = runtime_folders().into_iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
     let of_runtime = of_runtime.filter(|path| path.extension() == Some("place".as_ref()));
@@ -182,8 +184,8 @@ fn read(path: &Path) -> Result<Option<Left>, String> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         opened => opened.map_err(|error| failed(&error))?,
     };
-    // Other users may be able to write to the folder, so the file must belong to root, to this
-    // user, or to the owner of the folder.
+    // Other users may be able to write to the folder, so a place file is trusted only if it belongs
+    // to root, to this user, or to the owner of the folder.
     let folder = fs::metadata(files::folder_of(path)).map_err(|error| failed(&error))?;
     if ![0, rustix::process::geteuid().as_raw(), folder.uid()].contains(&found.uid()) {
         return Err(failed(&"the file is ignored, because it belongs to another user"));
@@ -238,7 +240,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.place");
         let _held = PlaceFile::write(path.clone(), &access(&"127.0.0.1:7".parse().unwrap())).unwrap();
-        // Only root can give a file to another user, so other users skip the rest of this test.
+        // Only root can give a file to another user. For other users, the test ends here.
         if chown(folder.path(), Some(1), None).is_err() {
             return;
         }

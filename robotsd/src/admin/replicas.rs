@@ -33,7 +33,8 @@ pub(crate) fn ask_all<T: Send>(
         let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }
     };
-    // A name may resolve to an address that is also configured. Each address is queried only once.
+    // Each address is queried only once, because a host name may resolve to an address that is also
+    // configured.
     let asked = Mutex::new(HashSet::new());
     let answers = in_parallel(places, |place| match single(place) {
         Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
@@ -54,12 +55,12 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
     ReplicaRows { replica: state.audit.replica(), process, heard, ..board.rows_of(query, seconds(SystemTime::now())) }
 }
 
-/// Maximum time for a request to all replicas, including the time to wait until an earlier request
-/// has ended.
+/// Maximum time for a request to all replicas, including the time to wait for an earlier request to
+/// all replicas.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of all configured replicas, including this one. Like a command, this function
-/// authenticates with the token in the environment of its process.
+/// Returns the board of all configured replicas, including this one. This function authenticates in
+/// the same way as a command: with the token from the environment of its process.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {
@@ -82,7 +83,8 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }
 
-/// Resolves a name to one place per IP address. Returns any other place unchanged.
+/// If the place contains a host name, returns one place for each IP address of this host. Returns
+/// any other place unchanged.
 pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
     let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;

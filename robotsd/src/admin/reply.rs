@@ -30,7 +30,7 @@ pub(super) struct ChangeRecord {
     pub(super) after: Option<String>,
 }
 
-/// A response, or the response that refuses the request.
+/// `Ok` contains the response to a request. `Err` contains the response that refuses a request.
 pub(super) type Answer = Result<AdminReply, AdminReply>;
 
 /// Content-Security-Policy of pages. It allows only the page's own styles and images, and neither
@@ -62,8 +62,8 @@ impl AdminReply {
     }
 
     /// Returns a page for browsers. With `reload`, the browser reloads the page after that many
-    /// seconds. Readers get a reloading page only if they choose a reload link, because some people
-    /// cannot use a page that reloads itself.
+    /// seconds. Only the reload links on the page set `reload`, because some people cannot use a
+    /// page that reloads itself.
     pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
         reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))
@@ -108,8 +108,8 @@ impl AdminReply {
         Self::error(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// Returns the response to a request that failed because of a bug, such as a panic of its
-    /// handler.
+    /// Returns the response to a request that failed because of a bug, for example because its
+    /// handler panicked.
     pub(super) fn fault(error: &impl Display) -> Self {
         Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("robotsd failed with an internal error: {error}"))
     }

@@ -1,4 +1,4 @@
-//! The routes of the admin interface, the decoded query, and the responses of the board.
+//! The routes of the admin interface, the decoded query, and the handlers for the board.
 //!
 //! The handler of a route receives the decoded query and the header fields, and returns an
 //! [`AdminReply`]. The kind of a route, [`Reads` or `Changes`](RouteKind), determines the allowed
@@ -66,7 +66,7 @@ pub(super) const ROUTES: &[Route] = &[
 pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) kind: RouteKind,
-    /// The right that a client needs to use the route.
+    /// The right that a client needs for requests to the route.
     need: Need,
     /// Whether the request is handled even if all unreserved connection slots are in use.
     pub(super) work: Urgency,
@@ -78,7 +78,7 @@ pub(super) struct Route {
 /// The right that a client needs to send a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// No right is needed, for example for a probe or a style sheet.
+    /// No right is needed. Examples are probes and the style sheet.
     Nothing,
     /// Read access to at least one site. The response contains only the sites that the client may
     /// read.
@@ -98,7 +98,7 @@ pub(super) enum RouteKind {
     Changes,
 }
 
-/// A function that responds to a request or refuses it.
+/// A function that handles a request and returns a response.
 type Handler = fn(Arc<ServerState>, Asked) -> Answering;
 
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
@@ -108,7 +108,7 @@ fn now(answer: Answer) -> Answering {
     Box::pin(std::future::ready(answer))
 }
 
-/// A request as its handler receives it, without the path.
+/// The data of a request that its handler receives.
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) fields: HeaderMap,
@@ -135,8 +135,8 @@ impl Route {
     }
 
     /// Returns the right that a request needs. Turning enforcement on for all sites needs the role
-    /// `admin`. Turning enforcement off needs only `operate`, because this must be easy in an
-    /// emergency.
+    /// `admin`. Turning enforcement off needs only `operate`, because an operator must be able to
+    /// do this in an emergency.
     pub(super) fn need(&self, query: &Query) -> Need {
         let starts_all = self.work == Urgency::Urgent && !query.stops() && query.site().is_none();
         if starts_all { Need::Site(Admin) } else { self.need }
@@ -178,18 +178,18 @@ fn alive(state: &ServerState) -> AdminReply {
 
 /// Reports whether requests should be sent to this process.
 ///
-/// The response lists each site without a robots.txt. Such a site does not affect the other sites,
-/// and its own requests are forwarded. With `?require=sites`, a site without a robots.txt makes the
-/// process unready, but only if the site had no robots.txt when the process started. A robots.txt
-/// that becomes unavailable later is probably unavailable to all replicas, and one bad file must
-/// not take all other sites out of rotation.
+/// The response lists each site without a robots.txt. A site without a robots.txt does not affect
+/// the other sites, and requests to it are forwarded. With `?require=sites`, a site without a
+/// robots.txt makes the process unready, but only if the site had no robots.txt when the process
+/// started. A robots.txt that becomes unavailable later is probably unavailable to all replicas,
+/// and one bad file must not take all other sites out of rotation.
 ///
-/// A rejected included file is handled in the same way if no earlier copy of it is in use, because
-/// its sites are missing.
+/// A rejected included file has the same effect as a missing robots.txt if no earlier version of
+/// the included file is in use, because its sites are then missing.
 ///
 /// If the config file is rejected, the response reports the problem, and the previous config stays
-/// in force. With `?require=config`, this makes the process unready. Both conditions can be
-/// combined: `?require=sites,config`.
+/// in force. With `?require=config`, a rejected config file makes the process unready. Both
+/// conditions can be combined: `?require=sites,config`.
 fn ready(state: &ServerState, query: &Query) -> Answer {
     query.only(&["require"])?;
     let (mut sites, mut config) = (StatusCode::OK, StatusCode::OK);
@@ -251,10 +251,9 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     report.fleet = report.fleet.filter(|_| grant.covers(None));
     report.sites.retain(|site| grant.covers(Some(&site.name)));
     report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
-    // `traffic` also contains sites with a folder that has no robots.txt yet, which `sites` does
-    // not contain.
+    // `sites` contains no site of a folder that has no robots.txt yet, but `traffic` does.
     let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
-    // If an included file was rejected, the client's site may be in that file.
+    // If an included file was rejected, the site that the client may read may be in that file.
     let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
@@ -371,17 +370,17 @@ async fn change(
     made.map(AdminReply::change).map_err(refused)
 }
 
-/// Maximum time that `/fleet` waits for the store.
+/// Maximum time that a request to `/fleet` waits for the store.
 const FRESH: Duration = Duration::from_millis(750);
 
-/// Returns the state of the fleet from the store. If the store does not respond in time, returns
-/// the state that was last read.
+/// Reads the state of the fleet from the store and returns it. If the store does not respond in
+/// time, returns the state from the last successful read.
 async fn fleet(state: Arc<ServerState>) -> Answer {
     let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
     let is_late = timeout(FRESH, fleet.look()).await.is_err();
     let mut report = fleet.report();
-    // The report already contains every other failure of the store.
+    // In the other states, the report already contains the failure of the store.
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!(

@@ -46,7 +46,7 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     loop {
         match &listening.listener {
             AdminListener::Address(listener, terms) => match listener.accept().await {
-                // If the connection has no local address, the client has already closed it.
+                // A connection without a local address has already been closed by the client.
                 Ok((socket, remote)) => {
                     if let (Ok(local), Some(slot)) = (socket.local_addr(), slots.take(PeerRole::Other)) {
                         let peer = TcpPeer { local: local.ip(), remote: remote.ip(), certificate: None };
@@ -66,14 +66,15 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
                 Err(error) => pause(&state, &error).await,
             },
         }
-        // Yielding lets the new connection read a request that has already arrived. Otherwise,
-        // later connections could take its slot first.
+        // Yielding lets the task of the new connection read a request that has already arrived.
+        // Otherwise, the connection would count as idle, and a later connection could take its
+        // slot.
         yield_now().await;
     }
 }
 
 /// Returns the user at the other end of a connection over the Unix socket. If the kernel does not
-/// identify the user, returns IDs that a config cannot contain.
+/// report the user, returns IDs that no config can contain.
 fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor }: SocketOrigin) -> SocketPeer {
     let Ok(peer) = socket.peer_cred() else {
         return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_of_supervisor };
@@ -82,7 +83,7 @@ fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor 
     SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner, is_of_supervisor }
 }
 
-/// Logs the error and waits before the next connection is accepted. Usually, the process is out of
+/// Logs the error and waits before the next connection is accepted. The usual error is a lack of
 /// file descriptors, and a retry without a pause would fail again.
 async fn pause(state: &ServerState, error: &std::io::Error) {
     let message = format!("a connection could not be accepted: {error}");
@@ -143,8 +144,7 @@ async fn converse<T>(
         .auto_date_header(date::is_clock_set())
         .serve_connection(TokioIo::new(socket), service);
     tokio::select! {
-        // The result can be ignored, because no response can be sent after the connection has
-        // failed.
+        // An error can be ignored, because no response can be sent over a failed connection.
         _ = timeout(WHOLE, connection) => {}
         _ = &mut closing => {}
     }
@@ -162,7 +162,7 @@ async fn reply(
     let mut attempt = Attempt::new(&head, access, route, &state.audit);
     let answer = match admit(&head, body, access, route, slot).await {
         // The connection is being closed to make room for another one. The request must not be
-        // handled, because the client could not receive the response.
+        // handled, because its response could not be sent any more.
         Ok(None) => std::future::pending().await,
         Ok(Some(route)) => attempt.answer(Arc::clone(&state), access, head, route).await,
         Err(reply) => Err(reply),

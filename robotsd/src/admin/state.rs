@@ -37,19 +37,19 @@ pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
-    /// What was missing when the process began to serve: names of sites without a robots.txt, and
-    /// paths of included files whose sites were not served.
+    /// Names of the sites that had no robots.txt when the process began to serve, and paths of the
+    /// included files whose sites were not served then.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
-    /// Report of the last upgrade, with the identity of the program file and the config file that
-    /// it used.
+    /// Report of the last upgrade, with the identities of the program file and the config file that
+    /// the upgrade used.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
-    /// Lock that keeps changes and upgrades apart: read-locked during a change by an operator,
-    /// write-locked while a new process may replace this one.
+    /// Lock that prevents changes during an upgrade. It is read-locked during a change by an
+    /// operator, and write-locked while a new process may replace this one.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Lock that is held during a request to all replicas of the fleet, so that these requests run
-    /// one after another.
+    /// Lock that is held during a request to all replicas of the fleet. Only one such request runs
+    /// at a time.
     pub(super) asking: Arc<RwLock<()>>,
     /// The state of the config file: whether it is in force or rejected.
     pub(crate) config: ConfigState,
@@ -195,8 +195,8 @@ impl ServerState {
         outcome.await.ok()
     }
 
-    /// Records the state of an upgrade. If the upgrade was recorded before, keeps the recorded
-    /// identity of the files, because the files may have changed in the meantime.
+    /// Records the state of an upgrade. If an earlier state of this upgrade was recorded, keeps the
+    /// recorded identities of the files, because the files may have changed since then.
     pub(crate) fn note_upgrade(&self, report: UpgradeReport) {
         let mut last = self.last_upgrade.lock();
         let files = match last.take() {
@@ -214,7 +214,7 @@ impl ServerState {
         last.as_ref().map(|(report, _)| report.clone())
     }
 
-    /// Returns the files that a new process would use.
+    /// Returns the identities of the files that a new process would use.
     fn upgrade_files(&self) -> UpgradeFiles {
         let version = |path: &Path| {
             let found = fs::metadata(path).ok()?;
@@ -264,7 +264,7 @@ impl ServerState {
     }
 
     /// Reports whether the state directory and the files of the board are writable. Returns `None`
-    /// during the start, and if there is no state directory.
+    /// if the process is starting, or if there is no state directory.
     pub(super) fn is_state_writable(&self) -> Option<bool> {
         let is_writable = self.serving()?.sites.is_state_writable()?;
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
@@ -285,8 +285,8 @@ impl ServerState {
         let rejected = pairs().flat_map(LiveCertificates::rejections).filter_map(|(_, why)| why);
         // The set removes duplicates, because several listeners may use the same certificate file.
         let certificates: BTreeSet<_> = rejected.chain(dates).collect();
-        // The local token is created after the state directory is opened, so its problems are known
-        // only after the start.
+        // The local token is created after the state directory is opened, so problems with the
+        // token are known only after the start.
         let token = serving.and_then(|_| self.rights.load().problem());
         let of_process = self.watchdog.problems().chain(questions).chain(certificates);
         let of_process = of_process.chain(token).chain(self.audit.problem());
@@ -294,8 +294,8 @@ impl ServerState {
     }
 
     /// Returns the problems whose messages contain names of sites: problems with the fleet,
-    /// certificates that cover none of the sites' hosts, and robots.txt files in a folder that
-    /// belong to no host.
+    /// certificates that cover none of the sites' hosts, and files in a folder of robots.txt files
+    /// that match no host.
     fn problems_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
@@ -363,7 +363,7 @@ impl Serving {
 }
 
 /// Maximum time that a request waits for a reload of the config. After this time, the next reload
-/// starts even if the previous one hangs.
+/// starts even if the previous reload has not ended.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Channel that sends the outcome of a reload to the request that waits for the reload.
@@ -389,7 +389,8 @@ impl ConfigState {
     pub(crate) fn new(path: &Path) -> Self {
         let now = SystemTime::now();
         let report = ConfigReport {
-            // The path is absolute, so that commands that contain it work in any folder.
+            // The path is absolute, because commands that contain this path must work in any
+            // folder.
             path: absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
             state: "accepted".to_owned(),
             accepted: rfc3339(now),
@@ -398,9 +399,8 @@ impl ConfigState {
         Self(Mutex::new((now, report)))
     }
 
-    /// Records that the config file is in force, except for the settings in `next_start`, which
-    /// take effect at the next start. `is_new` tells whether the file differs from the previous
-    /// config.
+    /// Records that the config file is in force. The settings in `next_start` take effect at the
+    /// next start. `is_new` is true if the file differs from the previous config.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>, refused: &[RefusedFile]) {
         let mut state = self.0.lock();
         let (accepted, report) = &mut *state;

@@ -19,7 +19,8 @@ use crate::files;
 
 const PREFIX: &str = "rbd_";
 
-/// Number of hex digits of the random part. The checksum that follows it has [`CHECKED`] digits.
+/// Number of hex digits of the random part. The checksum after the random part has [`CHECKED`]
+/// digits.
 const DIGITS: usize = 64;
 const CHECKED: usize = 8;
 
@@ -68,7 +69,7 @@ fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
 #[derive(Debug)]
 pub(crate) struct KeptToken {
     pub(crate) token: String,
-    /// The files that contain the token, the preferred file first. At least one.
+    /// The files that contain the token, the preferred file first. The list has at least one file.
     pub(crate) files: Vec<PathBuf>,
     /// Reasons why the token in existing files was replaced.
     pub(crate) replaced: Vec<String>,
@@ -77,9 +78,9 @@ pub(crate) struct KeptToken {
 }
 
 /// Reads the local token from these files. If no file contains a token, creates a token. Writes the
-/// token to every file that does not contain it. There are several files, so that a command finds
-/// the token even if the command cannot read the state directory. If other users may know the token
-/// in one of the files, all files get a new token. Blocks.
+/// token to every file that does not contain it. A command that cannot read the state directory can
+/// find the token in another of these files. If other users may know the token in one of the files,
+/// all files get a new token. Blocks.
 ///
 /// # Errors
 ///
@@ -139,8 +140,8 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 impl TokenFile {
     /// Reads the token. Returns `None` if this user cannot read the file, or if the owner of the
     /// token file differs from the owner of the place file. The owners are compared because another
-    /// user could write a place file that names somebody else's token file. The command would then
-    /// send this token to the process of that user.
+    /// user could write a place file that contains the path of somebody else's token file. The
+    /// command would then send the token in that file to the process of the other user.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)

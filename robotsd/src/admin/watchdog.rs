@@ -2,13 +2,13 @@
 //! `/livez`.
 //!
 //! A separate thread gives each event loop a task every two seconds, and checks whether the loop
-//! has run the previous task. This does not slow requests down, and also detects a stalled control
-//! thread.
+//! has run the previous task. These checks do not slow down requests. They also detect a stalled
+//! control thread.
 //!
 //! **The watchdog does not end the process.** A stalled loop may recover, and the other workers
-//! respond meanwhile. The supervisor decides whether to end the process: robotsd stops notifying
-//! systemd, and `/livez` returns 503. If the thread of a worker has *ended*, however, the process
-//! reports the reason and exits. The connections of that worker are lost in any case, and a
+//! continue to handle requests. The supervisor decides whether to end the process: robotsd stops
+//! notifying systemd, and `/livez` returns 503. If the thread of a worker has *ended*, however, the
+//! process reports the reason and exits. The connections of that worker are lost in any case, and a
 //! supervisor can start a new process faster than robotsd could replace the thread.
 
 use std::convert::Infallible;
@@ -28,8 +28,9 @@ use crate::metrics::{Exposition, family};
 /// Interval between two tasks for an event loop.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// A loop counts as stalled if it has missed this number of beats. Beats are counted instead of
-/// time, because no beat is missed while the process is stopped or the machine sleeps.
+/// An event loop counts as stalled if it has not run its task at this number of checks in a row.
+/// The time is not measured, because it also passes while the process is stopped or the machine
+/// sleeps.
 const MISSED: u64 = 3;
 
 /// The state of the event loops of this process, and its panics.
@@ -47,7 +48,7 @@ pub(crate) type WatchGuard = Sender<Infallible>;
 struct EventLoop {
     thread: String,
     runtime: Handle,
-    /// Whether the loop has not run its latest task yet.
+    /// Whether the latest task of the loop has not run yet.
     is_awaited: Arc<AtomicBool>,
     missed: AtomicU64,
 }
@@ -83,7 +84,8 @@ impl Watchdog {
             watchdog.panics.fetch_add(1, Ordering::Relaxed);
             log.say(LogEvent::Panic, message.clone());
             *watchdog.last_panic.lock() = Some(message);
-            // A panic of the control thread ends the process, so the log must be written now.
+            // A panic of the control thread ends the process, so the message must be written to the
+            // log immediately.
             if thread::current().name() == Some("main") {
                 log.flush();
             }
@@ -113,8 +115,8 @@ impl Watchdog {
 
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::PANICS, &[], self.panics.load(Ordering::Relaxed));
-        // The control thread is included, although no client receives these metrics while it is
-        // stalled.
+        // The control thread is included, although no client receives the metrics while the control
+        // thread is stalled.
         for watched in self.loops() {
             exposition.holds(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
         }
@@ -140,8 +142,8 @@ impl EventLoop {
                 seconds = self.seconds()
             )
         });
-        // The count is reset before the message is logged. If someone reads the message and
-        // requests the status, the status then no longer shows the stall.
+        // The count is reset before the message is logged. An operator who reads the message and
+        // then requests the status must not see the stall any more.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);

@@ -1,16 +1,16 @@
-//! The records of one site for one or more days: the rows, the times when every fetch of robots.txt
-//! was recorded (watches), and the times when records may be missing (lost times). This module also
-//! reads and writes the file of a day. The file has one JSON object per line, and the last line
-//! contains the hash of all lines before it.
+//! The records of one site for one or more days: the rows, the periods when every fetch of
+//! robots.txt was recorded (watches), and the periods with possibly missing records (lost times).
+//! This module also reads and writes the file of a day. The file has one JSON object per line, and
+//! the last line contains the hash of all lines before it.
 //!
 //! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
 //! missing, a fetch of robots.txt may be missing at any time of that day. The lines that can still
 //! be parsed are counted, but they are not evidence against a crawler: a lost line may have
 //! contained the fetch that excuses the crawler.
 //!
-//! Hourly rows of old days are folded, that is, merged into one row per crawler and day. The file
-//! with the daily rows replaces the file with the hourly rows by a rename. A process that is killed
-//! at any moment therefore leaves one complete file.
+//! The hourly rows of old days are merged into one row per crawler and day. This is called folding.
+//! The file with the daily rows replaces the file with the hourly rows by a rename. If the process
+//! is killed at any moment, one complete file therefore remains.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,16 +35,16 @@ pub(crate) struct DayRows {
     /// Name and settings of the site; `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
-    /// The times when counts may be missing.
+    /// The periods with possibly missing counts.
     pub(crate) lost: Vec<Lost>,
-    /// The times when other processes may have received fetches of robots.txt, according to the
-    /// settings of that day (`sees_all` and `replicas`). They are not stored in the file.
+    /// The periods when other processes may have received fetches of robots.txt, according to
+    /// `sees_all` and `replicas` of that day. They are not stored in the file.
     pub(crate) unseen: Vec<Lost>,
     /// Rows per crawler and hour.
     #[serde(with = "pairs")]
     pub(crate) rows: BTreeMap<RowKey, Row>,
-    /// Rows per crawler and day, for days whose hours were folded. Counts that are added to a
-    /// folded day later are in `rows`.
+    /// Rows per crawler and day, for days whose hours were folded. Counts that are added to such a
+    /// day after folding are in `rows`.
     #[serde(with = "pairs")]
     pub(crate) days: BTreeMap<RowKey, Row>,
     /// Paths that verified search engines requested, by day. Only the gate of this process uses
@@ -58,8 +58,8 @@ pub(crate) struct DayRows {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteLine {
     pub(crate) name: String,
-    /// Whether every fetch of robots.txt reaches the processes that serve the site, according to
-    /// the config.
+    /// Whether, according to the config, every fetch of the site's robots.txt reaches the processes
+    /// that serve the site.
     pub(crate) sees_all: bool,
     /// Number of processes that serve the site.
     pub(crate) replicas: usize,
@@ -76,7 +76,7 @@ impl SiteLine {
         }
     }
 
-    /// Reports whether the records of `merged` processes together contain every fetch of
+    /// Reports whether the combined records of `merged` processes contain every fetch of
     /// robots.txt.
     pub(super) const fn is_complete(&self, merged: usize) -> bool {
         self.sees_all && self.replicas <= merged
@@ -124,8 +124,8 @@ impl DayRows {
         if surplus == 0 {
             return;
         }
-        // Removes a quarter more than necessary, so that the next watches do not exceed the limit
-        // again.
+        // Removes a quarter more than necessary, because the next watches would otherwise exceed
+        // the limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
@@ -133,11 +133,11 @@ impl DayRows {
         self.lost = all.reduce(Lost::and).into_iter().collect();
     }
 
-    /// Merges the hours of each crawler into one row per day. This does not change the sums and the
-    /// first and last times.
+    /// Merges the hours of each crawler into one row per day. The sums and the first and last times
+    /// stay the same.
     pub(super) fn fold(&mut self) {
-        // Hours are merged in ascending order, because a row depends on the order of fetches and
-        // requests.
+        // Hours are merged in ascending order, because the content of a row depends on the order of
+        // fetches and requests.
         for (key, row) in std::mem::take(&mut self.rows) {
             self.days.entry(RowKey { begin: day_of(key.begin), ..key }).or_default().merge(&row);
         }
@@ -154,8 +154,8 @@ impl DayRows {
         }
     }
 
-    /// Reports whether a running process could have counted these rows. If not, the file that they
-    /// were read from is damaged.
+    /// Reports whether these rows have values that a process can have counted. If not, their file
+    /// is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
@@ -172,8 +172,8 @@ impl DayRows {
         self.rows.len() + self.days.len()
     }
 
-    /// Changes the records of a damaged day so that they cannot be evidence against a crawler, on
-    /// this or on another day.
+    /// Changes the records of a damaged day. Afterwards, they cannot be evidence against a crawler
+    /// on this or any other day.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -209,7 +209,6 @@ const MAX_LINE_LENGTH: usize = 1 << 20;
 const MAX_NAME_LENGTH: usize = 1024;
 const MAX_LIST_LENGTH: usize = 64;
 
-/// Whether a day's file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
     None,
@@ -327,8 +326,8 @@ fn hash_of(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string()
 }
 
-/// Writes the file of a day. The file is written under a temporary name and then renamed, so that
-/// the path always contains a complete file. Blocks.
+/// Writes the file of a day. The file is written under a temporary name and then renamed. The path
+/// therefore always contains a complete file. Blocks.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > MAX_FILE_BYTES {

@@ -2,9 +2,9 @@
 //! directory.
 //!
 //! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each file is written under a
-//! temporary name and then renamed, so that the path always contains a complete file. If a file is
-//! damaged, a copy is kept as `DATE.jsonl.damaged`, and a new file with the readable part replaces
-//! it.
+//! temporary name and then renamed. The path therefore always contains a complete file. If a file
+//! is damaged, a copy is kept as `DATE.jsonl.damaged`, and a new file with the readable part
+//! replaces it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ const FOLDER: &str = "board";
 /// folded yet.
 const FOLDED: &str = "folded";
 
-/// Maximum number of bytes that are read for one query of one site. Days that are not read because
-/// of this limit count as lost.
+/// Maximum number of bytes that one query reads per site. Days that are not read because of this
+/// limit count as lost.
 const MAX_READ_BYTES: u64 = 256 << 20;
 
 /// Maximum number of attempts to lock the folder. [`TRY_AGAIN`] is the delay between two attempts.
@@ -48,8 +48,7 @@ pub(crate) struct Retention {
 #[derive(Debug)]
 pub(crate) enum Added {
     Whole,
-    /// The rows were added, but the file was damaged, and no copy of the damaged file could be
-    /// kept.
+    /// The rows were added, but the file was damaged, and could not be copied.
     WithoutEvidence(io::Error),
 }
 
@@ -76,14 +75,14 @@ impl History {
     }
 
     /// Returns the rows of a site for all days from `from` to `to`. `merged` is the number of
-    /// processes whose counts the caller combines. Blocks.
+    /// processes whose counts the caller adds up. Blocks.
     ///
     /// If other processes may have received fetches of robots.txt on a day, the day is added to
     /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // Days are read from the newest to the oldest. Another thread that prunes meanwhile deletes
-        // the oldest days, which are not read yet.
+        // Days are read from the newest to the oldest. If another thread prunes the history at the
+        // same time, it deletes the oldest days, which are read last.
         for day in days(from, to).rev() {
             if octets > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -92,7 +91,7 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch may have begun on an earlier day. That day has no file if nothing
+                // The first watch may have begun on an earlier day, which has no file if nothing
                 // was counted on it.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
@@ -135,8 +134,8 @@ impl History {
     }
 
     /// Locks the folder against other processes. Without the lock, another process could read a
-    /// file, wait until this process has changed it, and then overwrite the change. `None` if the
-    /// file system does not support locks, or if another process holds the lock too long.
+    /// file before this process changes it, and overwrite the change afterwards. `None` if the file
+    /// system does not support locks, or if another process holds the lock too long.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
@@ -184,8 +183,8 @@ impl History {
             }
             Self::Files(folder) => {
                 let mut files = files(folder, |_| true)?;
-                // Within a day, the largest file is deleted first, so that a small site does not
-                // lose its records because of a large site.
+                // Files of the same day are deleted in order of size, the largest first. Otherwise,
+                // a small site could lose its records because of a large site.
                 files.sort_unstable_by(|one, other| {
                     (one.day, other.octets, &one.path).cmp(&(other.day, one.octets, &other.path))
                 });
@@ -193,8 +192,8 @@ impl History {
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
                 // If a file cannot be deleted, newer files of the same site are kept. Otherwise,
-                // the history of the site would lack days whose fetches could excuse a crawler.
-                // Files of other sites are still deleted.
+                // the history of the site would have a gap, and the missing fetches could excuse a
+                // crawler. Files of other sites are still deleted.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {
@@ -233,8 +232,8 @@ impl History {
     }
 }
 
-/// Returns an error if the retention would delete all days before today. The clock has then
-/// probably jumped ahead.
+/// Returns an error if the retention would delete all days before today. In this case, the clock
+/// has probably jumped ahead.
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
@@ -256,8 +255,8 @@ pub(super) struct DayFile {
 
 /// Returns the files of days before `before` whose hours are not folded yet. Blocks.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
-    // Without the stored day, every file is read. Folding a file that is already folded does not
-    // change it.
+    // If the date of the first unfolded day cannot be read, every file is read. Folding does not
+    // change a file that is already folded.
     let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
     let from = mark.unwrap_or(0);
     if from >= before {
@@ -268,8 +267,8 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Records that the hours of all days before `before` are folded, so that the files of these days
-/// are not read again. Blocks.
+/// Records that the hours of all days before `before` are folded. The files of these days are then
+/// not read again. Blocks.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -298,8 +297,8 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
         Ok((rows, damage, _)) => {
             all = rows;
             if damage == Damage::Some {
-                // The whole day counts as lost. The site line is dropped, because its settings may
-                // not apply to rows that are added later.
+                // The whole day counts as lost. The site line is removed, because the settings in
+                // it may not apply to rows that are added later.
                 all.site = None;
                 // The new rows are written even if no copy of the damaged file can be kept.
                 added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
@@ -314,9 +313,9 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
     Ok(added)
 }
 
-/// Keeps the damaged file under a second name, so that the operator can examine it. If a day's file
-/// is damaged again later, no second copy is made. A hard link is tried first, because it needs no
-/// space on a full disk.
+/// Keeps the damaged file under a second name for the operator to examine. If the file of the same
+/// day is damaged again later, no second copy is made. A hard link is tried first, because it needs
+/// no space on a full disk.
 fn keep_beside(path: &Path) -> io::Result<()> {
     let beside = path.with_extension("jsonl.damaged");
     if beside.exists() || fs::hard_link(path, &beside).is_ok() {
@@ -346,7 +345,8 @@ fn path_of(folder: &Path, site: &str, day: Second) -> PathBuf {
     folder.join(folder_name(site)).join(format!("{}.jsonl", date_of(day)))
 }
 
-/// Returns the name of the site from the newest file in its folder with a readable site line.
+/// Returns the name of the site whose files are in `folder`, from the newest file that has a
+/// readable site line.
 fn site_of(folder: &Path) -> Option<String> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));

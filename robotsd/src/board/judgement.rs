@@ -1,15 +1,15 @@
-//! Decides whether a crawler that sent disallowed requests ignores robots.txt, or does not know the
-//! current rules yet.
+//! Decides whether a crawler that sent disallowed requests ignores robots.txt, or only does not
+//! know the current rules yet.
 //!
 //! No crawler may be reported falsely. It is often uncertain which fetch of robots.txt was the
 //! crawler's last before a request. The request counts against the crawler only if **every** fetch
 //! that may have been the last one is evidence against the crawler. A fetch is evidence against the
 //! crawler if the fetched version disallows the request, or if the fetch was more than 24 hours
-//! before the request (RFC 9309, section 2.4). These fetches may have been the last one:
+//! before the request (RFC 9309, section 2.4). Each of these fetches may have been the last one:
 //!
-//! - the last verified fetch before the request, from the same origin, by the crawler or by another
-//!   crawler that obeys one of its product tokens. Without such a fetch, the request does not count
-//!   against the crawler;
+//! - the last verified fetch before the request, from the same origin, by the crawler itself or by
+//!   another crawler that obeys one of the same product tokens. Without such a fetch, the request
+//!   does not count against the crawler;
 //! - every later fetch by crawlers of the same operator, unless the client was an impostor;
 //! - every fetch that may have been missed, because no process was watching, enforcement was off,
 //!   or counts were lost.
@@ -21,11 +21,12 @@ use tower_robots::rules::{Access, PathForm, RuleSet};
 
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
-/// How long a replaced version is still used to judge requests, in seconds. A crawler may rely on a
-/// fetched version for 24 hours (RFC 9309, section 2.4). One hour is added as a margin.
+/// Time after its replacement that a version of robots.txt is still used to judge requests, in
+/// seconds. A crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4). One hour
+/// is added as a margin.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
-/// Maximum number of versions that one request is judged by.
+/// Maximum number of versions of robots.txt that are used to judge one request.
 pub(crate) const MAX_VERSIONS: usize = 5;
 
 /// A version of robots.txt that a crawler may still rely on.
@@ -43,7 +44,7 @@ pub(crate) struct Disallowed<'r> {
     pub(crate) agent: &'r Agent,
     pub(crate) method: &'r str,
     pub(crate) target: &'r [u8],
-    /// Hash of the version in force. `form` is the path form that this version disallows.
+    /// Hash of the version in force. `form` is the form of the path that this version disallows.
     pub(crate) by: VersionHash,
     pub(crate) form: PathForm,
 }
@@ -51,7 +52,7 @@ pub(crate) struct Disallowed<'r> {
 impl Case {
     /// Records which versions disallow the request and which allow it, the version in force first.
     /// A version is recorded as disallowing only if it disallows the path as the client sent it.
-    /// Other path forms are not considered, because a crawler need not know these forms.
+    /// Other forms of the path are not considered, because a crawler need not know them.
     pub(crate) fn judge_by<'v>(
         &mut self,
         versions: impl Iterator<Item = GoneBy<'v>> + Clone,
@@ -88,7 +89,7 @@ impl Disallowed<'_> {
 }
 
 /// Writes a name at position `written` of a list, and increments `written`. Reuses the memory of
-/// the name that was there before.
+/// the name that was at this position before.
 fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     match list.get_mut(*written) {
         Some(own) => name.clone_into(own),
@@ -112,8 +113,8 @@ pub(crate) enum ReadJudgement {
     Undecided,
 }
 
-/// Fetches of one version of robots.txt by one crawler. They are used to judge requests of this or
-/// another crawler of the same operator.
+/// Fetches of one version of robots.txt by one crawler. They are used to judge requests of this
+/// crawler, or of another crawler of the same operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading<'r> {
     pub(crate) origin: &'r str,
@@ -126,11 +127,11 @@ pub(crate) struct Reading<'r> {
 /// Relation between the client that fetched robots.txt and the crawler that is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// The judged crawler, or another crawler that obeys one of its product tokens. The client is
-    /// verified. Its fetches can be evidence against the judged crawler.
+    /// The judged crawler, or another crawler that obeys one of the same product tokens. The client
+    /// is verified. Fetches by this client can be evidence against the judged crawler.
     Chain,
-    /// Another crawler of the operator, or an unverified client. Its fetches can only excuse the
-    /// judged crawler.
+    /// Another crawler of the operator, or an unverified client. Fetches by this client can excuse
+    /// the judged crawler, but cannot be evidence against it.
     Operator,
 }
 
@@ -151,7 +152,8 @@ struct Candidate<'r> {
     is_seen: bool,
 }
 
-/// Judges disallowed requests by the fetches of robots.txt that may precede them.
+/// Judges disallowed requests by the fetches of robots.txt that may have happened before the
+/// requests.
 pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJudgement {
     // `disallowed_by` is empty if the rules are unknown, or if no version disallows the path as the
     // client sent it.
@@ -172,9 +174,9 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
     let missed =
         missed.map(|gap| Candidate { version: gap.version.as_deref(), at: gap.to.min(case.last), is_seen: false });
-    // If the last fetch that was seen is evidence against the crawler, and a later fetch may have
-    // been missed, it is unknown which version the crawler used. The result is then `Undecided`
-    // instead of `NotNewest`.
+    // If the last recorded fetch is evidence against the crawler, but a later fetch may have been
+    // missed, it is unknown which version the crawler used. The result is then `Undecided` instead
+    // of `NotNewest`.
     let is_mild = !certain.accuses(case);
     let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
     if others.peek().is_none() {

@@ -71,7 +71,8 @@ impl LoggedTimes {
 }
 
 impl LogBoard {
-    /// Adds the counts of a part of the log. `times` are the times of its lines.
+    /// Adds the counts of one part of the log. `times` contains the times of the lines in this
+    /// part.
     pub(crate) fn join(&mut self, counted: Counted, times: &LoggedTimes) {
         let mut is_lost = counted.lost > 0;
         for (mut key, row) in counted.rows {
@@ -84,7 +85,8 @@ impl LogBoard {
             if self.rows.count() < MAX_LIVE || self.rows.rows.contains_key(&key) {
                 self.rows.rows.entry(key).or_default().merge(&row);
             } else {
-                // The row is dropped, so fetches of robots.txt in its hour may be missing.
+                // The row is dropped, so fetches of robots.txt in the hour of this row may be
+                // missing.
                 is_lost = true;
             }
         }
@@ -96,8 +98,8 @@ impl LogBoard {
     }
 
     /// Finishes counting. `versions` contains each version and the time when it came into force,
-    /// oldest first. Impostors of the crawlers in `crawlers` are counted as claimed instead,
-    /// because the log may not contain the real addresses of clients.
+    /// oldest first. Impostors of the crawlers in `crawlers` are counted as clients with an
+    /// unconfirmed claim, because the log may not contain the real addresses of clients.
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {

@@ -1,14 +1,16 @@
-//! The board shows which version of robots.txt each crawler fetched, what it requested after that,
-//! and whether it obeys. In this module, a *read* is a fetch of robots.txt by a crawler.
+//! The board shows which version of robots.txt each crawler fetched, what the crawler requested
+//! after that, and whether it obeys. In this module, a *read* is a fetch of robots.txt by a
+//! crawler.
 //!
-//! Workers count in a [`recorder`]. The control thread moves these counts into the [`table`], and a
-//! blocking thread writes the table to the [`history`]: one file per site and [`day`]. All three
-//! add up [`row`]s. [`judgement`] decides whether a crawler ignores robots.txt; [`watch`] tells
-//! `judgement` when fetches may have been missed. [`summary`] builds the [`report`] from the rows
-//! and judgements. [`requested_paths`] holds the most requested paths, for the gate. [`visitors`]
-//! counts people that services such as search engines referred to the site;
-//! [`referrals`](mod@referrals) compares their number with the pages that crawlers fetched. The
-//! board never affects or delays a request.
+//! Each worker counts requests in a [`recorder`]. The control thread moves these counts into the
+//! [`table`], and a blocking thread writes the table to the [`history`]: one file per site and
+//! [`day`]. The recorder, the table and the history all add up [`row`]s. [`judgement`] decides
+//! whether a crawler ignores robots.txt; [`watch`] tells `judgement` when fetches may have been
+//! missed. [`summary`] builds the [`report`] from the rows and judgements. [`requested_paths`]
+//! holds the most requested paths, which the gate checks. [`visitors`] counts people that services
+//! such as search engines referred to the site; [`referrals`](mod@referrals) compares the number of
+//! these visitors with the number of pages that crawlers fetched. The board never affects or delays
+//! a request.
 //!
 //! To show another figure, add it to the [`report`], and show it in [`page`]. Figures about all
 //! requests of a site, such as durations, are counted in `counting` instead of the rows;

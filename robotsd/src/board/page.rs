@@ -1,9 +1,10 @@
 //! The board as an HTML page. The page has no scripts and loads nothing from other hosts. It
 //! supports dark and light mode and small screens.
 //!
-//! The template is `page.html`; this module provides its data. The template escapes all names,
-//! because clients and files can contain any characters. The style sheet has its own path, and bars
-//! are SVG with size attributes, so that the Content-Security-Policy can forbid inline styles.
+//! The template is `page.html`. This module provides the data for it. The template escapes all
+//! names, because clients and files can contain any characters. The style sheet has its own path,
+//! and bars are SVG elements with size attributes. The page needs no inline styles, and the
+//! Content-Security-Policy forbids them.
 
 use std::collections::BTreeMap;
 
@@ -35,10 +36,10 @@ const DETAILED_SITES: usize = 3;
 pub(crate) struct BoardPage<'a> {
     pub(crate) status: &'a StatusReport,
     pub(crate) board: &'a BoardReport,
-    /// Histories of reloads of the shown sites.
+    /// For each shown site, the history of its reloads.
     pub(crate) histories: &'a [HistoryReport],
     pub(crate) query: &'a BoardQuery,
-    /// Whether there are other replicas, so that the page links to the board of all replicas.
+    /// Whether there are other replicas. If so, the page has a link to the board of all replicas.
     pub(crate) has_others: bool,
     /// Interval of automatic reloads by the browser, in seconds; `None` if the page is not
     /// reloaded.
@@ -65,7 +66,7 @@ struct CrawlerFacts<'a> {
     chart: TimeChart,
 }
 
-/// A row of the table of sites.
+/// One row in the table of sites.
 struct SiteRow<'a> {
     name: &'a str,
     /// Link target of the page for this site only.
@@ -75,8 +76,8 @@ struct SiteRow<'a> {
     counts: [(&'static str, u64); 5],
 }
 
-/// Numbers of requests from a set of crawlers: all requests, disallowed requests, and disallowed
-/// requests that were refused.
+/// Request counts for a set of crawlers: all requests, disallowed requests, and refused disallowed
+/// requests.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     requests: u64,
@@ -214,8 +215,8 @@ impl<'a> BoardPage<'a> {
         rows
     }
 
-    /// Returns the status reports of a site. A site with several hosts may have one report for each
-    /// host.
+    /// Returns the status reports of a site. There is one report per host if each host has its own
+    /// robots.txt.
     fn reports_of(&self, site: &SiteBoard) -> Vec<&SiteReport> {
         self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect()
     }
@@ -225,7 +226,7 @@ impl<'a> BoardPage<'a> {
         sites.find(|traffic| is_of(&site.site, &traffic.name)).map(|traffic| &traffic.requests)
     }
 
-    /// Returns the history of a site's reloads; `None` if it is empty.
+    /// Returns the history of a site's reloads; `None` if there were no reloads.
     fn history_of(&self, site: &SiteBoard) -> Option<&HistoryReport> {
         self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
     }
@@ -288,14 +289,14 @@ impl CrawlerFacts<'_> {
     }
 }
 
-/// Returns the group of a crawler. All impostors are in one group, whatever crawler they claim to
-/// be.
+/// Returns the group of a crawler. All impostors are in one group. It does not matter which crawler
+/// they claim to be.
 fn group(crawler: &CrawlerBoard) -> CrawlerGroup {
     if crawler.identity == "impostor" { CrawlerGroup::Impostors } else { CrawlerGroup::of_category(&crawler.category) }
 }
 
-/// Returns the badges of a site, each as CSS class and text. They show the mode, and the states of
-/// the site or of its hosts.
+/// Returns the badges of a site, each as CSS class and text. They show the mode of the site, and
+/// the state of the site or of each of its hosts.
 fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     let mut states = BTreeMap::<_, usize>::new();
     for report in reports {
@@ -317,8 +318,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns the numbers of disallowed requests that were forwarded: first of crawlers other than
-/// search engines, then of search engines.
+/// Returns two numbers of disallowed requests that were forwarded: those of crawlers other than
+/// search engines, and those of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);

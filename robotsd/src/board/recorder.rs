@@ -26,19 +26,19 @@ use crate::http_common::ClientRequest;
 /// the counts.
 const MAX_ROWS: usize = 4096;
 
-/// Maximum number of unregistered crawlers that are counted under their own names, because clients
-/// can send any name. The limit applies to a worker's counts until they are taken, and to each hour
-/// on the board of a site.
+/// Maximum number of unregistered crawlers that are counted separately, by name. The number is
+/// limited because clients can send any name. The limit applies to the counts of one worker that
+/// are not taken yet, and to each hour on the board of a site.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
-/// Common name for all unregistered crawlers beyond [`MAX_UNKNOWN`], which are counted together.
+/// Name of the crawler in the row that counts all unregistered crawlers beyond [`MAX_UNKNOWN`].
 pub(super) const UNKNOWN: &str = "other crawlers";
 
 /// Maximum length of a stored name or host, in bytes. Longer names are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
 
-/// Header with the scheme of the original request. Proxies send this header with their decision
-/// requests.
+/// Header with the scheme of the original request. Other proxies send this header in the requests
+/// that ask robotsd for a decision.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Versions of a site's robots.txt that crawlers may rely on: the live version, and each earlier
@@ -54,21 +54,22 @@ pub(crate) struct KnownVersions {
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
-    /// Name of the version on the board. Stored so that it need not be formatted for every request.
+    /// Name of the version on the board. It is stored because formatting it for every request would
+    /// take time.
     name: Arc<str>,
     until: Second,
 }
 
-/// The recorders of a site for all workers. A reload of the config does not replace them.
+/// The recorders of all workers for one site. They are kept when the config is reloaded.
 #[derive(Debug, Default)]
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
-    /// Set when crawlers were not recognised for some time, for example because enforcement was
-    /// off. Cleared when the control thread has read this flag.
+    /// Set if crawlers were not recognised for some time, for example because enforcement was off.
+    /// Cleared when the control thread has read this flag.
     pub(crate) has_missed: AtomicBool,
-    /// Set when the hosts of the site have changed, because another site may have served another
-    /// version on the new hosts before. Cleared when the control thread has read this flag.
+    /// Set if the hosts of the site have changed: another site may have served another version of
+    /// robots.txt on the new hosts before. Cleared when the control thread has read this flag.
     pub(crate) has_new_hosts: AtomicBool,
     /// Counts the visitors that services refer.
     pub(crate) services: Arc<SendingServices>,
@@ -93,8 +94,8 @@ pub(crate) struct Counted {
     pub(super) scratch: RowScratch,
 }
 
-/// Buffers for the row key and the request data. They are reused, so that a request for an existing
-/// row allocates no memory.
+/// Buffers for the row key and the request data. They are reused, so a request for an existing row
+/// allocates no memory.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,
@@ -116,9 +117,9 @@ impl SiteRecorders {
         let mut recorders = self.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
-            // `is_used` must be computed before the recorder is emptied. Otherwise, a worker could
-            // count a last request and drop its recorder between the two steps, and this count
-            // would be lost.
+            // `is_used` must be computed before the recorder is emptied. Otherwise, the worker
+            // could count a last request and drop the recorder between the two steps. This request
+            // would not be counted.
             let is_used = Arc::strong_count(recorder) > 1;
             taken.push(recorder.take());
             is_used
@@ -127,8 +128,8 @@ impl SiteRecorders {
         taken
     }
 
-    /// Records the live version of a robots.txt. The previous version remains known for as long as
-    /// crawlers may rely on it.
+    /// Records the live version of a robots.txt. The previous version is kept as long as crawlers
+    /// may rely on it.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
         let Some(live) = live else { return };
@@ -162,7 +163,7 @@ impl Recorder {
     fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
         let (agent, name, identity) = (&record.agent, record.name(), standing(record.identity));
-        // `got_page` is false, because pages are counted separately, once the response is known.
+        // `got_page` is false, because pages are counted elsewhere, when the response is known.
         let seen = CrawlerRequest { agent, name, identity, at: now, got_page: false };
         let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
         let target = event.request.target();
@@ -182,7 +183,7 @@ impl Recorder {
         let done = done(record);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
-            // Only paths that a verified search engine requests are recorded for the gate.
+            // Only requests of verified search engines are recorded for the gate.
             if identity == ClaimResult::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
                 counted.requested.count(target);
             }
@@ -293,8 +294,8 @@ impl Counted {
 }
 
 impl KnownVersions {
-    /// Returns the versions that a crawler may rely on. Returns no versions until the policy is
-    /// known.
+    /// Returns the versions that a crawler may rely on. Returns no versions if the policy is not
+    /// known yet.
     fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = self.versions.iter().filter(|_| self.policy.is_some());
         versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })
@@ -321,8 +322,8 @@ fn served(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// Converts the result of identity verification to the identity in a row key. Without verification,
-/// every crawler is `Claimed`.
+/// Converts the result of identity verification to the identity in a row key. If identities are not
+/// verified, every crawler is `Claimed`.
 pub(crate) const fn standing(identity: Option<Identity>) -> ClaimResult {
     match identity {
         Some(Identity::Verified(_)) => ClaimResult::Verified,

@@ -1,9 +1,9 @@
 //! Compares the number of pages that an operator's crawlers fetched with the number of visitors
 //! that the operator's services referred.
 //!
-//! The pages of all crawlers of an operator are added up, because it is unknown which crawler's
-//! fetch led to a visit. Operators without a known service are left out, because their referrals
-//! cannot be counted.
+//! The pages of all crawlers of an operator are added up, because it is unknown which crawler
+//! fetched the page that led to a visit. Operators without a known service are left out, because
+//! their referrals cannot be counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub(crate) struct OperatorBalance {
     pub(crate) services: Vec<ServiceVisitors>,
 }
 
-/// The pages that a crawler fetched. Requests from impostors do not count.
+/// The pages that a crawler fetched. Pages that impostors fetched are not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TakenPages {
     pub(crate) crawler: String,
@@ -46,9 +46,9 @@ pub(crate) struct ServiceVisitors {
 }
 
 impl OperatorBalance {
-    /// Returns the balance of each operator whose crawlers fetched pages or whose services referred
-    /// visitors, the operator with the most pages first. `taken` contains each crawler's operator
-    /// and pages.
+    /// Returns one balance for each operator whose crawlers fetched pages or whose services
+    /// referred visitors. The operator with the most pages comes first. `taken` contains the
+    /// operator and the pages of each crawler.
     pub(crate) fn all<'c>(
         taken: impl IntoIterator<Item = (&'c str, TakenPages)>,
         sent: impl IntoIterator<Item = (Service, u64)>,

@@ -19,7 +19,8 @@ pub(crate) struct BoardReport {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) step_seconds: u64,
-    /// Whether the config says that every fetch of robots.txt reaches the reporting processes.
+    /// Whether, according to the config, every fetch of robots.txt reaches the processes in the
+    /// report.
     pub(crate) sees_all: bool,
     /// Number of processes that serve the sites. `counted_replicas` is the number of processes
     /// whose counts the report contains.
@@ -39,8 +40,8 @@ pub(crate) struct SiteBoard {
     /// Recent traffic; `None` in the first seconds of a process, and in a report from files of
     /// other processes.
     pub(crate) traffic: Option<RecentTraffic>,
-    /// Lines of the live version that have not disallowed any request; `None` unless there is
-    /// exactly one live version.
+    /// Lines of the live version that have not disallowed any request; `None` if there is no live
+    /// version, or more than one.
     pub(crate) never_hit: Option<NeverHit>,
     /// Crawlers, the one with the most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
@@ -58,18 +59,19 @@ pub(crate) struct CrawlerBoard {
     /// Operator from the registry; empty if the crawler is not registered.
     pub(crate) operator: String,
     pub(crate) category: String,
-    /// Identity of the client: `verified`, `claimed` or `impostor`.
+    /// Result of verifying that the clients are this crawler: `verified`, `claimed` (neither
+    /// confirmed nor refuted) or `impostor`.
     pub(crate) identity: String,
     /// The verdict: `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
     pub(crate) word: Option<String>,
-    /// Reason why there is no verdict; `None` if there is one.
+    /// Reason why there is no verdict; `None` if there is a verdict.
     pub(crate) no_word: Option<String>,
     pub(crate) last_read: Option<LastRead>,
     pub(crate) reads: u64,
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
     /// Number of pages that the crawler received: its GET requests with a response of 2xx or 304,
-    /// without requests for images and other page resources. 0 for an unregistered crawler.
+    /// except requests for images and other page resources. 0 for an unregistered crawler.
     #[serde(default)]
     pub(crate) pages: u64,
     /// Numbers of disallowed requests, by judgement.
@@ -90,8 +92,8 @@ pub(crate) struct RecentTraffic {
     pub(crate) requests_per_minute: f64,
     /// Share of requests that were refused, from 0 to 1.
     pub(crate) refused_share: f64,
-    /// 99th percentile of the decision time since the process started. Only one decision in 64 is
-    /// timed; `None` before the first timed decision.
+    /// 99th percentile of the decision time since the process started. Only one in 64 decisions is
+    /// measured. `None` if none has been measured yet.
     pub(crate) decision_p99_seconds: Option<f64>,
 }
 
@@ -101,24 +103,25 @@ pub(crate) struct NeverHit {
     pub(crate) version: String,
     /// The later of two times: when the version went live, and when the period starts.
     pub(crate) since: String,
-    /// Number of lines with a `Disallow` rule. `count` of them have not disallowed any request.
+    /// Number of lines with a `Disallow` rule. `count` is the number of those lines that have not
+    /// disallowed any request.
     pub(crate) of: usize,
     pub(crate) count: usize,
-    /// Whether the listed lines certainly have no hits. `false` if hits were counted together for
-    /// several lines, if counts are missing for some time, or if there are other replicas.
+    /// Whether the listed lines certainly have no hits. `false` if the hits of several lines were
+    /// added up, if counts are missing for a part of the time, or if there are other replicas.
     pub(crate) is_certain: bool,
-    /// Lines without a hit, up to a maximum number.
+    /// The first lines without a hit. Their number is limited.
     pub(crate) lines: Vec<LineBoard>,
 }
 
 /// Numbers of disallowed requests, by judgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JudgedCounts {
-    /// Number of requests that the last fetched version disallows, or that were sent more than 24
-    /// hours after the last fetch.
+    /// Number of requests that the version in the crawler's last fetch disallows, or that were sent
+    /// more than 24 hours after that fetch.
     pub(crate) ignored: u64,
-    /// Number of requests that the last fetched version, an older one, allows, and that were sent
-    /// at most 24 hours after the last fetch.
+    /// Number of requests that were sent at most 24 hours after the crawler's last fetch, and that
+    /// the older version in that fetch allows.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
     /// Number of requests that cannot be judged.
@@ -135,17 +138,17 @@ pub(crate) struct LastRead {
     pub(crate) is_newest: Option<bool>,
 }
 
-/// A line of robots.txt that disallowed requests, and the number of these requests.
+/// A line of robots.txt that disallowed requests, and the number of requests that it disallowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineBoard {
     pub(crate) version: String,
-    /// Line number in robots.txt; 0 for lines that are counted together.
+    /// Line number in robots.txt; 0 if this entry contains the hits of several lines.
     pub(crate) line: usize,
     /// Path pattern as written in robots.txt.
     pub(crate) pattern: String,
     pub(crate) hits: u64,
     /// Crawlers whose requests the line disallowed, the one with the most hits first. Empty if this
-    /// line is reported as the worst line of one crawler.
+    /// value is the worst line of one crawler.
     #[serde(default)]
     pub(crate) crawlers: Vec<LineCrawler>,
 }
@@ -175,9 +178,9 @@ impl JudgedCounts {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 
-    /// Describes the counts, as a list that can follow the words "disallowed requests", for example
-    /// `10 sent although the crawler had read the rules that disallow them`. Returns `None` if all
-    /// counts are 0.
+    /// Describes the counts as a list that follows the words "disallowed requests" in a sentence,
+    /// for example `10 sent although the crawler had read the rules that disallow them`. Returns
+    /// `None` if all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "sent although the crawler had read the rules that disallow them"),
@@ -261,7 +264,7 @@ impl TrafficWindow {
     pub(super) fn add(&mut self, now: Second, totals: TrafficTotals) {
         let goes_on = |(at, before): &(Second, TrafficTotals)| *at < now && before.requests <= totals.requests;
         if !self.totals.back().is_none_or(goes_on) {
-            // The totals are lower than before, because the clock was set back or another site now
+            // A lower total than before means that the clock was set back, or that another site now
             // has this name.
             self.totals.clear();
         }
@@ -300,7 +303,8 @@ fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String);
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // The row of a crawler contains the visitors of all services of the crawler's operator.
+    // The row of a crawler contains the total of visitors that all services of the crawler's
+    // operator referred.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);

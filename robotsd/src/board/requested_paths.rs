@@ -1,10 +1,11 @@
-//! The paths that verified search engines request most. When a new version of robots.txt is
-//! fetched, the gate checks whether it disallows any of these paths, or any path in sitemaps.
+//! The paths that verified search engines request most. Before a new version of robots.txt goes
+//! live, the gate checks whether the new version disallows any of these paths, or any path in
+//! sitemaps.
 //!
 //! The counts use the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true
 //! number of requests for a path is at least `count - error`. Every path with more than 1 /
-//! [`MAX_PATHS`] of all requests is in the table, no matter how many other paths are requested.
-//! Queries are not stored. Only requests of crawlers are counted, not requests of people.
+//! [`MAX_PATHS`] of all requests is in the table, even if very many other paths are requested.
+//! Queries are not stored. Requests of people are not counted.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ const MAX_PATHS: usize = 256;
 /// Maximum length of a stored path, in bytes. A request for a longer path increases only the total.
 const MAX_PATH_LENGTH: usize = 512;
 
-/// A path counts as much requested if its share of the requests is more than 1 / `SHARE`.
+/// The most requested paths are those whose share of the requests is more than 1 / `SHARE`.
 const SHARE: u64 = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +31,7 @@ pub(crate) struct RequestedPaths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PathCount {
     count: u64,
-    /// Maximum number of requests in `count` that may have been for other paths.
+    /// Upper limit for the number of requests in `count` that were for other paths.
     #[serde(default, skip_serializing_if = "super::row::is_zero")]
     error: u64,
 }
@@ -50,7 +51,8 @@ impl RequestedPaths {
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.total += other.total;
-        // The paths with the most requests are added first, so that they get the smallest error.
+        // The paths with the most requests are added first, because paths that are added early get
+        // a smaller error.
         let mut others: Vec<_> = other.paths.iter().collect();
         others.sort_by_key(|(_, path)| std::cmp::Reverse(path.count));
         others.into_iter().for_each(|(path, count)| self.add(path, *count));
@@ -66,7 +68,8 @@ impl RequestedPaths {
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
     }
 
-    /// Reports whether a running process could have counted these paths.
+    /// Reports whether these counts have values that a process can have counted. If not, their file
+    /// is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let is_sound = |(path, of): (&String, &PathCount)| {
             path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count
@@ -80,8 +83,9 @@ impl RequestedPaths {
             held.error += added.error;
             return;
         }
-        // The table is full, so the new path replaces a path with the lowest count. The new path
-        // may already have had that many requests, so that count becomes its error.
+        // The table is full, so the new path replaces the path with the lowest count. The new path
+        // may already have been requested as often as the replaced path, so the count of the
+        // replaced path becomes the error of the new path.
         if self.paths.len() >= MAX_PATHS
             && let Some((least, count)) = self.paths.iter().min_by_key(|(_, held)| held.count)
         {

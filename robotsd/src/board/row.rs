@@ -2,8 +2,8 @@
 //! fetches of robots.txt, and the data that is needed to judge disallowed requests later.
 //!
 //! [`Row::merge`] adds up the rows of workers, processes and replicas. Every list in a row has a
-//! maximum length. For privacy, a row contains the matching patterns of robots.txt instead of
-//! requested paths, and no client addresses.
+//! maximum length. For privacy, a row contains neither requested paths nor client addresses. It
+//! contains the matching patterns of robots.txt instead of the paths.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::date;
 use crate::word_enum::word_enum;
 
-/// Maximum number of [`ReadSpan`]s per row, and of [`Case`]s.
+/// Maximum number of [`ReadSpan`]s per row, and maximum number of [`Case`]s per row.
 const MAX_SPANS: usize = 32;
 
 /// Maximum number of robots.txt lines per row whose hits are counted separately.
@@ -26,12 +26,12 @@ word_enum! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub(crate) enum ClaimResult {
-        /// A verification method confirmed the claim.
+        /// A verification method confirmed that the client is the crawler.
         Verified = "verified",
-        /// The claim is neither confirmed nor refuted.
+        /// It is neither confirmed nor refuted that the client is the crawler.
         #[default]
         Claimed = "claimed",
-        /// The claim is refuted.
+        /// It is refuted that the client is the crawler.
         Impostor = "impostor",
     }
 }
@@ -59,8 +59,8 @@ pub(crate) struct Row {
     /// included.
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Number of pages that the crawler received: responses with 2xx or 304, except to requests for
-    /// images and other page resources.
+    /// Number of pages that the crawler received: responses with 2xx or 304, except responses to
+    /// requests for images and other page resources.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) pages: u64,
     pub(crate) done: Done,
@@ -69,24 +69,24 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// Numbers of requests by the action taken: disallowed requests, requests of impostors, and
-/// requests that exceeded the crawl delay.
+/// Numbers of requests, by the action that was taken. Counts disallowed requests, requests of
+/// impostors, and requests that came before the crawl delay had passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
-    /// Number of requests that were forwarded because the mode is `observe` or the grace period has
-    /// not ended.
+    /// Number of requests that were forwarded because the mode is `observe` or because the grace
+    /// period has not ended.
     pub(crate) observed: u64,
     /// Number of requests that were forwarded because of an exemption or an override.
     pub(crate) passed: u64,
-    /// Number of allowed requests that exceeded the crawl delay and were answered with 429.
+    /// Number of allowed requests that came before the crawl delay had passed and got the status
+    /// 429.
     pub(crate) limited: u64,
 }
 
-/// Consecutive fetches of one version of robots.txt from one origin, without a fetch of another
-/// version between them.
+/// Consecutive fetches of the same version of robots.txt from the same origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadSpan {
     pub(crate) origin: String,
@@ -123,7 +123,7 @@ pub(crate) struct LineHits {
 }
 
 impl Row {
-    /// Adds another row of the same crawler. The rows may cover overlapping times.
+    /// Adds another row of the same crawler. The times of the two rows may overlap.
     pub(crate) fn merge(&mut self, other: &Self) {
         if self.operator.is_empty() && self.chain.is_empty() {
             self.operator.clone_from(&other.operator);
@@ -134,15 +134,15 @@ impl Row {
         self.disallowed = self.disallowed.saturating_add(other.disallowed);
         self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
-        // Fetches must be merged before cases, because a fetch between two requests keeps them in
-        // separate cases.
+        // Fetches must be merged before cases, because two requests with a fetch between them must
+        // stay in separate cases.
         other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
         other.lines.iter().for_each(|line| self.hit(line));
     }
 
     /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged into one span with an
-    /// unknown version and [`ANY_ORIGIN`]. A crawler cannot be accused because of the merged span.
+    /// unknown version and [`ANY_ORIGIN`]. The merged span cannot be used to accuse a crawler.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MAX_SPANS;
         let parted = |own: &ReadSpan| {
@@ -172,7 +172,7 @@ impl Row {
     /// `disallowed`.
     pub(crate) fn disallow(&mut self, case: &Case) {
         // Two requests stay in separate cases if a fetch begins between them, because the fetch
-        // precedes only the later request. Requests also stay separate if a fetch begins in the
+        // happened before only one of them. Requests also stay separate if a fetch begins in the
         // same second as one of the two requests.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
@@ -233,8 +233,8 @@ impl ReadSpan {
 }
 
 impl Case {
-    /// Reports whether two cases have the same origin and the same versions, so that they can be
-    /// merged.
+    /// Reports whether two cases can be merged, because they have the same origin and the same
+    /// versions.
     fn is_of(&self, other: &Self) -> bool {
         self.origin == other.origin && self.disallowed_by == other.disallowed_by && self.allowed_by == other.allowed_by
     }

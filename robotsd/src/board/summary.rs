@@ -29,13 +29,14 @@ pub(crate) struct Period {
     pub(crate) step: Second,
 }
 
-/// Whether the rows contain all the evidence that is needed to report that a crawler ignores
-/// robots.txt.
+/// Whether the rows contain every fetch of robots.txt. Otherwise, no crawler is reported as
+/// ignoring robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// The rows contain every fetch of robots.txt.
     Complete,
-    /// Fetches may be missing, because a cache or another replica may also serve the robots.txt.
+    /// Fetches may be missing from the rows, because a cache or another replica may also serve the
+    /// robots.txt.
     Partial,
 }
 
@@ -61,8 +62,8 @@ impl Period {
 }
 
 /// Builds the board of a site. `processes` contains the rows of each process that serves the site.
-/// The rows should begin before the period, because earlier fetches of robots.txt are needed to
-/// judge the requests in the period.
+/// The rows should include a time before the period, because fetches of robots.txt from that time
+/// are needed to judge the requests in the period.
 pub(crate) fn sum_up(
     site: &str,
     processes: &[DayRows],
@@ -71,8 +72,8 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // With partial evidence, no crawler is reported, but a recorded fetch can still excuse a
-    // crawler.
+    // If the evidence is partial, no crawler is reported as ignoring robots.txt. A recorded fetch
+    // can still excuse a crawler.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);
@@ -111,7 +112,7 @@ pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Perio
 /// Rows of a site, grouped by crawler and identity.
 struct SiteRows<'r> {
     by_crawler: BTreeMap<(&'r str, ClaimResult), Vec<CrawlerRow<'r>>>,
-    /// Crawlers of each operator, with their identities.
+    /// For each operator, its crawlers, each with its identity.
     by_operator: BTreeMap<&'r str, BTreeSet<(&'r str, ClaimResult)>>,
 }
 
@@ -120,8 +121,8 @@ struct SiteRows<'r> {
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether the row is in the period. From an earlier row, only the fetches of robots.txt are
-    /// used.
+    /// Whether the row is in the period of the report. If it is earlier, only its fetches of
+    /// robots.txt are used.
     is_counted: bool,
 }
 
@@ -151,7 +152,7 @@ impl<'r> SiteRows<'r> {
     }
 }
 
-/// A crawler whose rows are being summed up, and all rows of its site.
+/// A crawler whose rows are added up, and all rows of the same site.
 struct Crawler<'r> {
     crawler: &'r str,
     identity: ClaimResult,
@@ -298,8 +299,8 @@ fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<Li
 
 type HitsByCrawler<'r> = BTreeMap<(&'r str, ClaimResult), u64>;
 
-/// Returns the lines of robots.txt that disallowed requests, with the crawlers concerned, the line
-/// with the most hits first.
+/// Returns the lines of robots.txt that disallowed requests, with the crawlers whose requests they
+/// disallowed. The line with the most hits comes first.
 fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     let mut lines: BTreeMap<LineKey<'_>, HitsByCrawler<'_>> = BTreeMap::new();
     for (of, rows) in &rows.by_crawler {
@@ -339,8 +340,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
     let since = since_live(rows, &version, from);
-    // The time after the last watch is not a gap. The watch that covers this time is not recorded
-    // yet.
+    // The time after the last watch does not count as a gap, because the watch for this time is
+    // still in progress and not recorded yet.
     let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
     let mut is_certain =
         replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);
@@ -350,8 +351,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
         all.flat_map(|(end, row)| row.lines.iter().map(move |line| (end, line)))
     {
         if *line == 0 {
-            // Hits that were counted together may belong to any line, unless their hour or day
-            // ended before the version went live.
+            // Hits that were added up for several lines may belong to any line of the version,
+            // unless their hour or day ended before the version went live.
             is_certain &= end <= since;
         } else if *of == version {
             hit.insert(*line);
@@ -373,8 +374,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     never
 }
 
-/// Returns the time when a version last went live, according to the watches, or `from` if that is
-/// later.
+/// Returns the time when a version last went live, according to the watches, or `from`, whichever
+/// is later.
 fn since_live(rows: &DayRows, version: &str, from: Second) -> Second {
     let is_other = |other: &Option<String>| other.as_deref().is_some_and(|other| other != version);
     let replaced = rows.watches.iter().filter(|watch| is_other(&watch.version)).map(|watch| watch.to).max();

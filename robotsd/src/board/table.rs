@@ -2,13 +2,14 @@
 //! of robots.txt was recorded (watches). The control thread adds to the table once per second, and
 //! a blocking thread writes it to files once per minute.
 //!
-//! At most [`MAX_LIVE`] rows are held until they are written. If counts are lost because there are
-//! too many rows or writing fails, their time is recorded as a gap. A fetch that is missing
-//! therefore cannot lead to a false accusation.
+//! At most [`MAX_LIVE`] rows are held until they are written. Counts are lost if there are too many
+//! rows or if writing fails. The time of the lost counts is then recorded as a gap. A fetch that is
+//! missing therefore cannot lead to a false accusation.
 //!
-//! **The history is locked only while counts are written to files**, so that every reader finds
-//! each count either in the table or in the files. Old files are listed, removed and folded without
-//! the lock. This is safe because each file is removed or replaced in one step.
+//! **The history is locked only while counts are written to files**, and a reader also locks it.
+//! Every reader therefore finds each count either in the table or in the files. Old files are
+//! listed, removed and folded without the lock. This is safe because each file is removed or
+//! replaced in one step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -34,11 +35,11 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of unwritten rows of all sites together.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// Length of the period whose requests the gate considers, in seconds.
+/// Length of the period whose most requested paths the gate checks, in seconds.
 const WEEK: Second = 7 * DAY;
 
-/// Maximum number of concurrent readers of the history. Every reader blocks a thread, and a hanging
-/// file system may block it for long.
+/// Maximum number of concurrent readers of the history. Every reader blocks a thread, possibly for
+/// a long time if the file system hangs.
 const MAX_READERS: usize = 4;
 
 /// The board of a process: the counts of all its sites, in memory and in files.
@@ -50,12 +51,13 @@ pub(crate) struct Board {
     readers: Arc<Semaphore>,
     /// The time when the process began to count.
     pub(super) since: Second,
-    /// Rows that were moved out of the table, usually to files. Lock this before `table`. The lock
-    /// is held while counts are moved, so that readers find every count exactly once.
+    /// Rows that were moved out of the table. They are in files, or in memory if there is no state
+    /// directory. Lock this before `table`. The lock is held while counts are moved, because
+    /// readers must find every count exactly once.
     history: Mutex<History>,
     table: Mutex<Table>,
-    /// Whether the process is ending. If so, it still writes counts, but leaves old files to the
-    /// next process.
+    /// Whether the process is ending. If so, it still writes counts, but does not remove or fold
+    /// old files. The next process does this.
     is_ending: AtomicBool,
 }
 
@@ -78,7 +80,7 @@ struct Table {
 
 #[derive(Debug, Default)]
 struct SiteTable {
-    /// Unwritten counts of the site. The watches are held separately, in `watches`.
+    /// Unwritten counts of the site. The watches of the site are in `watches`.
     counted: DayRows,
     /// The totals of visitors per service at the last call of `add_visitors`. The next call adds
     /// only the difference.
@@ -91,8 +93,8 @@ struct SiteTable {
     traffic: TrafficWindow,
     live: Option<Arc<Content>>,
     registry: Arc<Registry>,
-    /// Whether the site is no longer served. The entry is removed as soon as its counts are
-    /// written.
+    /// Whether the site is no longer served. If so, the entry of the site is removed as soon as the
+    /// counts are written.
     is_gone: bool,
 }
 
@@ -106,8 +108,8 @@ impl SiteTable {
         DayRows { watches: self.watches.list.clone(), lost: self.watches.lost.clone(), ..counted }
     }
 
-    /// Returns the counts, and removes them from the table. The result includes a copy of the
-    /// watches, which stay in the table until they are written.
+    /// Returns the counts, and removes them from the table. The result also includes a copy of the
+    /// watches. The watches themselves stay in the table until they are written.
     fn take(&mut self) -> DayRows {
         let counted = std::mem::take(&mut self.counted);
         self.with_watches(counted)
@@ -134,9 +136,9 @@ impl SiteTable {
         lost
     }
 
-    /// Adds the visitors since the last call. If a total is lower than before, another site now has
-    /// this name, so the whole total is added. While enforcement is off, visitors are not counted,
-    /// because they cannot be distinguished from crawlers.
+    /// Adds the visitors since the last call. If a total is lower than at the last call, another
+    /// site now has this name, so the whole total is added. While enforcement is off, visitors are
+    /// not counted, because visitors cannot be distinguished from crawlers then.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
             let before = self.visitors_before.get(service).copied().filter(|before| before <= total).unwrap_or(0);
@@ -163,8 +165,8 @@ impl SiteTable {
     }
 }
 
-/// The names of the unregistered crawlers that have their own row in the current hour, whether it
-/// is already written or not. Their number is limited, because clients can invent names.
+/// The names of the unregistered crawlers that have their own row in the current hour. The row may
+/// already be written. Their number is limited, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -191,7 +193,7 @@ pub(crate) struct SiteMoment {
     /// version.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// The totals of the traffic. They are needed only every few seconds, and are `None` at other
+    /// The totals of the traffic. They are stored only every few seconds, and are `None` at other
     /// times.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
@@ -223,15 +225,15 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// Adds the totals of the site's traffic if they are needed at `now`.
+    /// Adds the totals of the site's traffic if totals are stored at the time `now`.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
 }
 
 impl Board {
-    /// Creates a board that counts from `now`. Without a state directory, all counts are lost when
-    /// the process ends.
+    /// Creates a board that starts counting at `now`. Without a state directory, all counts are
+    /// lost when the process ends.
     pub(crate) fn new(settings: BoardConfig, state_dir: Option<&Path>, now: Second) -> Self {
         let folder = state_dir.map(History::folder_below);
         let history = folder.clone().map_or_else(History::memory, History::Files);
@@ -260,13 +262,13 @@ impl Board {
         for (site, held) in &mut table.sites {
             let was_gone = std::mem::replace(&mut held.is_gone, !served.contains(site));
             if held.is_gone && !was_gone {
-                // The site is no longer served, and is removed when its counts are written. The
-                // last watch must not include the current second, because another server may
-                // already respond in this second.
+                // The site is no longer served. Its entry is removed when its counts are written.
+                // The last watch must not include the current second, because another server may
+                // already have responded in this second.
                 held.watches.interrupt(now);
             }
         }
-        // Half a minute after a failed write, the table is written again.
+        // After a failed write, the next attempt is made after half a minute.
         let pause = if table.problem.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
@@ -293,9 +295,9 @@ impl Board {
             of_old_files = Some(self.prune(now, &mut history));
         }
         drop(history);
-        // The history is not locked here, so that readers do not wait for the work on old files.
-        // This is safe, because each file is removed or replaced as a whole, and only this thread
-        // writes files.
+        // The history is not locked here, because readers would then wait for the work on old
+        // files. This is safe, because each file is removed or replaced as a whole, and only this
+        // thread writes files.
         if let Some(folder) = &self.folder
             && must_prune
             && !self.is_ending()
@@ -320,8 +322,9 @@ impl Board {
         let mut unwritten: Option<Vec<Watch>> = None;
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
-                // The watches of an unwritten day must not be written to the file of a later day:
-                // that file would claim that nothing is missing on the earlier day.
+                // The watches of an unwritten day must not be written to the file of a later day.
+                // Otherwise, the file would claim that every fetch on the unwritten day was
+                // counted.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;
@@ -366,8 +369,8 @@ impl Board {
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
             if self.is_ending() {
-                // [`mark_folded`] is not called, so that the next process folds the remaining
-                // files.
+                // [`mark_folded`] is not called, because the next process must still fold the
+                // remaining files.
                 return outcome;
             }
             match files.fold(&file) {
@@ -378,8 +381,8 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Records that the process is ending. The process still writes counts, but leaves old files to
-    /// the next process.
+    /// Records that the process is ending. The process still writes counts, but does not remove or
+    /// fold old files. The next process does this.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
@@ -444,8 +447,8 @@ impl Board {
         self.folder.is_some()
     }
 
-    /// Waits until fewer than [`MAX_READERS`] callers read the history. The caller may read the
-    /// history until it drops the permit.
+    /// Waits until fewer than [`MAX_READERS`] callers read the history. Then returns a permit. The
+    /// caller must hold the permit while it reads the history.
     pub(crate) async fn reader(&self) -> Option<OwnedSemaphorePermit> {
         // An error is impossible, because the semaphore is never closed.
         Arc::clone(&self.readers).acquire_owned().await.ok()
@@ -486,8 +489,8 @@ impl Table {
         self.rows += site.counted.rows.len() - before;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
-        // If the live version has changed, the table is written immediately, so that the change is
-        // recorded even if the process is killed.
+        // If the live version has changed, the table is written immediately, because the change
+        // must be recorded even if the process is killed.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
         self.is_urgent |= self.rows > MAX_LIVE / 2;
     }
@@ -520,8 +523,9 @@ impl Table {
 }
 
 /// Splits rows by day. A [`Watch`] that covers several days is stored with its last day. If an
-/// earlier day of the watch has counts, the watch is split at the end of that earlier day. The file
-/// of a day therefore never claims that another day with counts is complete.
+/// earlier one of these days has counts, the watch is split at the end of that day. Otherwise, the
+/// file of the last day would claim that the earlier day is complete, even if the file of the
+/// earlier day is missing.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {

@@ -18,11 +18,12 @@ use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
-/// Maximum number of sites in a report. A query can name any other site.
+/// Maximum number of sites in a report. Further sites are shown only if the query is for one of
+/// them.
 const MAX_SITES: usize = 50;
 
-/// Fetches of robots.txt before the period of a report are used if they are at most this many
-/// seconds older than its start.
+/// Time before the period of a report, in seconds. Fetches of robots.txt in this time are used for
+/// the report, too.
 const EARLIER: Second = 14 * DAY;
 
 /// A query for the board: the site and the period, and whether to include all replicas.
@@ -48,8 +49,8 @@ impl BoardQuery {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReplicaRows {
     pub(crate) replica: String,
-    /// Unique ID of the process. A process is counted once even if a name resolves to several of
-    /// its addresses.
+    /// Unique ID of the process. It is used to count a process only once, because a host name may
+    /// resolve to several addresses of the same process.
     pub(crate) process: String,
     /// The names of the replicas that this replica knows from the store of the fleet.
     pub(crate) heard: Vec<String>,
@@ -108,7 +109,7 @@ impl Board {
         report
     }
 
-    /// Returns notes with the reasons why the report may cover less than requested.
+    /// Returns the reasons why the report may not cover everything that the query asks for.
     fn notes(&self) -> Vec<String> {
         let since = written(self.since);
         let unkept = format!(
@@ -117,8 +118,8 @@ impl Board {
         (!self.is_kept()).then_some(unkept).into_iter().chain(self.problems()).collect()
     }
 
-    /// Returns the rows of this process for a board of all replicas: the rows of the period, and
-    /// fetches of robots.txt before it. Blocks while it reads files.
+    /// Returns the rows of this process for a board of all replicas: the rows in the period of the
+    /// query, and fetches of robots.txt before that period. Blocks while it reads files.
     pub(crate) fn rows_of(&self, query: &BoardQuery, now: Second) -> ReplicaRows {
         let period = query.span.ending(now);
         let mut notes = self.notes();
@@ -127,7 +128,7 @@ impl Board {
             if period.step == DAY {
                 rows.fold();
             }
-            // The hour before the period is kept completely, because the clocks of replicas may
+            // All counts of the hour before the period are kept, because the clocks of replicas may
             // differ.
             rows.keep_reads_before(period.from.saturating_sub(HOUR));
             (site, rows)
@@ -136,8 +137,8 @@ impl Board {
     }
 }
 
-/// Builds the report from the rows of several replicas. Its notes list the replicas that did not
-/// answer.
+/// Builds the report from the rows of several replicas. The notes in the report list the replicas
+/// that did not respond.
 pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery, now: Second) -> BoardReport {
     let period = query.span.ending(now);
     let none =
@@ -147,15 +148,14 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
         missing.extend(error.map(|why| format!("{replica}: {why}")));
         match answer {
             Some(of) if !of.sites.values().all(DayRows::is_sound) => missing.push(format!("{replica}: damaged rows")),
-            // The answer is from another address of a process that is already counted.
+            // This response comes from another address of a process that is already counted.
             Some(of) if counted.iter().any(|known| known.process == of.process) => {}
             of => counted.extend(of),
         }
     }
     let is_counted = |name: &&String| counted.iter().any(|of| of.replica == **name);
     let heard: BTreeSet<&String> = counted.iter().flat_map(|of| &of.heard).filter(|name| !is_counted(name)).collect();
-    // A name in `heard` may belong to a replica that did not answer, and must not be reported
-    // twice.
+    // A replica in `missing` may also be in `heard`, and must not be counted twice.
     let known = counted.len() + missing.len().max(heard.len());
     let beside = heard.len().saturating_sub(missing.len());
     if missing.is_empty() {
@@ -231,8 +231,8 @@ fn summed(
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The rows do not contain a registry, so the built-in one is used. A service from another
-        // registry is included only if it referred visitors.
+        // The rows do not contain a registry, so the built-in one is used. A service that is not in
+        // the built-in registry is included only if it referred visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
     report

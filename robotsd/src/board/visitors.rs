@@ -9,8 +9,8 @@ use tower_robots::agent::Referrer;
 use super::recorder::{MAX_NAME_LENGTH, cut};
 use super::row::{Second, day_of};
 
-/// Maximum number of counts in the file of a day: enough for 512 services in every hour, which is
-/// more than there are services.
+/// Maximum number of counts in the file of a day: enough for 512 services in every hour. The
+/// registry contains fewer services.
 const MAX_COUNTS: usize = 24 * 512;
 
 /// Visitors per service and hour.
@@ -25,7 +25,7 @@ pub(crate) struct Service {
     pub(crate) host: String,
 }
 
-/// A count in its serialized form.
+/// The number of visitors from one service in one hour, as written to the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct HourCount {
     hour: Second,
@@ -57,7 +57,8 @@ impl SentVisitors {
         days
     }
 
-    /// Reports whether a running process could have written these counts for `day`.
+    /// Reports whether a process can have written these counts to the file of `day`. If not, the
+    /// file is damaged.
     pub(super) fn is_sound(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
         let is_sound = |(hour, service): &(Second, Service)| {

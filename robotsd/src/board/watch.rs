@@ -1,14 +1,15 @@
-//! Records watches: times when every fetch of robots.txt was recorded, with the version that was
-//! live then. All other times are gaps: fetches may have been missed then.
+//! Records watches. A watch is a period when every fetch of robots.txt was recorded. It contains
+//! the version that was live in this period. All other times are gaps: fetches may have been
+//! missed.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live during the gap. A crawler is accused only if every fetch that may have been its last
-//! one is evidence against the crawler. Each file covers the time since the previous write,
-//! including days without counts. Files never overlap in time, so a missing file leaves a gap. The
-//! version during a gap is certain only if one process recorded that it served no other version
-//! (`live_since`). Equal versions before and after the gap are not enough, because the version may
-//! have changed twice in between. If a reload moves hosts to another site, the time before the
-//! reload is a gap for that site.
+//! one is evidence against the crawler. The watches in a file cover the time since the previous
+//! write, including days without counts. The watches of two files never overlap, so a missing file
+//! leaves a gap. The version during a gap is certain only if the same process was running before
+//! and after the gap, and recorded that it served no other version (`live_since`). If the same
+//! version was live before and after the gap, another version may still have been live during the
+//! gap. If a reload moves hosts to another site, the time before the reload is a gap for that site.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +20,8 @@ use super::row::Second;
 /// process was suspended or the clock was changed.
 const MAX_TICK: Second = 30;
 
-/// Maximum number of watches of a site that are held while writing fails. If a watch is dropped,
-/// its time becomes a gap.
+/// Maximum number of watches of a site that are kept in memory while writing fails. If there are
+/// more, the oldest are dropped, and the time of a dropped watch becomes a gap.
 const MAX_QUEUED: usize = 256;
 
 /// A time during which every fetch of robots.txt was counted and one version was live.
@@ -32,23 +33,23 @@ pub(crate) struct Watch {
     /// version.
     pub(crate) version: Option<String>,
     /// The time when the watching process began to serve the site with its current hosts. It
-    /// identifies the process, because the version during a gap can be certain only between two
-    /// watches of the same process.
+    /// identifies the process: the version during a gap can be certain only if the watches before
+    /// and after the gap are from the same process.
     pub(crate) process: Second,
-    /// For a watch after a gap: the time since when the process has served no other version.
+    /// For a watch after a gap: the time since which the process has served only this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) live_since: Option<Second>,
 }
 
-/// A time with incomplete counts, because a file was damaged, or because another server responded
-/// for a part of the time.
+/// A period with incomplete counts, because a file was damaged, or because another server responded
+/// in a part of the period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lost {
     pub(crate) from: Second,
     pub(crate) to: Second,
 }
 
-/// Whether the process records fetches of robots.txt at a given time.
+/// Whether the process records fetches of robots.txt at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
     #[default]
@@ -61,7 +62,7 @@ pub(crate) enum Sight {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
     pub(super) list: Vec<Watch>,
-    /// Seconds that were only partly watched.
+    /// Seconds during which only some fetches were recorded.
     pub(super) lost: Vec<Lost>,
     process: Second,
     is_blind: bool,
@@ -70,7 +71,7 @@ pub(super) struct Watches {
 }
 
 impl Lost {
-    /// Returns the shortest time that covers both times.
+    /// Returns the shortest period that covers both periods.
     pub(super) fn and(self, other: Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
@@ -87,8 +88,8 @@ impl Watches {
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
         let Some(last) = self.list.last_mut() else { return };
-        // Another server may have responded in the last second of the watch, so the watch must end
-        // before that second.
+        // Another server may have responded in the last second of the watch, so the watch is
+        // shortened by one second.
         if last.from < last.to {
             last.to -= 1;
         } else {
@@ -130,8 +131,8 @@ impl Watches {
                 return false;
             }
             if is_seen {
-                // There is no gap. The new watch begins at the end of the last one, because a fetch
-                // in between got one of the two versions.
+                // There is no gap between the two watches. The new watch begins at the end of the
+                // last one, because a fetch in between certainly got one of the two versions.
                 from = last.to;
             }
             if !is_other && is_of_process {
@@ -144,12 +145,12 @@ impl Watches {
         is_other
     }
 
-    /// Reports whether a watch or lost time was added since the last write.
+    /// Reports whether a watch or a lost period was added since the last write.
     pub(super) const fn are_changed(&self) -> bool {
         self.has_begun || !self.lost.is_empty()
     }
 
-    /// Puts back lost times that could not be written.
+    /// Puts back lost periods that could not be written.
     pub(super) fn put_back_lost(&mut self, lost: Vec<Lost>) {
         self.lost.extend(lost);
         self.bound_lost();
@@ -161,8 +162,8 @@ impl Watches {
         let surplus = watches.len().saturating_sub(MAX_QUEUED);
         watches.drain(..surplus);
         if let Some(first) = watches.first_mut().filter(|_| surplus > 0) {
-            // The watches before the first remaining one were dropped, so the version before it is
-            // no longer certain.
+            // The watches before the first remaining one were dropped, so the version that was live
+            // before the remaining one is no longer certain.
             first.process = first.from;
             first.live_since = None;
         }
@@ -171,8 +172,8 @@ impl Watches {
     }
 
     /// Removes the written watches. The last watch is replaced by an empty watch that begins where
-    /// the last watch ended. Therefore, files never overlap in time, and a deleted file leaves a
-    /// gap.
+    /// the last watch ended. The watches of two files therefore never overlap, and a deleted file
+    /// leaves a gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);
@@ -199,7 +200,7 @@ pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     }
 }
 
-/// Returns the gaps of one process: its lost times, and the times before, between and after its
+/// Returns the gaps of one process: its lost periods, and the times before, between and after its
 /// watches.
 pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
@@ -217,17 +218,18 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     }
     gaps.push(Gap { from: last.map_or(0, |last| last.to), to: Second::MAX, version: None });
     for Lost { from, to } in lost {
-        // Another version may have been live during the lost time, so the version in this gap is
+        // Another version may have been live during the lost period, so the version in this gap is
         // not certain.
         gaps.iter_mut().filter(|gap| gap.from <= *to && *from <= gap.to).for_each(|gap| gap.version = None);
-        // The gap begins one second earlier, so that it also applies to requests in the first lost
-        // second.
+        // The gap begins one second earlier, because requests in the first lost second must count
+        // as sent after the beginning of the gap.
         gaps.push(Gap { from: from.saturating_sub(1), to: *to, version: None });
     }
     gaps
 }
 
-/// Returns the gap between a watch and the next one; `None` if there is no time between them.
+/// Returns the gap between a watch and the next one; `None` if the next one begins at the end of
+/// the first.
 fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
     // Between the watches of two processes, another server may have served another version, even
     // within one second.

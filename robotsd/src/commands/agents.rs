@@ -83,7 +83,8 @@ enum AgentsFormat {
     Json,
 }
 
-/// JSON object of a crawler. Its name and properties come first, and the source of the data last.
+/// JSON object that describes a crawler. The first members are its name and properties. The last
+/// members are the source of these data.
 struct CrawlerListing<'a>(&'a Crawler);
 
 impl Serialize for CrawlerListing<'_> {
@@ -124,8 +125,8 @@ struct HeaderListing<'a> {
 }
 
 impl AgentsArgs {
-    /// Returns the settings of the site, or the default settings. With `--registry`, the registry
-    /// in these settings is the built-in one, extended by the given file.
+    /// Returns the settings of the site, or the default settings. With `--registry`, these settings
+    /// contain the built-in registry, extended by the given file.
     fn select(&self) -> io::Result<SelectedSite> {
         let mut selected = self.site.select()?;
         if let Some(path) = &self.registry {
@@ -260,7 +261,7 @@ fn tokens(crawler: &Crawler) -> String {
 }
 
 /// Returns the error message for a search that found no crawler. The message suggests known words
-/// similar to the given ones.
+/// that are similar to the words that were searched for.
 fn no_crawler(words: &[String], registry: &Registry) -> String {
     let is_known = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
@@ -275,7 +276,7 @@ fn no_crawler(words: &[String], registry: &Registry) -> String {
     format!("no crawler in the registry matches {words:?}: {hint}", words = words.join(" "))
 }
 
-/// Reports whether a word is a selector, not a word to search for.
+/// Reports whether a word is a selector. All other words are search terms.
 fn is_selector(word: &str) -> bool {
     word.contains(':') || word == "index"
 }
@@ -320,8 +321,8 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     Ok(())
 }
 
-/// Returns a note if other commands treat the value as the name of a crawler, but a header with
-/// this value is identified differently.
+/// Returns a note if other commands accept this value as the name of a crawler, but a `User-Agent`
+/// header with this value does not identify that crawler.
 fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let (named_as, agents) = evaluator.resolve(header);
     let crawler = agents.first().crawler();
@@ -344,7 +345,8 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     ))
 }
 
-/// An agent in the output: its class, its tokens, and its registry row if it is a crawler.
+/// The output about an agent: its class, its tokens, and its row in the registry if it is a known
+/// crawler.
 #[derive(Debug, Serialize, Template)]
 #[template(path = "commands/agent.txt", whitespace = "preserve")]
 pub(in crate::commands) struct AgentSummary<'a> {

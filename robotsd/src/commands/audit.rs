@@ -70,7 +70,8 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     if broken > 0 {
         complain(&format_args!("{}: {} cannot be read", path.display(), plural(broken, "line")));
     }
-    // A site that was removed from the config is also known if the audit file contains it.
+    // A site that is no longer in the config is still accepted if the audit file contains entries
+    // about it.
     let mut known = sites.iter().chain(records.iter().filter_map(|record| record.site.as_ref()));
     if let Some(name) = args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| is_of(known, name))) {
         return Err(refusal(unknown(name, &sites)));

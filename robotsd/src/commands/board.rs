@@ -1,5 +1,5 @@
 //! `robotsd board`: shows what crawlers did, by site, from the counts of a running robotsd, or from
-//! the board files of several.
+//! the board files of several robotsd processes.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ use crate::exit::{FAILED, complain};
 use crate::html::{filters, percent};
 use crate::report::StatusReport;
 
-/// Maximum number of unused robots.txt lines that are listed per site; `--json` contains more.
+/// Maximum number of robots.txt lines without hits that are listed per site; `--json` contains
+/// more.
 const LINES: usize = 10;
 
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,5 @@
-//! Checks whether a request from an address comes from the crawler that it names, and describes
-//! each step of the check.
+//! Checks whether a client with a given address is the crawler that its request names, and
+//! describes each step of the check.
 
 use std::cell::RefCell;
 use std::io;
@@ -35,9 +35,9 @@ pub(super) enum Names {
     Leave,
 }
 
-/// Checks whether a request from `address` comes from one of `agents`. Uses, for each list, the
-/// copy that a running robotsd saved, otherwise the operator's own copy, otherwise the built-in
-/// copy. Fetches no list.
+/// Checks whether a request from `address` comes from one of `agents`. Does not fetch lists of
+/// addresses. For each list, uses the copy that a running robotsd saved. Without this copy, uses
+/// the operator's own copy, and without both, the built-in copy.
 pub(super) fn check(
     agents: &[Agent],
     address: IpAddr,
@@ -85,8 +85,8 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps })
 }
 
-/// Evidence about claims. Calls `note` with a description of every piece of evidence that a check
-/// examines.
+/// The evidence for checking claims. Calls `note` with a description of each piece of evidence that
+/// a check examines.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
     /// DNS resolver, and the async runtime that it runs on.
@@ -158,8 +158,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
     }
 }
 
-/// Returns the patterns of the reverse DNS names of a crawler's addresses, or `None` if the
-/// crawler's operator does not publish any.
+/// Returns the patterns that the reverse DNS names of a crawler's addresses match, or `None` if the
+/// operator of the crawler does not publish any patterns.
 pub(super) fn name_patterns(crawler: &Crawler) -> Option<Arc<[NamePattern]>> {
     let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
     Some(patterns).filter(|patterns| !patterns.is_empty())

@@ -1,5 +1,6 @@
-//! Commands that describe the command line, for packages: `robotsd completions SHELL` prints a
-//! shell's completion script, and `robotsd man` writes the manual pages.
+//! Commands that describe the command line. They are used when packages are built: `robotsd
+//! completions SHELL` prints a shell's completion script, and `robotsd man` writes the manual
+//! pages.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -23,7 +24,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 /// Prints the completion script. `command` is the definition of the whole command line, which only
-/// the module `cli` contains.
+/// the module `cli` can create.
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> io::Result<ExitCode> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
@@ -45,7 +46,7 @@ pub(crate) struct ManArgs {
 }
 
 /// Writes the manual pages. `command` is the definition of the whole command line, which only the
-/// module `cli` contains.
+/// module `cli` can create.
 pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
     let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));
@@ -74,8 +75,8 @@ fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::
     std::fs::write(directory.join(page.get_filename()), without_needless_breaks(text.as_bytes()))
 }
 
-/// Returns the date of the pages: `SOURCE_DATE_EPOCH` if it is set, so that builds are
-/// reproducible, otherwise today.
+/// Returns the date of the pages: today, unless `SOURCE_DATE_EPOCH` contains a date. This variable
+/// makes builds reproducible.
 fn date_of_pages() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let time = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));

@@ -1,7 +1,7 @@
 //! An operator's decisions: `accept`, `rollback` and `enforce`.
 //!
-//! A decision is sent to the running robotsd. If none runs, it is written to the state directory,
-//! and takes effect at the next start.
+//! A decision is sent to the running robotsd. If robotsd is not running, the decision is written to
+//! the state directory, and takes effect at the next start.
 //!
 //! Exit status:
 //!
@@ -31,12 +31,12 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
-/// Function that applies a decision while no robotsd runs. It is called with the path of the
-/// config, and writes the decision to the state directory.
+/// Function that applies a decision if robotsd is not running. It gets the path of the config, and
+/// writes the decision to the state directory.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
-/// A decision of an operator: the path and the query parameters of the request, and the operator's
-/// reason.
+/// A decision of an operator: the path and the query parameters of the request to robotsd, and the
+/// operator's reason.
 struct OperatorDecision<'a> {
     path: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
@@ -44,7 +44,8 @@ struct OperatorDecision<'a> {
 }
 
 impl OperatorDecision<'_> {
-    /// Returns the user who runs this command. The audit names this user if no robotsd runs.
+    /// Returns the user who runs this command. If robotsd is not running, the audit record contains
+    /// this user.
     fn by(&self) -> Attribution {
         let who = format!("uid {}", rustix::process::getuid().as_raw());
         Attribution { who: Some(who), reason: self.reason.reason.as_deref().map(audit::cut) }
@@ -55,7 +56,8 @@ impl OperatorDecision<'_> {
     }
 }
 
-/// Sends a decision, or, if no robotsd runs, calls `at_rest` with the config.
+/// Sends a decision to the running robotsd. If robotsd is not running, calls `at_rest` with the
+/// path of the config.
 fn decide(
     running: &Running,
     decision: &OperatorDecision<'_>,
@@ -70,7 +72,8 @@ fn decide(
     })
 }
 
-/// Sends a decision to the running robotsd, or applies it to the state directory if none runs.
+/// Sends a decision to the running robotsd, or writes it to the state directory if robotsd is not
+/// running.
 fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
     let place = running.place();
     let target = &*decision.target();
@@ -80,12 +83,12 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
         // The decision may be written to the state directory even if the config contains no admin
-        // address: the lock of the directory shows whether a process uses the directory.
+        // address, because the lock of the directory shows whether a process is using it.
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
-    // A robotsd may have started in the meantime. This new process may have read the old state, or
-    // may hold the lock of the state directory, so the decision is sent to it, too.
+    // A robotsd may have started in the meantime, and may already have read the old state or locked
+    // the state directory. The decision is therefore also sent to this new process.
     if let Ok(Ok(report)) = place.as_ref().map(asking) {
         return conclude(&report, None, running);
     }
@@ -103,8 +106,8 @@ fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io:
     say_report(report, running.json, |page| text(page, report, note, running), code)
 }
 
-/// Applies a decision while no robotsd runs, and records it in the audit file. Enforcement can be
-/// switched off even if the audit file cannot be written.
+/// Applies a decision when robotsd is not running, and records it in the audit file. Enforcement
+/// can be switched off even if the audit file cannot be written.
 fn audited(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let config = running.config_path();
@@ -288,8 +291,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
         return fleet::enforce(&args.running, &decision.target());
     }
     send(&args.running, &decision, &|path| {
-        // The state directory is loaded separately from the rest of the config, because the switch
-        // must work even if the rest is broken.
+        // Only the settings of the state directory are loaded, because the kill switch must work
+        // even if other parts of the config are invalid.
         let StatePlace { folder, sites, .. } = StatePlace::load(path).map_err(|error| error.to_string())?;
         let folder = folder.ok_or_else(|| without_state(path))?;
         let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
@@ -314,8 +317,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     })
 }
 
-/// Returns the error message for a state directory in use. The process has the switch in memory, so
-/// a change of the file alone would not affect the process.
+/// Returns the error message for a state directory in use. The process that uses the directory has
+/// the kill switch in memory, so a change of the file alone would not affect the process.
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(

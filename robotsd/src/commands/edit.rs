@@ -77,14 +77,14 @@ fn whom(text: &str) -> Result<Selector, String> {
     })
 }
 
-/// Returns the crawler with this name, or an error if the name is unknown: a misspelled name would
-/// block no crawler.
+/// Returns the crawler with this name, or an error if the name is unknown. A misspelled name would
+/// not block any crawler.
 fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {
         let fault = unknown.fault();
-        // An unknown name is accepted if a `User-Agent` header that consists of it would be
-        // classified as a crawler's.
+        // An unknown name is accepted if a `User-Agent` header with only this name would be
+        // classified as the header of a crawler.
         let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
         let is_word = name.parse() == Ok(Selector::Index);
         let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
@@ -114,25 +114,26 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     }
 }
 
-/// Reports whether a line of a robots.txt can name the crawler. A name in a robots.txt ends at a
-/// slash, but some crawlers have a slash in their names.
+/// Reports whether a `User-agent` line of a robots.txt can contain the name of this crawler. In a
+/// robots.txt, a name ends before a slash, but the names of some crawlers contain a slash.
 fn can_be_named(crawler: &Crawler) -> bool {
     crawler.tokens.first().is_some_and(|own| ProductToken::from_name(own.as_bytes()).as_ref() == Some(own))
 }
 
 impl EditArgs {
-    /// Returns every crawler that the options select, without duplicates, and its requested access.
+    /// Returns every crawler that the options select, without duplicates. Each crawler is paired
+    /// with its requested access.
     fn wanted(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
         let allow = self.allow.iter().map(|selector| (selector, Access::Allow));
         let mut selectors: Vec<_> = allow.chain(self.disallow.iter().map(|whom| (whom, Access::Disallow))).collect();
-        // If several selectors match a crawler, the last one counts. Names are sorted to the end,
-        // because they take precedence.
+        // If several selectors match a crawler, the last one counts. Selectors that are names are
+        // sorted to the end, because they take precedence over categories and operators.
         selectors.sort_by_key(|(selector, _)| matches!(selector, Selector::Agent(_)));
         let (mut wanted, mut faults) = (BTreeMap::new(), Vec::new());
         for (selector, access) in selectors {
             let agents: Vec<_> = match selector {
-                // All unknown names are reported together, because a list from elsewhere often
-                // contains several unknown names.
+                // All unknown names are reported together, because a list that was copied from
+                // another site often contains several unknown names.
                 Selector::Agent(name) => {
                     named(name, evaluator).map_err(|fault| faults.push(fault)).into_iter().collect()
                 }
@@ -187,8 +188,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
         Some(path) if old != new => replace(path, old, new)?,
         Some(_) => {}
     }
-    // `out` is flushed before the effect is written to stderr, so that the order is right if both
-    // streams go to the same terminal.
+    // `out` is flushed before the effect is written to stderr, to keep the order if both streams go
+    // to the same terminal.
     out.flush()?;
     if args.diff || source.path().is_none() {
         write_effect(&mut stderr(), &name, &edited, &wanted, registry)?;
@@ -199,8 +200,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     Ok(exit::answer(!args.diff || old == new))
 }
 
-/// Writes the effect of the edit, and notes about effects that the owner may expect, but that the
-/// edit does not have.
+/// Writes the effect of the edit, and notes about effects that the owner may expect although the
+/// edit does not have them.
 fn write_effect(
     out: &mut impl Write,
     name: &str,

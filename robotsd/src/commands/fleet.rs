@@ -8,11 +8,11 @@
 //! - 1 if a replica reports a problem, or replicas serve different versions;
 //! - 2 if any replica could not be reached or refused the command.
 //!
-//! A fleet with a name has a document in a store, so a change is sent to only one replica. This
-//! replica writes the change to the store, and the other replicas read it a second later. `enforce
-//! off` is nevertheless sent to every replica, with the same switch id, because it must work
-//! without the store. If a replica of a named fleet cannot be reached, it reads the change from the
-//! store later, so the exit status is 1.
+//! If the fleet has a name, its replicas share a document in a store. A change is then sent to only
+//! one replica, which writes the change to the store. The other replicas read the change a second
+//! later. `enforce off` must work without the store, so it is sent to every replica, each time with
+//! the same switch ID. If only some replicas of a named fleet cannot be reached, the exit status is
+//! 1 instead of 2, because these replicas will read the change from the store.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -58,7 +58,7 @@ impl<T> ReplicaAnswer<T> {
     }
 }
 
-/// Maximum time to wait until the other replicas have the change that one replica received.
+/// Maximum time to wait until the other replicas have made a change that was sent to one replica.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
 /// Note about a replica of a named fleet that has not confirmed a change.
@@ -69,8 +69,8 @@ const FOLLOWS: &str = "; this replica makes the change when it next reads the st
 const UNASKED: &str =
     "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 
-/// Switches enforcement off or on, on every replica. All replicas get the same switch id, so that
-/// one command can later remove the switch from all replicas.
+/// Switches enforcement off or on, on every replica. All replicas get the same switch ID, because a
+/// single command must be able to remove the switch from all replicas later.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
     let (is_named, places) = places(running)?;
@@ -93,8 +93,8 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision about a site to one replica of a named fleet; it applies to all replicas.
-/// `None` if the fleet has no name.
+/// Sends a decision about a site to one replica of a named fleet. The decision applies to all
+/// replicas. `None` if the fleet has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
@@ -104,8 +104,8 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
-    // Only replicas that did not respond are listed here. The document in the store shows whether
-    // the others have the change.
+    // Only replicas that did not respond are listed here. Whether the other replicas have made the
+    // change is shown by the document in the store.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -167,7 +167,7 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
-/// The document and the state of every replica; also each replica's own response, if requested.
+/// The document and the state of every replica. Includes each replica's own response, if requested.
 #[derive(Serialize, Template)]
 #[template(path = "commands/fleet.txt", whitespace = "preserve")]
 struct FleetStatus<'a> {
@@ -196,7 +196,7 @@ impl FleetStatus<'_> {
     }
 }
 
-/// Prints the document; with a `judge`, also each replica's own response.
+/// Prints the document. If `judge` is given, also prints each replica's own response.
 fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<StatusReport>>) -> io::Result<ExitCode> {
     let mut report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
     let answers = judge.map_or_else(|| Ok(Vec::new()), |_| statuses(running))?;
@@ -210,15 +210,16 @@ fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<St
     say_report(&status, running.json, |page| page.lay_out(&status), answer(is_well))
 }
 
-/// Replaces the state of each replica in the report with the replica's own response, which is newer
-/// than its heartbeat. Marks replicas that were not reached at any address.
+/// Replaces the state of each replica in the report with the state in the replica's own response,
+/// because the response is newer than the heartbeat in the store. Marks the replicas that were not
+/// reached at any address.
 fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>]) {
     for FleetReplica { replica, why, sites, .. } in &mut report.replicas {
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
         match answers.iter().filter_map(|of| of.answer.as_ref()).find(is_own) {
             Some(status) => *sites = versions(status),
-            // A replica is marked as unreachable only if every address responded: an address that
-            // did not respond may belong to this replica.
+            // A replica is marked only if every address responded, because an address that did not
+            // respond may belong to this replica.
             None if why.is_none() && answers.iter().all(|of| of.answer.is_some()) => *why = Some(UNASKED.to_owned()),
             None => {}
         }
@@ -255,7 +256,7 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
 
-/// Queries the fleet until every replica is synced or the time has passed.
+/// Queries the fleet until every replica is synced or the time `wait` has passed.
 fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -> io::Result<FleetReport> {
     let began = Instant::now();
     loop {
@@ -267,8 +268,8 @@ fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -
     }
 }
 
-/// Returns the replicas of the config. If the config cannot be read, the list is empty, so that the
-/// local robotsd is queried instead.
+/// Returns the replicas of the config. If the config cannot be read, returns an empty list. The
+/// local robotsd is then queried instead.
 fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
@@ -283,9 +284,9 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // The replica may refuse the change because another replica has already made
-                    // the change without confirming it. The error therefore contains the messages
-                    // of all queried replicas.
+                    // The replica may refuse the change because another replica has already made it
+                    // but could not confirm it. The error therefore contains the messages of all
+                    // queried replicas.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
                 }
@@ -318,7 +319,8 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
 }
 
 /// Rolls back every replica if all replicas serve the same version. If replicas serve different
-/// versions, it is not clear which version is unwanted, so the command fails.
+/// versions, the command fails, because it is not clear which version the operator wants to
+/// replace.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
     let answers = statuses(running)?;
     let fleets = answers.iter().filter_map(|of| of.answer.as_ref()?.fleet.as_ref());
@@ -333,8 +335,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
             "{line}; no replica was rolled back, because it is not clear which version is unwanted: {how}"
         )));
     }
-    // The request contains the hash of the version to restore. Without it, a replica that gets the
-    // request twice would return to the unwanted version.
+    // The request contains the hash of the version to restore. Without the hash, a replica that
+    // gets the request twice would return to the version that was rolled back.
     let sites = answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
     let before = sites.filter(|of| of.name == site).find_map(|of| of.before.as_deref());
     let hash = before.map(|before| format!("&hash={}", short_hash(before))).unwrap_or_default();
@@ -342,8 +344,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that judges a response. Returns whether the response reports no problem, and a line of
-/// text about the response.
+/// Function that judges a response. Returns `true` if the response reports no problem, and a line
+/// of text about the response.
 type Judge<T> = fn(&T) -> (bool, String);
 
 /// Queries every replica for a report, and prints the reports.
@@ -379,8 +381,8 @@ fn judge_change(change: &ChangeReport) -> (bool, String) {
     (change.problem.is_none(), format!("{}{end}", change.message))
 }
 
-/// Prints one line per replica. To the line of a replica that did not respond, appends
-/// `unanswered`.
+/// Prints one line per replica. Appends `unanswered` to the line of each replica that did not
+/// respond.
 fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, unanswered: &str) {
     for of in answers {
         page.title(&format!("{}{}", of.said(judge), if of.answer.is_none() { unanswered } else { "" }));
@@ -409,9 +411,9 @@ fn say_answers<T: Serialize>(
     say_report(&answers, running.json, text, code)
 }
 
-/// Returns, for each site whose replicas serve different versions, a line that lists these
-/// versions. For a replica without a response, uses the versions in its last heartbeat (`heard`),
-/// which may be older.
+/// Finds the sites whose replicas serve different versions. For each of them, returns a line that
+/// lists these versions. If a replica did not respond, uses the versions in its last heartbeat
+/// (`heard`), which may be outdated.
 fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<String, String> {
     let heard = heard.iter().filter(|of| of.state != ReplicaState::Missing);
     let mut replicas: BTreeMap<&str, _> = heard.map(|of| (&*of.replica, of.sites.clone())).collect();
@@ -455,8 +457,8 @@ fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 
-/// Returns the replicas of the config. If the config lists no replicas, returns the robotsd that
-/// runs with the config.
+/// Returns the replicas of the config. If the config lists no replicas, returns the address of the
+/// robotsd that runs with the config.
 fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {

@@ -1,5 +1,5 @@
-//! Formats output for a terminal. Labels are on the left, text is folded at 80 columns, a command
-//! stays on one line, and control characters are escaped.
+//! Formats output for a terminal. Labels are on the left, and lines of text are wrapped at 80
+//! columns. A command stays on one line. Control characters are escaped.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -46,14 +46,14 @@ impl Page {
         self.fold("", 0, text);
     }
 
-    /// Appends a command so that it can be copied: it is not folded, and is quoted for a shell.
+    /// Appends a command in a form that the user can copy: on one line, quoted for a shell.
     pub(in crate::commands) fn command(&mut self, command: &[String]) {
         self.0.push_str(&format!("{:LABEL$}{}\n", "", shell_line(command)));
     }
 
     /// Appends the lines of a template. The text after a label (or after spaces of the same width)
-    /// is folded. A line that begins with a tab is a command, already quoted by [`shell_line`]. Any
-    /// other line is appended as it is.
+    /// is folded. A line that begins with a tab contains a command that [`shell_line`] has already
+    /// quoted. Any other line is appended as it is.
     pub(in crate::commands) fn lay_out(&mut self, template: &impl Template) {
         for line in template.to_string().lines() {
             match (line.strip_prefix('\t'), line.split_at_checked(LABEL)) {

@@ -29,8 +29,8 @@ pub(crate) struct ReloadArgs {
     fleet: FleetArg,
 }
 
-/// Exit status: 0 if everything was accepted, 1 if something was not, 2 if robotsd (with `--fleet`,
-/// any replica) could not be reached.
+/// Exit status: 0 if all files were accepted, 1 if any file was not accepted, 2 if robotsd (with
+/// `--fleet`, any replica) could not be reached.
 pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     let target = args.reason.target("/reload", args.site.as_deref().map(|site| ("site", site)));
     if args.fleet.fleet {
@@ -42,7 +42,7 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     say_report(&report, args.running.json, text, answer(is_accepted(&report)))
 }
 
-/// Returns the result of reading each file again (the config and every robots.txt), and a line of
+/// Returns the results of reading the config and every robots.txt again. Each result has a line of
 /// text about it.
 fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
     let others = [("config", &report.config), ("registry", &report.registry)].into_iter();
@@ -74,7 +74,7 @@ fn is_accepted(report: &ReloadReport) -> bool {
     outcomes(report).all(|outcome| is_taken(&outcome))
 }
 
-/// Lists the files that were not accepted, or states the number of reloaded sites if all were
+/// Lists the files that were not accepted, or states the number of reloaded sites if all files were
 /// accepted.
 fn reload_line(report: &ReloadReport) -> String {
     let refused: Vec<_> = outcomes(report).filter(|of| !is_taken(of)).map(|(_, line)| line).collect();

@@ -55,16 +55,16 @@ impl Running {
         find_place(&self.config_path().unwrap_or_else(|| USUAL_CONFIG.into()))
     }
 
-    /// Returns the path of the config from an option or from the environment, otherwise the default
-    /// path if that file exists.
+    /// Returns the path of the config from an option or from the environment. Without either,
+    /// returns the default path if a file exists there.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
         // With --admin, the default config is ignored: the robotsd at that address may use another
         // config.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 
-    /// Returns a robotsd command with the options `--config` and `--admin` of this command, so that
-    /// it addresses the same process.
+    /// Returns a robotsd command with the options `--config` and `--admin` of this command. The
+    /// returned command then queries the same process.
     pub(in crate::commands) fn command<'a>(
         &self,
         words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,
@@ -80,8 +80,7 @@ impl Running {
         command
     }
 
-    /// Returns the command that carries out a next step, with the options that select the same
-    /// robotsd.
+    /// Returns the command for a next step, with the options that select the same robotsd.
     pub(in crate::commands) fn step(&self, step: &NextStep) -> Vec<String> {
         if step.is_for_running() { self.command(&step.command) } else { step.command.clone() }
     }
@@ -99,8 +98,8 @@ pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: Adm
     ask(&place, of, complain).map_err(refusal)
 }
 
-/// Returns an error with the reason why a command failed. The reason is escaped, because it quotes
-/// configs and files, which may contain any character.
+/// Returns an error with the reason why a command failed. The reason is escaped, because it may
+/// quote configs and files, which can contain any character.
 pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
     io::Error::other(printable(reason.to_string()))
 }

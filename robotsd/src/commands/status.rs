@@ -2,7 +2,7 @@
 //! there are several sites, sites that need attention are described in full, and every other site
 //! gets one line.
 //!
-//! `status.txt` is the template; this module computes its values.
+//! `status.txt` is the template; this module computes the values for it.
 
 use std::io;
 use std::path::Path;
@@ -27,7 +27,7 @@ use crate::sites::unknown;
 /// Maximum number of settings of a rejected config that are shown.
 const HELD_BACK: usize = 8;
 
-/// Maximum number of sites that the summary describes in full.
+/// Maximum number of sites that the output describes in full.
 const DESCRIBED: usize = 12;
 
 #[derive(Debug, clap::Args)]
@@ -57,13 +57,13 @@ pub(crate) struct StatusArgs {
 
 /// Exit status:
 ///
-/// - 0 if robotsd serves what its config says;
+/// - 0 if robotsd serves the sites as configured;
 /// - 1 if one of these conditions holds: it is starting or draining; the config or an included file
 ///   was rejected; a site is switched off, or counts as off because its switch cannot be read; a
 ///   site does not serve the version in its source (because it is held at the gate, the last good
 ///   one is in force, or there is none); the state directory is not writable; or sites exist but
 ///   the client may not see any;
-/// - with `--problems`, 1 also if anything else needs attention;
+/// - with `--problems`, also 1 if anything else needs attention;
 /// - 2 if robotsd cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
@@ -111,15 +111,15 @@ pub(super) fn summary(report: &StatusReport) -> String {
     StatusLine { report }.to_string()
 }
 
-/// Keeps only the site with this name or host. If that site has a folder of files, all its files
-/// are kept.
+/// Keeps only the site with this name or host. If this site has a folder of robots.txt files, all
+/// these files are kept.
 fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     let of_site = |site: &SiteReport| (site.hosts.clone(), site.name.clone());
     let all: Vec<_> = report.sites.iter().map(of_site).collect();
     let hosts = owners(all.iter().flat_map(|(hosts, name)| host_patterns(hosts).map(move |pattern| (pattern, name))));
     let is_name = report.sites.iter().any(|site| is_of(wanted, &site.name));
-    // A value without a dot that is not a listed host is a mistyped name. It must not be looked up
-    // as a host, because a site for all hosts would match it.
+    // A value without a dot is probably a misspelled site name, unless a site lists it as a host.
+    // It must not be looked up as a host, because a site for all hosts would match it.
     let is_listed = || all.iter().any(|(hosts, _)| hosts.iter().any(|host| host.eq_ignore_ascii_case(wanted)));
     let host = hosts.get(wanted).filter(|_| !is_name && (wanted.contains(['.', ':']) || is_listed()));
     if !is_name && host.is_none() {
@@ -175,8 +175,9 @@ impl<'a> StatusText<'a> {
         shell_line(self.running.step(step))
     }
 
-    /// Reports whether this is the first described site whose gate watches no pages. The advice is
-    /// the same for every site without watched pages, so only the first of these sites shows it.
+    /// Reports whether this is the first site in the output whose gate watches no pages. Only the
+    /// output about this site contains the advice for gates without watched pages, because the
+    /// advice is the same for every site.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
         first.is_some_and(|first| first.name == site.name)

@@ -22,7 +22,7 @@ use crate::fetch::is_url;
 use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
 
-/// Default file of expectations, used if no other file and no site is given.
+/// Default file of expectations. It is used if the command line names no file and no site.
 const USUAL_FILE: &str = "robots.test.toml";
 
 /// Test a robots.txt against a file of expectations
@@ -152,8 +152,8 @@ pub(in crate::commands) struct EvaluatedExpectations<'a> {
 
 impl EvaluatedExpectations<'_> {
     /// Prints to stderr the agents in the file that are not crawlers, and the paths that look like
-    /// patterns, with their positions. Returns whether the name of a crawler is misspelled, because
-    /// an expectation about an unknown crawler tests nothing.
+    /// patterns, with their positions. Returns whether the name of a crawler is misspelled. An
+    /// expectation with a misspelled name would test nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> bool {
         let path = printable_path(self.path);
         let mut has_slips = false;
@@ -172,7 +172,7 @@ impl EvaluatedExpectations<'_> {
             }
         }
         if !has_slips {
-            // The loop above does not find names that are misspelled within a header.
+            // The loop above does not find a misspelled name that is only a part of a header.
             for misspelled in &self.outcome.misspelled {
                 complain(&format_args!("{path}: error: {}", printable(misspelled)));
                 has_slips = true;

@@ -1,10 +1,10 @@
 //! `robotsd tester`: serves the tester, a page that shows what a robots.txt means, or writes the
 //! page to a file.
 //!
-//! Only packages contain the page: they are built with the variable `ROBOTSD_TESTER`. Other builds
-//! print where to find the page. The page is the same for every visitor and contains no data. The
-//! server interprets only the request line: it sends the page for `/`, and otherwise responds with
-//! 404.
+//! Only builds for packages contain the page: they set the environment variable `ROBOTSD_TESTER`.
+//! Other builds print where to find the page. The page is the same for every visitor and contains
+//! no data. The server reads only the path in the request line. It sends the page for `/`, and
+//! responds with 404 to all other paths.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &TesterArgs) -> io::Result<ExitCode> {
     serve(&listener, page)
 }
 
-/// Responds to the requests, each in its own thread.
+/// Responds to requests. Each connection has its own thread.
 fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
     let open = Arc::new(());
     loop {
@@ -142,7 +142,7 @@ fn answer(stream: &mut (impl Read + Write), page: &[u8]) -> io::Result<()> {
     stream.flush()
 }
 
-/// Reads up to the blank line after the head of a request.
+/// Reads the head of a request, up to the blank line after it.
 fn read_head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let (mut head, mut part) = (Vec::new(), [0; 1024]);
     while head.len() < MAX_HEAD && !head.windows(4).any(|end| end == b"\r\n\r\n") {

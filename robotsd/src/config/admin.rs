@@ -4,8 +4,8 @@
 //! If a config has no `[admin]` table, the socket of the admin interface is in the runtime folder:
 //! `$RUNTIME_DIRECTORY` (set by systemd), else `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. The
 //! socket is called `admin.sock` for the default config, and `admin-XXXXXXXX.sock` for any other
-//! config. XXXXXXXX is a hash of the config's path, so that two instances do not use the same
-//! socket.
+//! config. XXXXXXXX is a hash of the path of the config, so two instances with different configs
+//! have different sockets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
@@ -102,7 +102,7 @@ pub(crate) struct AdminSettings {
     /// Values accepted in `Host` in addition to `localhost` and addresses, in lower case.
     pub(crate) hosts: Vec<String>,
     /// Whether `socket` is the default socket, because the config sets neither an address nor a
-    /// socket. robotsd also serves without a default socket, if it cannot be opened.
+    /// socket. If the default socket cannot be opened, robotsd serves without it.
     pub(crate) is_usual: bool,
     /// The listeners of `[[admin.listener]]`.
     pub(crate) listeners: Vec<AdminListenerConfig>,
@@ -115,8 +115,8 @@ pub(crate) struct AdminSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
-    /// `None` if the config does not set the access. It then depends on the tokens of the config:
-    /// see [`AdminListenerConfig::access`].
+    /// `None` if the config does not set `access`. The access then depends on the tokens in the
+    /// config: see [`AdminListenerConfig::access`].
     pub(crate) access: Option<AdminAccess>,
     /// Certificates for TLS; `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
@@ -133,20 +133,21 @@ pub(crate) struct AdminProxy {
 
 impl AdminListenerConfig {
     /// Returns the access of this listener. If the config does not set `access`, the result depends
-    /// on whether the config has tokens, which a reload may change.
+    /// on whether the config has tokens. A reload may change this.
     pub(crate) fn access(&self, rights: &AdminRights) -> AdminAccess {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // This case occurs only for the address of `[admin]`. If other machines can reach that
-            // address, the config sets `reach = "network"`, which permits everything.
+            // This can only be the address of `[admin]`, because additional listeners that other
+            // machines can reach always have an access. The config then sets `reach = "network"`,
+            // which permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
     }
 
-    /// Reports whether this listener would mistake a connection from this process for one from its
-    /// proxy.
+    /// Reports whether this listener would treat a connection from this process as a connection
+    /// from its proxy.
     pub(super) fn trusts_itself(&self) -> bool {
         let asks_clients = self.certificates.as_ref().is_some_and(LiveCertificates::ask_clients);
         let own: [IpAddr; 3] = [self.address.ip(), Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
@@ -154,8 +155,8 @@ impl AdminListenerConfig {
         !asks_clients && networks.any(|network| own.iter().any(|own| network.contains(*own)))
     }
 
-    /// Reports whether changes over this listener require the local token. This assumes that the
-    /// config has no tokens.
+    /// Reports whether changes over this listener require the local token. The result is valid only
+    /// if the config has no tokens.
     fn takes_local_token(&self) -> bool {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
@@ -184,8 +185,8 @@ impl AdminSettings {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// If the settings have neither an address nor a socket, adds the default socket, so that
-    /// commands can connect. If there is no runtime folder, adds the default address.
+    /// If the settings have neither an address nor a socket, adds the default socket for commands.
+    /// If there is no runtime folder, adds the default address.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
@@ -220,8 +221,8 @@ impl AdminSettings {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 
-    /// Returns the local token if a listener accepts one. Its file is the first of `files`, and is
-    /// not read here.
+    /// Returns the local token if a listener accepts one. The file of the token is the first one in
+    /// `files`. This function does not read it.
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
@@ -332,8 +333,8 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
 
 const FOR_PROXIES: &str = "\"from\" and \"user_header\" require access = \"proxy\"";
 
-/// Resolves `[admin]` for a server, with the certificates of the listeners. Other processes do not
-/// need these certificates and may lack the permission to read them.
+/// Resolves `[admin]` for a server, with the certificates of the listeners. Processes other than
+/// the server do not need these certificates, and may not have the permission to read them.
 pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
     for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {
@@ -347,7 +348,7 @@ pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSett
     Ok(Some(settings))
 }
 
-/// Returns the path of the socket that a server with this config opens by default.
+/// Returns the path of the default socket of a server with this config.
 fn usual_socket(path: &Path) -> Option<PathBuf> {
     runtime_folders().into_iter().next().map(|folder| folder.join(format!("{}.sock", instance_name(path))))
 }
@@ -363,15 +364,15 @@ pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBu
     of_state.into_iter().chain(of_runtime).map(from_root).collect()
 }
 
-/// Returns the temporary path of a new socket, in a separate folder next to its final place. The
-/// path has the same length in every process, so if it is too long for a socket, it is too long in
-/// every process.
+/// Returns the temporary path of a new socket, in a separate folder next to its final path. The
+/// temporary path has the same length in every process. Therefore, `config check` can find out that
+/// it is too long for a socket.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
 }
 
 /// Connects to a socket without waiting, to find out whether a process listens on it. A blocking
-/// call would hang if the process is stopped and its accept queue is full.
+/// call would hang if the process were stopped and its accept queue were full.
 pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     stream.set_nonblocking(true)?;
@@ -381,13 +382,13 @@ pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Returns the folders that may be the runtime folder of a server. Servers use the first one.
+/// Returns the folders that may be the runtime folder of a server. Servers use the first folder.
 pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| value.starts_with('/'));
-    // systemd separates several folders by colons.
+    // If there are several folders, systemd separates them with colons.
     let systemd = variable("RUNTIME_DIRECTORY").and_then(|folders| folders.split(':').next().map(PathBuf::from));
-    // `su` keeps `XDG_RUNTIME_DIR`, so the folder may belong to another user. Files of that user
-    // must not be read by commands of root.
+    // `su` keeps `XDG_RUNTIME_DIR`, so the folder may belong to another user. Commands of root must
+    // not read the files of that user.
     let is_own = |folder: &String| {
         std::fs::metadata(folder).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
     };
@@ -397,8 +398,8 @@ pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the name, without extension, of a server's files in the runtime folder. It is derived
-/// from the path of the server's config.
+/// Returns the name, without extension, of a server's files in the runtime folder. The name is
+/// derived from the path of the server's config.
 pub(crate) fn instance_name(path: &Path) -> String {
     let path = absolute(path);
     if path == Path::new(USUAL_CONFIG) {

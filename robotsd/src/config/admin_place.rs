@@ -20,8 +20,8 @@ pub(crate) enum AdminPlace {
     /// A host name and a port. The host name stands for all addresses that it resolves to.
     #[display("{_0}:{_1}")]
     Name(String, u16),
-    /// The host name and port of a single robotsd behind TLS. Its certificate must be for this
-    /// name.
+    /// The host name and port of a single robotsd that uses TLS. The certificate must be valid for
+    /// this host name.
     #[display("https://{_0}:{_1}")]
     Tls(String, u16),
 }
@@ -41,8 +41,8 @@ impl AdminPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenFile {
     pub(crate) path: PathBuf,
-    /// User ID of the process. If the file belongs to another user, it is not used, because it
-    /// cannot contain the token of this process.
+    /// User ID of the process. If the file belongs to another user, the file is not used, because
+    /// it cannot contain the token of this process.
     pub(crate) owner: u32,
 }
 

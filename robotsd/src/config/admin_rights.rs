@@ -1,7 +1,8 @@
-//! The permissions of clients of the admin interface. A client sends a token, whose hash is in the
-//! config, or is a user of the Unix socket or of an authenticating proxy.
+//! The permissions of clients of the admin interface. A client is identified by a token, whose hash
+//! is in the config, or as a user of the Unix socket or of an authenticating proxy.
 //!
-//! A token is 256 random bits and cannot be guessed, so a slow hash would add nothing.
+//! The hash function is a fast one. A slow one is not needed, because a token consists of 256
+//! random bits and cannot be guessed.
 
 use std::fmt;
 use std::ops::Range;
@@ -64,9 +65,11 @@ impl AdminRole {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdminRights {
     pub(crate) tokens: Vec<AdminToken>,
-    /// The local token; `None` if no address accepts one. See [`local_token`](Self::local_token).
+    /// The local token; `None` if no address accepts a local token. See
+    /// [`local_token`](Self::local_token).
     pub(crate) local: Option<LocalToken>,
-    /// Whether a loopback address without `access` requires a token for everything except probes.
+    /// Whether a listener on a loopback address requires a token for all requests except probes if
+    /// it does not set `access`.
     pub(crate) asks_for_token: bool,
     users: Vec<(AdminUser, Grant)>,
 }
@@ -76,7 +79,7 @@ pub(crate) struct AdminRights {
 pub(crate) struct LocalToken {
     /// The file with the token. Only its owner can read it.
     pub(crate) file: PathBuf,
-    /// The token, or the reason why there is none.
+    /// The token, or the reason why there is no token.
     pub(crate) token: Result<AdminToken, String>,
 }
 
@@ -92,11 +95,11 @@ pub(crate) struct AdminToken {
 pub(crate) enum AdminUser {
     Uid(u32),
     Group(u32),
-    /// A user name from a proxy. In the config, the name may be a pattern.
+    /// A user name that a proxy sends. In the config, this may be a pattern.
     Named(String),
 }
 
-/// The permissions of a client: its role, its sites, and when the permissions expire.
+/// The permissions of a client: its role, its sites, and the time when the permissions expire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) role: AdminRole,
@@ -111,9 +114,9 @@ impl AdminRights {
         self.tokens.iter().chain(local).find(|token| token.has_hash(hash))
     }
 
-    /// Reports whether this is the hash of the local token, and the local token is ignored because
-    /// the config has tokens. Commands send the local token nevertheless, because they do not know
-    /// this.
+    /// Reports whether this is the hash of the local token, and whether the local token is ignored
+    /// because the config has tokens. Commands also send the local token in this case, because they
+    /// do not know the tokens in the config.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))
@@ -129,7 +132,8 @@ impl AdminRights {
         self.local.as_ref().filter(|_| self.tokens.is_empty())
     }
 
-    /// Returns the reason why no changes can be made over a loopback address; `None` if they can.
+    /// Returns the reason why no changes can be made over a loopback address; `None` if changes can
+    /// be made.
     pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
         Some(format!(
@@ -146,7 +150,7 @@ impl AdminRights {
         users.iter().find_map(|user| self.users.iter().find(|(known, _)| is_it(known, user))).map(|(_, grant)| grant)
     }
 
-    /// Reports whether the config has users of the Unix socket.
+    /// Reports whether the config lists users of the Unix socket.
     pub(crate) fn has_local_users(&self) -> bool {
         self.users.iter().any(|(user, _)| !matches!(user, AdminUser::Named(_)))
     }
@@ -167,14 +171,14 @@ impl LocalToken {
         Self { file, token: Ok(AdminToken { name, hash, grant: Grant::everywhere(AdminRole::Admin) }) }
     }
 
-    /// Creates a local token that cannot be used, with the reason.
+    /// Creates a local token that cannot be used. `why` is the reason.
     pub(crate) fn missing(file: PathBuf, why: impl Into<String>) -> Self {
         Self { file, token: Err(why.into()) }
     }
 }
 
 impl Grant {
-    /// Returns a grant of a role for every site that never expires.
+    /// Returns a grant of a role for every site. The grant never expires.
     pub(crate) fn everywhere(role: AdminRole) -> Self {
         Self { role, sites: ["*".to_owned()].into(), until: None }
     }
@@ -189,12 +193,13 @@ impl Grant {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Reports whether the grant covers a site. For `None`, reports whether it covers every site.
+    /// Reports whether the grant covers a site. If `site` is `None`, reports whether the grant
+    /// covers every site.
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",
-            // `SITE/HOST` is the robots.txt of a host, so a pattern without `/` is compared with
-            // the name of the site only.
+            // `name` may be `SITE/HOST`, which stands for the robots.txt of one host. A pattern
+            // without `/` is compared only with the name of the site.
             Some(name) if pattern.contains('/') => fits(pattern, name),
             Some(name) => fits(pattern, name.split_once('/').map_or(name, |(site, _)| site)),
         };

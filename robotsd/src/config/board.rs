@@ -1,5 +1,5 @@
 //! The settings of the board: whether it is enabled, whether robotsd sees every request for
-//! robots.txt, and how long data is kept.
+//! robots.txt, and how long it keeps data.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -33,11 +33,11 @@ const MAX_DAYS: u64 = 4000;
 pub(crate) struct BoardConfig {
     /// Whether every request for robots.txt reaches one of the processes that serve the sites.
     pub(crate) sees_all: bool,
-    /// Number of processes that serve the sites, this one included.
+    /// Number of processes that serve the sites, including this one.
     pub(crate) replicas: NonZeroUsize,
     /// How long hourly counts are kept. Afterwards, they are merged into daily counts.
     pub(crate) keep: Duration,
-    /// How long daily counts are kept; at least as long as hourly counts.
+    /// How long daily counts are kept. This is at least as long as hourly counts are kept.
     pub(crate) keep_days: Duration,
     /// Maximum total size of the board's files, in bytes.
     pub(crate) size: u64,

@@ -1,5 +1,5 @@
-//! The errors of config files, with the line and column of each, and the functions that find the
-//! config file.
+//! The errors of config files, each with its line and column. Also contains the functions that find
+//! the config file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tower_robots::check::Severity;
 
 use crate::render::{FoundProblem, complain_at, printable};
 
-/// The error of a config file that is refused, with all problems that were found.
+/// The error for a refused config file, with all problems that were found in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfigError {
     pub(crate) path: String,
@@ -28,14 +28,14 @@ pub(crate) struct ConfigError {
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
-    /// The correction; `None` if the message contains it.
+    /// The correction; `None` if the message already contains the correction.
     pub(crate) help: Option<String>,
     /// Name of the affected site, if other sites may have the same problem.
     pub(crate) site: Option<String>,
 }
 
-/// The problems that were found in a config. Resolving continues after a problem, so that all
-/// problems are reported at once.
+/// The problems that were found in a config. Resolving continues after a problem, because all
+/// problems are reported together.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(super) Vec<Fault>);
 
@@ -63,7 +63,8 @@ impl ConfigError {
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
     }
 
-    /// Creates an error like [`at`](Self::at), with diagnostics that the function `shown` creates.
+    /// Creates an error like [`at`](Self::at), but uses the function `shown` to create the
+    /// diagnostics.
     pub(super) fn with(
         path: &Path,
         text: &str,
@@ -108,8 +109,8 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Fault {
-    /// Returns the byte offset that problems are sorted by. A missing key is reported at the header
-    /// of its table, but sorted after problems inside the header.
+    /// Returns the byte offset that problems are sorted by. An error about a missing key has the
+    /// position of its table's header, but is sorted after problems inside the header.
     pub(super) fn order(&self, text: &str) -> usize {
         let Range { start, end } = self.span;
         let is_header = text[start..].starts_with('[') && (start == 0 || text[..start].ends_with('\n'));
@@ -128,7 +129,8 @@ impl Fault {
         Self { site: Some(site.to_owned()), ..self }
     }
 
-    /// Creates an error about a value that the library refused, at its position in `values`.
+    /// Creates an error about a value that the library refused. The position of the error is that
+    /// of the value `refused` in `values`.
     pub(super) fn of_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Self {
         let value = values.iter().find(|value| value.get_ref() == refused);
         Self::new(value.map_or(0..0, Spanned::span), error.to_string())
@@ -162,7 +164,8 @@ pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> R
 }
 
 impl Faults {
-    /// Returns the value of `result`. Adds an error to the problems, and returns `None`.
+    /// Returns the value of `result`. If `result` is an error, adds the error to the problems and
+    /// returns `None`.
     pub(super) fn keep<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.push(fault)).ok()
     }
@@ -170,7 +173,7 @@ impl Faults {
     /// Returns the values of all results. If some results are errors, adds all of these errors to
     /// the problems and returns `None`.
     pub(super) fn keep_all<T>(&mut self, results: impl IntoIterator<Item = Result<T, Fault>>) -> Option<Vec<T>> {
-        // The results are collected first, so that the errors of all results are added.
+        // The results are collected first, because the errors of all results must be added.
         let results: Vec<_> = results.into_iter().map(|result| self.keep(result)).collect();
         results.into_iter().collect()
     }
@@ -211,7 +214,8 @@ pub(crate) fn config_of_environment() -> Option<PathBuf> {
 }
 
 /// Returns the path of the config for a command that can run without a config. If neither the
-/// command line nor the environment contains a path, returns the default path if that file exists.
+/// command line nor the environment contains a path, and a file exists at the default path, returns
+/// the default path.
 pub(crate) fn config_if_any(named: Option<&Path>) -> Option<PathBuf> {
     let usual = || Some(PathBuf::from(USUAL_CONFIG)).filter(|path| path.exists());
     named.map(Path::to_path_buf).or_else(config_of_environment).or_else(usual)

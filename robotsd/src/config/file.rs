@@ -30,7 +30,7 @@ use crate::store::StoreSettings;
 use crate::upstream::UpstreamLimits;
 use crate::webhooks::HookSettings;
 
-/// Allowed numbers of workers. Few machines have more CPU cores than the maximum.
+/// Allowed range of the number of workers. Few machines have more CPU cores than the maximum.
 const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1024).unwrap();
 
 tables! {
@@ -88,7 +88,8 @@ impl RawConfig {
 /// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The joined content of the config file and of its included files, to compare configs.
+    /// The joined content of the config file and of its included files. It is used to compare
+    /// configs.
     pub(crate) text: Arc<str>,
     /// The files whose content `text` contains.
     pub(crate) parts: Parts,
@@ -104,12 +105,13 @@ pub(crate) struct Config {
     pub(crate) state_dir: Option<PathBuf>,
     /// Position of `state_dir` in `text`.
     pub(crate) state_dir_span: Range<usize>,
-    /// The gate settings that all sites share, without the expectations of each site; `None` if the
-    /// gate is disabled.
+    /// The gate settings that all sites share, which do not include the expectations of each site;
+    /// `None` if the gate is disabled.
     pub(crate) gate: Option<Gate>,
     /// Sources of registry rows in addition to the built-in rows.
     pub(crate) registry: RegistrySources,
-    /// Hashes of versions of the published registry that are accepted whatever they change.
+    /// Hashes of versions of the published registry that are accepted in any case, even if they
+    /// change too much.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
     /// Position of `registry_extra` in `text`.
     pub(crate) registry_extra_span: Range<usize>,
@@ -128,7 +130,8 @@ pub(crate) struct Config {
     /// The store that several processes use to count crawlers' requests together; `None` if each
     /// process counts separately.
     pub(crate) rate_store: Option<StoreSettings>,
-    /// Reason why the rate store is never used. `None` if it is used, or if there is none.
+    /// Reason why the rate store is never used. `None` if the rate store is used, or if there is no
+    /// rate store.
     pub(crate) rate_store_unasked: Option<&'static str>,
     /// Configured maximum number of connections. If it is `None`, `edge` derives the limit from the
     /// number of file descriptors that the process may open.
@@ -147,10 +150,10 @@ impl Config {
     }
 }
 
-/// The parts of a config file that its review examines.
+/// The parts of a config file that the review examines.
 ///
-/// The [review](super::review) reads files that the config refers to, whose file system may hang.
-/// It is therefore not part of loading a config.
+/// The [review](super::review) is not part of loading a config, because it reads further files, and
+/// their file system may hang.
 pub(crate) struct Reviewable {
     /// The file without the sites that have problems.
     pub(super) file: RawConfig,

@@ -1,5 +1,5 @@
-//! The settings of `[fleet]`: the store of the fleet's document, and the replicas that commands
-//! with `--fleet` query.
+//! The settings of `[fleet]`: the store that contains the fleet's document, and the addresses that
+//! commands with `--fleet` send requests to.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -78,8 +78,9 @@ impl FleetSettings {
     }
 }
 
-/// Reads the addresses of the replicas, and whether `[fleet]` has a name. Reads only `[fleet]`,
-/// because commands must reach the replicas even if another part of the config has errors.
+/// Reads the addresses of the replicas, and finds out whether `[fleet]` has a name. Reads only
+/// `[fleet]`, because commands must reach the replicas even if another part of the config has
+/// errors.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {
         Part {
@@ -90,7 +91,8 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     let (Part { fleet }, faults) = partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
     let is_named = fleet.as_ref().is_some_and(|fleet| fleet.name.is_some());
     let replicas = fleet.map(|fleet| fleet.replicas).unwrap_or_default();
-    // An invalid address is an error. Otherwise the command would silently leave out that replica.
+    // An invalid address is an error. Otherwise, the command would leave out this replica without a
+    // message.
     let places: Result<Vec<_>, Fault> = replicas.iter().map(place).collect();
     match places {
         Ok(places) if is_named || !places.is_empty() => Ok((is_named, places)),
@@ -103,7 +105,8 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     }
 }
 
-/// Parses the address of a replica. Unix sockets are refused: other machines cannot reach them.
+/// Parses the address of a replica. Unix sockets are refused, because other machines cannot reach
+/// them.
 fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
         AdminPlace::Socket(_) => Err(replica.fault(

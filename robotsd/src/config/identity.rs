@@ -38,13 +38,13 @@ tables! {
 /// How robotsd verifies that a request comes from the crawler that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityConfig {
-    /// The action for impostors, limited by the mode of each site.
+    /// The action for impostors. The mode of each site limits this action.
     pub(crate) impostors: Impostors,
     /// Maximum time that a request waits for the reverse DNS look-up of its client address.
     pub(crate) wait: Duration,
     /// Whether the host names of client addresses are looked up (reverse DNS).
     pub(crate) rdns: bool,
-    /// DNS resolvers; if empty, the system's resolvers are used.
+    /// DNS resolvers. If the list is empty, the system's resolvers are used.
     pub(crate) resolvers: Vec<SocketAddr>,
     /// URLs of key directories, in addition to the key directories in the registry.
     pub(crate) directories: Vec<String>,
@@ -104,8 +104,8 @@ fn directory(url: &Spanned<String>) -> Result<String, Fault> {
     parsed.map(|_| url.get_ref().clone()).map_err(|error| url.fault(error.to_string()))
 }
 
-/// Reads a local copy of a list, so that errors in the copy are reported as errors of the config.
-/// Verification reads the file again when it starts.
+/// Reads a local copy of a list, because errors in the copy must be reported as errors of the
+/// config. The server reads the file again when it starts to verify crawlers.
 fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fault> {
     let url = list.url.get_ref();
     if !url.starts_with("https://") {

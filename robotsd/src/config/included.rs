@@ -2,16 +2,16 @@
 //!
 //! 1. An included file contains only `[[site]]` tables. All paths in the file, with symbolic links
 //!    resolved, must be in the folder of the file or in one of `include_roots`. The author of the
-//!    file therefore cannot use robotsd to read other people's secrets.
-//! 2. A file is used or refused as a whole. If it is refused, its last good copy is used instead,
-//!    so a broken file does not affect the sites of other files.
-//! 3. A site name or host that several files contain belongs to the file whose last good copy
-//!    contains it, or else to the config. If it belongs to none of them (for example at the first
-//!    start), both files are refused. A host belongs to a file on every port.
+//!    file therefore cannot use robotsd to read secret files of other people.
+//! 2. A file is used or refused as a whole. If it is refused, the last good copy of the file is
+//!    used instead. An invalid file therefore does not affect the sites of other files.
+//! 3. If several files contain the same site name or host, it belongs to the file whose last good
+//!    copy contains it, or else to the config. If it belongs to none of them (for example at the
+//!    first start), these files are refused. The port of a host does not matter.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
-//! settings is therefore a position in the joined text, and a comparison of two configs includes
-//! the sites of their included files.
+//! settings is therefore a position in the joined text. A comparison of two configs also compares
+//! the sites in their included files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -63,7 +63,7 @@ pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
     /// Paths of all files that match a pattern.
     pub(crate) paths: Vec<PathBuf>,
-    /// The content in use for each file.
+    /// The content that is used for each file.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Included {
 pub(crate) struct RefusedFile {
     pub(crate) path: String,
     pub(crate) error: ConfigError,
-    /// Whether the last good copy of the file is used. If not, the sites of the file are not
+    /// Whether the last good copy of the file is used. Otherwise, the sites of the file are not
     /// served.
     pub(crate) is_kept: bool,
 }
@@ -91,7 +91,8 @@ impl RefusedFile {
     }
 }
 
-/// A pattern in `include`: a folder, and a pattern for the names of files in this folder.
+/// A pattern in `include`. It consists of a folder and a pattern for the names of files in this
+/// folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IncludePattern {
     /// The path of the pattern as written in the config.
@@ -125,7 +126,7 @@ impl IncludePattern {
     }
 
     /// Reports whether a file with this name matches the pattern. Names that begin with a dot never
-    /// match, because editors use such names for temporary files.
+    /// match, because editors use them for temporary files.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }
@@ -160,16 +161,17 @@ pub(super) struct IncludedFile {
     /// The path of the file, spelled as in `include`.
     name: String,
     path: PathBuf,
-    /// The folders that paths in the file may point into: see [`roots`].
+    /// The folders that paths in the file may point into, in addition to the file's own folder.
     roots: Arc<[PathBuf]>,
     now: Result<String, ConfigError>,
     kept: Option<String>,
 }
 
 /// Finds the files that a config includes, in the order of their names, with their last good
-/// copies. The last good copies come from `served` or, if it is `None`, from the state directory.
-/// If a folder cannot be listed, the files that have a copy are returned as unreadable files. If
-/// there are no copies, the pattern itself is returned as an unreadable file.
+/// copies. The last good copies come from `served` or, if `served` is `None`, from the state
+/// directory. If a folder cannot be listed, each file with a last good copy is returned as an
+/// unreadable file. If there are no copies either, the pattern itself is returned as an unreadable
+/// file.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -223,8 +225,8 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
     found.into_iter().map(file).collect()
 }
 
-/// The settings that the kill switch needs. Other parts of the config are not read, because the
-/// kill switch must work even if they have errors.
+/// The settings that the kill switch needs. The other settings are not read, because the kill
+/// switch must work even if they have errors.
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
@@ -251,7 +253,7 @@ impl StatePlace {
             partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
         let of_config = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| of_config.join(state_dir));
-        // If `state_dir` was not found, it may be in the unreadable part of the file.
+        // If `state_dir` was not found, the key may be in the unreadable part of the file.
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
@@ -259,8 +261,8 @@ impl StatePlace {
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
-        // The names come from the last good copies and from the readable parts of the current
-        // files, so the sites of refused files are included.
+        // The names of sites in refused files are included: names come from the last good copies
+        // and from the readable parts of the current files.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
@@ -311,7 +313,7 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
 }
 
 /// Reports whether a path is inside a folder, after symbolic links are resolved. If the path does
-/// not exist, its existing ancestors are resolved.
+/// not exist, links in its existing ancestors are resolved.
 pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     let Ok(folder) = fs::canonicalize(folder) else { return false };
     let there = path.ancestors().find(|part| fs::symlink_metadata(part).is_ok() || part.as_os_str().is_empty());
@@ -344,7 +346,8 @@ fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     faults
 }
 
-/// Returns an error if the path is outside its file's folder and outside all `roots`.
+/// Returns an error if the path is neither in `folder`, the folder of its file, nor in one of the
+/// `roots`.
 fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) -> Option<Fault> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if is_inside(folder, path) || roots.iter().any(|root| is_inside(root, path)) {
@@ -358,9 +361,9 @@ fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) 
     Some(Fault::new(span, message))
 }
 
-/// Returns an error if the robots.txt of an included site is outside the allowed folders. The
-/// default path, `robots.txt` in the root of the site, needs this check, because `faults_of` checks
-/// only paths that are written in the file.
+/// Returns an error if the robots.txt of an included site is outside the allowed folders. This
+/// check is needed for the default path (`robots.txt` in the root folder of the site), because
+/// `faults_of` checks only paths that are written in the file.
 pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots: &[PathBuf]) -> Option<Fault> {
     match &site.robots {
         RobotsSource::File(path) | RobotsSource::Directory { path, .. } if parts.of(at) > 0 => {
@@ -370,8 +373,8 @@ pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots:
     }
 }
 
-/// The content in use for an included file. If it is not the current content, also the error of the
-/// current content.
+/// The content that is used for an included file. If the current content is not used, also contains
+/// the error in the current content.
 pub(super) struct ChosenText<'f> {
     file: &'f IncludedFile,
     text: Option<&'f str>,
@@ -388,7 +391,7 @@ impl<'f> ChosenText<'f> {
     }
 
     /// Refuses the content that is currently chosen for the file. The last good copy replaces the
-    /// current content. If the copy is refused, too, no content is used for the file.
+    /// current content. If the last good copy is refused, too, no content is used for the file.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -399,7 +402,7 @@ impl<'f> ChosenText<'f> {
         self.is_examined = false;
     }
 
-    /// Refuses the content if it has problems that do not depend on other files.
+    /// Refuses the chosen content if it has problems that do not depend on other files.
     pub(super) fn examine(&mut self, config: &Path) {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
             let faults = faults_of(&self.file.path, text, &self.file.roots);
@@ -410,7 +413,7 @@ impl<'f> ChosenText<'f> {
     }
 }
 
-/// Joins the content of a config with the content in use for its included files.
+/// Joins the content of a config with the content that is used for its included files.
 pub(super) fn join(path: &Path, text: &Arc<str>, chosen: &[ChosenText<'_>]) -> (Arc<str>, Parts) {
     Parts::join(path, text, chosen.iter().map(|chosen| (&*chosen.file.path, chosen.text)))
 }
@@ -432,8 +435,8 @@ impl Included {
         included
     }
 
-    /// Writes the content in use for each file to a state directory. After a restart, these last
-    /// good copies replace files that have become unusable. Blocks.
+    /// Writes the content that is used for each file to a state directory. After a restart, this
+    /// content replaces a file that has become unusable. Blocks.
     pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
         let path = state.join(KEPT);
         if self.patterns.is_empty() {
@@ -462,9 +465,9 @@ struct Claim<'s> {
 }
 
 impl<'s> Claim<'s> {
-    /// Returns the value that only one file may contain: a name as it is written, or a host without
-    /// its port, normalized like the hosts of requests. `None` if the host is invalid, which is
-    /// reported elsewhere.
+    /// Returns the value that only one file may contain. This is a name as it is written, or a host
+    /// without its port, normalized in the same way as the hosts of requests. `None` if the host is
+    /// invalid. Another function reports an invalid host.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -478,14 +481,14 @@ impl<'s> Claim<'s> {
 /// Conflicts between files that contain the same site name or host.
 #[derive(Default)]
 pub(super) struct Disputes {
-    /// Positions of the claims that conflict with an earlier claim.
+    /// Positions of the names and hosts that conflict with an earlier one.
     pub(super) places: HashSet<Range<usize>>,
-    /// Errors about the conflicts, each at the claim that is refused.
+    /// Errors about the conflicts. The position of each error is the refused name or host.
     pub(super) faults: Vec<Fault>,
 }
 
-/// Finds claims that conflict with a claim of an earlier file. Reports at most one conflict per
-/// file: the caller refuses the file and examines its last good copy in the same way.
+/// Finds names and hosts that an earlier file also contains. Reports at most one conflict per file,
+/// because the caller then refuses the file and examines its last good copy in the same way.
 pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[IncludedFile]) -> Disputes {
     let mut disputes = Disputes::default();
     if files.is_empty() {
@@ -501,16 +504,16 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // Undecided conflicts are reported only if no file was refused in this round, because a refusal
-    // may resolve them.
+    // If a value belongs to no file, the conflict is reported only if no file was refused in this
+    // round, because a refusal may resolve the conflict.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }
     disputes
 }
 
-/// Returns at most one conflict per file: a claim of an earlier file, and the claim of this file.
-/// Adds the positions of all later claims to `places`.
+/// Returns at most one conflict per file: a claim in an earlier file, and the conflicting claim in
+/// this file. Adds the position of every claim that conflicts with an earlier one to `places`.
 fn disputed_claims<'s>(
     sites: &'s [Spanned<RawSite>],
     parts: &Parts,
@@ -532,7 +535,7 @@ fn disputed_claims<'s>(
 }
 
 impl Claim<'_> {
-    /// Reports whether the last good copy of the claim's file contains this name or host.
+    /// Reports whether the last good copy of this file contains the same name or host.
     fn was_in_force(self, files: &[IncludedFile]) -> bool {
         let Some(kept) = self.part.checked_sub(1).and_then(|file| files[file].kept.as_deref()) else { return false };
         let Ok(kept) = reader::read::<SitesFile>(kept) else { return false };

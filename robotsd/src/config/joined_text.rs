@@ -1,6 +1,6 @@
 //! The content of a config, followed by the content of the files that it includes. Every span in
-//! the settings is a position in this joined text. A comparison of two configs therefore includes
-//! the sites of their included files.
+//! the settings is a position in this joined text. A comparison of two configs therefore also
+//! compares the sites in their included files.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,8 +12,9 @@ use tower_robots::check::Severity;
 use super::{ConfigError, Fault};
 use crate::render::FoundProblem;
 
-/// The files that a joined text consists of: the config, then the files it includes.
-// `Debug` omits the positions, so that two configs with the same settings have the same output.
+/// The files that a joined text consists of: first the config, then the files that it includes.
+// `Debug` omits the positions, because two configs with the same settings must have the same
+// output.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Parts")]
 pub(crate) struct Parts(Vec<(PathBuf, Range<usize>)>);
@@ -24,8 +25,8 @@ impl Parts {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// Joins the content of a config and of the files that it includes. An included file without
-    /// content gets an empty range.
+    /// Joins the content of a config and of the files that it includes. If no content is used for
+    /// an included file, the file gets an empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,
@@ -68,7 +69,7 @@ impl Parts {
         self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
     }
 
-    /// Converts a problem to a diagnostic with its file and line.
+    /// Converts a problem to a diagnostic, which contains the file and the line.
     pub(crate) fn diagnostic(&self, severity: Severity, text: &str, fault: &Fault) -> FoundProblem {
         let (path, range) = &self.0[self.of(fault.span.start)];
         let span = fault.span.start.saturating_sub(range.start)..fault.span.end.saturating_sub(range.start);
@@ -76,7 +77,7 @@ impl Parts {
         Fault { span, ..fault.clone() }.diagnostic(severity, &path.to_string_lossy(), text)
     }
 
-    /// Groups problems by the index of their file.
+    /// Groups problems by the index of the file that contains them.
     pub(super) fn errors(&self, text: &str, faults: Vec<Fault>) -> BTreeMap<usize, ConfigError> {
         let mut by_part: BTreeMap<usize, Vec<Fault>> = BTreeMap::new();
         for fault in faults {

@@ -9,7 +9,7 @@ pub(crate) enum Kind {
     Time,
     /// A number of bytes, as a number or as a string with a unit.
     Size,
-    /// A whole number. The field is its minimum.
+    /// A whole number. The value in parentheses is the minimum.
     Number(u64),
     /// True or false.
     Flag,
@@ -43,7 +43,7 @@ pub(crate) struct Keys {
 
 /// A table that a document can contain.
 pub(super) struct KnownTable {
-    /// Path of the table, such as `site.robots`; empty for the top of the file.
+    /// Path of the table, such as `site.robots`; empty for the top level of the file.
     pub(super) path: String,
     /// Whether the table may occur several times, in double brackets.
     pub(super) is_list: bool,
@@ -51,7 +51,7 @@ pub(super) struct KnownTable {
 }
 
 impl Keys {
-    /// Returns every table, each before its subtables.
+    /// Returns every table. A table comes before its subtables.
     pub(super) fn tables(self) -> Vec<KnownTable> {
         fn add(path: String, is_list: bool, keys: &'static [Key], found: &mut Vec<KnownTable>) {
             let below = if path.is_empty() { String::new() } else { format!("{path}.") };
@@ -96,7 +96,7 @@ impl Keys {
         let others = || tables.iter().filter(|other| other.path != table);
         let homes: Vec<_> = others().filter(|other| names(other).contains(&key)).map(|home| &*home.path).collect();
         if of_number.is_none() && !homes.is_empty() {
-            // If several tables have the key, tables below this table are suggested first.
+            // If several tables have the key, subtables of this table are suggested first.
             let is_below = |home: &&str| !table.is_empty() && home.starts_with(table);
             let below: Vec<_> = homes.iter().copied().filter(is_below).collect();
             let homes = if below.is_empty() { homes } else { below };

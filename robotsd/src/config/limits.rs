@@ -19,7 +19,7 @@ pub(super) struct Limits {
 }
 
 /// Declares `[limits]`. Each row contains a key, its type, the field that the key sets, and the
-/// range of its values. The default of the field is the default of the key.
+/// range of its values. If the key is absent, the field keeps its default.
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $key:ident: $written:ident => $side:ident.$field:ident $(in $bound:expr)?,)*) => {
         tables! {
@@ -81,16 +81,16 @@ limits! {
     drain: Span => edge.drain,
 }
 
-/// Allowed sizes of a request's head. The minimum is the smallest buffer of the HTTP library. Above
-/// the maximum, a few thousand clients could use up the memory.
+/// Allowed sizes of a request's head. The minimum is the smallest buffer of the HTTP library. With
+/// a larger maximum, a few thousand clients could use up the memory.
 const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 
 /// Allowed sizes of a request's target. The minimum suffices for the path of a simple page. The
-/// maximum is that of the whole head.
+/// maximum is the same as for the whole head.
 const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
-/// Allowed sizes of a response buffer. 0 disables buffering. Larger buffers would waste memory: it
-/// is better to let the upstream wait while the buffer is full.
+/// Allowed sizes of a response buffer. 0 disables buffering. Larger buffers would waste memory. It
+/// is better if the upstream waits until the buffer has space again.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
@@ -128,8 +128,8 @@ impl RawLimits {
     }
 }
 
-/// Returns an error if the size limit of a part exceeds that of the whole. The error is at the key
-/// that is later in the file.
+/// Returns an error if the size limit of a part is larger than the size limit of the whole. The
+/// position of the error is the key that comes later in the file.
 fn part_of(
     (key, part): (&str, &Spanned<Size>),
     (of, whole): (&str, &Spanned<Size>),

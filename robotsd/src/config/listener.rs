@@ -59,7 +59,7 @@ words! {
     }
 }
 
-/// How a decision listener answers incomplete decision requests.
+/// The settings for incomplete decision requests on a decision listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuestionSettings {
     pub(crate) on_error: OnError,
@@ -73,7 +73,7 @@ pub(crate) struct ListenerConfig {
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
-    /// How incomplete decision requests are answered. Only for decision listeners.
+    /// The settings for incomplete decision requests. They are used only by decision listeners.
     pub(crate) questions: QuestionSettings,
     /// Certificates for TLS; `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
@@ -84,11 +84,11 @@ pub(crate) struct ListenerConfig {
 
 /// Returns an error if clients will find no certificate for some hosts of the sites.
 ///
-/// Only listeners that clients connect to directly are sure to need these certificates, because a
-/// proxy in front may accept any certificate. If the config also has listeners behind proxies, an
-/// uncovered host may be meant for them. In this case, the function returns an error only if the
-/// certificates cover no host and no site serves every host. IP addresses and names without a dot
-/// are ignored, because they may be only for health checks.
+/// Only listeners that clients connect to directly certainly need these certificates, because a
+/// proxy in front of a listener may accept any certificate. If the config also has listeners behind
+/// proxies, clients may request the uncovered hosts only from those proxies. In this case, the
+/// function returns an error only if the certificates cover no host and no site serves every host.
+/// IP addresses and names without a dot are ignored, because they may be only for health checks.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());
@@ -140,8 +140,8 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
     })
 }
 
-/// Adds an error for each name and address that two listeners share, and for each invalid network
-/// in `trusted_proxies`.
+/// Adds an error for each name or address that two listeners have in common, and for each invalid
+/// network in `trusted_proxies`.
 pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAddr>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
@@ -155,7 +155,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
         }
     }
     // All invalid networks are reported here, because the function that resolves a listener stops
-    // at the first one.
+    // at the first invalid network.
     let networks = listeners.iter().flat_map(|listener| &listener.trusted_proxies).map(parsed::<Network>);
     networks.filter_map(Result::err).for_each(|fault| faults.push(fault));
     let addresses = || listeners.iter().map(|listener| &listener.address);
@@ -194,7 +194,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     }
 }
 
-/// Reports whether two addresses conflict, so that a process cannot listen on both.
+/// Reports whether two addresses conflict: a process cannot listen on both of them.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port()
@@ -251,7 +251,7 @@ fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {
 }
 
 /// Parses `agent_header`, the name of a header field that contains the client's `User-Agent`.
-/// Standard fields with another meaning are refused.
+/// Returns an error for standard fields with another meaning.
 fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
     const TAKEN: [&str; 8] = [
         "accept",

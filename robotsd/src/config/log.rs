@@ -96,7 +96,7 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
 }
 
 /// Resolves the path of the access log. Returns an error if the file cannot be created, because the
-/// next start would fail.
+/// process would then fail at the next start.
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = match std::fs::metadata(&path) {
@@ -109,7 +109,8 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
     wrong.map_or(Ok(path), |wrong| Err(written.fault(wrong)))
 }
 
-/// Returns the reason why this process cannot create the file `path`, or `None` if it can.
+/// Returns the reason why this process cannot create the file `path`, or `None` if it can create
+/// the file.
 pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {

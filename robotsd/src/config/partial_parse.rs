@@ -1,20 +1,20 @@
-//! Reads only the parts of a config file that a command needs. Errors in the rest of the file are
-//! ignored: a robotsd may be running with an earlier version of the file, which commands must
-//! reach.
+//! Reads only the parts of a config file that a command needs. Errors in other parts of the file
+//! are ignored, because commands must be able to reach a robotsd that was started with an earlier
+//! version of the file.
 
 use toml::de::DeTable;
 
 use super::reader::syntax_fault;
 use super::{Fault, Keys, Reader, Table};
 
-/// Reads a part of a config file: the top-level keys that `D` declares. Returns the part, the first
-/// syntax error of the file and the problems of the part's values. After a syntax error, the rest
-/// of the file is read as far as the parser can recover.
+/// Reads a part of a config file: the top-level keys that `D` declares. Returns the part, with the
+/// first syntax error of the file and the problems with values in the part. After a syntax error,
+/// the parser reads as much of the file as it can.
 ///
 /// # Errors
 ///
-/// Returns an error if the part cannot be read at all, for example because a table lacks a required
-/// key.
+/// Returns an error if the part cannot be read at all, for example because a required key is
+/// missing.
 pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     let (mut document, errors) = DeTable::parse_recoverable(text);

@@ -1,4 +1,5 @@
-//! Settings of a document that is fetched from a URL, such as its certificate authorities.
+//! Settings for a document that is fetched from a URL, such as the certificate authorities to
+//! trust.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +9,8 @@ use tower_robots::source::fetch::FetchUrl;
 use super::{Fault, Placed};
 use crate::authorities::Authorities;
 
-/// The source of a published registry, or of a list that is appended to a robots.txt: its URL, and
-/// the folder for its saved copy.
+/// The settings for fetching a document: a published registry, or a list that is appended to a
+/// robots.txt. Contains the URL of the document, and the folder for the last good copy.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct DocumentSettings {
     pub(crate) url: FetchUrl,
@@ -22,7 +23,7 @@ pub(crate) struct DocumentSettings {
 tower_robots::internals::debug_as!(|it| DocumentSettings { url: it.url.to_string() });
 
 impl DocumentSettings {
-    /// Resolves the settings. The last good copy is saved in the folder `kept_in` of the state
+    /// Resolves the settings. The folder for the last good copy is `kept_in` in the state
     /// directory.
     pub(super) fn resolve(
         url: FetchUrl,

@@ -1,5 +1,5 @@
-//! The settings of `[rate]`, the store that several processes use to count the requests of crawlers
-//! together, to enforce crawl delays.
+//! The settings of `[rate]`, the rate store. Several processes use it to count the requests of
+//! crawlers together and to enforce crawl delays.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +29,7 @@ tables! {
 /// Maximum length of `prefix`, the prefix of all keys in the store, in characters.
 const MAX_PREFIX_LENGTH: usize = 64;
 
-/// The keys that describe a store, in `[rate]` or `[fleet]`.
+/// The values of the keys that describe a store, in `[rate]` or `[fleet]`.
 pub(super) struct NamedStore<'a> {
     pub(super) store: &'a Option<Spanned<StoreText>>,
     pub(super) is_cluster: bool,

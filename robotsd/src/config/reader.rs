@@ -1,6 +1,6 @@
 //! Reads the tables of a TOML file. If the file has a syntax error, only this error is reported,
-//! with the parser's message. Otherwise all problems with keys and types are reported, because
-//! [`Reader`] continues after a value of the wrong type.
+//! with the parser's message. Otherwise, all problems with keys and types are reported: [`Reader`]
+//! continues after a value of the wrong type.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,9 @@ use super::{ConfigError, Fault, Faults, Key, Keys, Kind};
 use crate::input;
 use crate::names::did_you_mean;
 
-/// Maximum number of reported problems with keys and types. A file in another format may have a
-/// problem on every line, and it takes time to find the lines and columns of all problems.
+/// Maximum number of reported problems with keys and types. The number is limited because a file in
+/// another format may have a problem on every line, and finding the line and column of each problem
+/// takes time.
 const MAX_PROBLEMS: usize = 20;
 
 /// Example values of required keys, for messages.
@@ -35,12 +36,12 @@ pub(crate) trait Value: Sized {
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
     /// Returns the default of this type, for absent keys whose declaration has no default. `None`
-    /// if such keys are required.
+    /// if these keys are required.
     fn absent() -> Option<Self> {
         None
     }
 
-    /// Adds an error for each value inside this value that is out of range.
+    /// Adds an error for each value in this table or list that is out of range.
     fn check_bounds(&self, _: &mut Faults) {}
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
 }
 
 /// Reads a document and returns every problem with its keys and types. After a syntax error,
-/// returns only that error, because the parser may misread the text that follows.
+/// returns only that error, because the parser may misread the text after the error.
 pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     let table = match parse(text) {
         Ok(table) => table,
@@ -156,7 +157,7 @@ impl<'t> Reader<'t> {
         self.note_unread(place, written.span().start, read)
     }
 
-    /// Returns `read`. If it is `None`, records the key as unreadable.
+    /// Returns `read`. If `read` is `None`, records the key as unreadable.
     pub(super) fn note_unread<T>(&mut self, place: Place<'_>, at: usize, read: Option<T>) -> Option<T> {
         if read.is_none() {
             self.unread.push((place.path(), at));
@@ -185,8 +186,8 @@ impl<'t> Reader<'t> {
         all_meant
     }
 
-    /// Adds an error about a missing key, unless the table contains a probable misspelling of it
-    /// (one of `meant`).
+    /// Adds an error about a missing key, unless the table contains a probable misspelling of this
+    /// key. `meant` contains the keys that were probably misspelled.
     pub(crate) fn missing(
         &mut self,
         table: &str,
@@ -205,8 +206,8 @@ impl<'t> Reader<'t> {
         self.faults.push(fault.help(format!("write {key} = {example}")));
     }
 
-    /// Returns the string of a value that must be one of several words. Otherwise, adds an error
-    /// and returns `None`.
+    /// Returns the string of a value that must be one of several words. For any other value, adds
+    /// an error and returns `None`.
     pub(crate) fn word<'v, T: Value>(&mut self, place: Place<'_>, value: &'v Spanned<DeValue<'_>>) -> Option<&'v str> {
         let (DeValue::String(word), Kind::Words(known)) = (value.get_ref(), T::kind()) else {
             return self.wrong::<T>(place, value).and(None);

@@ -1,8 +1,8 @@
 //! The registry of crawlers. A published registry (`registry_url`) and a file (`registry_extra`)
 //! add, change and remove rows of the built-in registry.
 //!
-//! Rows have the keys of the built-in registry (`robots-core/src/agent/crawlers.toml`), and the key
-//! `remove`.
+//! Rows have the same keys as the built-in registry (`robots-core/src/agent/crawlers.toml`), and
+//! also the key `remove`.
 
 use std::fmt;
 use std::ops::Range;
@@ -79,8 +79,8 @@ impl Document for RegistryFile {
 }
 
 /// Returns the registry of a config without fetching anything. Uses the published registry that a
-/// server last saved. If it cannot be read, uses the built-in registry, because the server reports
-/// the error.
+/// server last saved. If the saved registry cannot be read, uses the built-in one without an error,
+/// because the server already reports the error.
 pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, ConfigError> {
     let published = sources.published.as_ref().and_then(saved).map(Arc::new);
     let base = published.as_ref().unwrap_or_else(|| Registry::builtin());
@@ -195,7 +195,7 @@ fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable)
 }
 
 impl CrawlerTable {
-    /// Returns the position of the value of `key`, for an error about it.
+    /// Returns the position of the value of `key`, for an error about this value.
     fn span(&self, key: &str) -> Option<Range<usize>> {
         let written = match key {
             "header" => self.header.as_ref().map(Spanned::span),
@@ -204,7 +204,8 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // If the key is absent, its value is derived from the name, so the error is at the name.
+        // If the key is absent, its value is derived from the name. The position of the error is
+        // then the name.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }
@@ -222,7 +223,8 @@ impl RegistrySources {
     }
 }
 
-/// Returns the path of the file with additional crawlers. The file is read when sites are opened.
+/// Returns the path of the file with additional crawlers. The file is not read here, but when the
+/// sites are opened.
 fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let Some(written) = &agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());

@@ -21,8 +21,8 @@ use super::{
 use crate::audit;
 use crate::webhooks::{HookHost, HookScope};
 
-/// A config file and the files that it includes. They are read only once, so that all functions use
-/// the same content.
+/// A config file and the files that it includes. The files are read only once, because all
+/// functions must use the same content.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct ConfigFile {
 
 impl ConfigFile {
     /// Reads a config file and its included files. The last good copies of the included files come
-    /// from `served` or, if it is `None`, from the state directory.
+    /// from `served` or, if `served` is `None`, from the state directory.
     pub(crate) fn read(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
         let text: Arc<str> = reader::read_text(path)?.into();
         let included = included::find(path, &text, served);
@@ -40,13 +40,13 @@ impl ConfigFile {
     }
 
     /// Returns the content of the config, joined with the last good copies of its included files.
-    /// This content can be compared with another config even if it is invalid.
+    /// The result can be compared with another config even if this config is invalid.
     pub(crate) fn text(&self) -> Arc<str> {
         included::join_copies(&self.path, &self.text, &self.included)
     }
 
-    /// Returns the settings, or an error if the config is invalid. Paths are relative to the file's
-    /// folder.
+    /// Returns the settings, or an error if the config is invalid. Relative paths are resolved
+    /// against the folder of the file that contains them.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         match self.examined() {
             (Some(config), None) => Ok(config),
@@ -55,13 +55,13 @@ impl ConfigFile {
     }
 
     /// Returns the settings of the valid parts, and all problems. With the valid parts, `config
-    /// check` can continue checking.
+    /// check` can continue after an error.
     ///
-    /// Included files with a problem are refused and replaced by their last good copies, until no
-    /// included file has a problem.
+    /// An included file with a problem is refused, and its last good copy is used instead. This is
+    /// repeated until no included file has a problem.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
         // Nothing is appended to a config with a syntax error, such as an unclosed string, because
-        // the appended text could become part of the error.
+        // the appended text could become part of the unclosed string.
         let is_alone = self.included.is_empty() || reader::parse(&self.text).is_err();
         let files = if is_alone { &[] } else { &*self.included };
         let mut chosen: Vec<_> = files.iter().map(ChosenText::of).collect();
@@ -97,9 +97,10 @@ impl ConfigFile {
     }
 
     /// Returns the settings, and the problems grouped by the index of their file. Parts with
-    /// problems get their defaults; listeners with problems, and sites whose robots.txt is unknown,
-    /// are left out. `faults` are problems that were found while reading. Problems that another
-    /// problem causes, and problems at `known` positions, are not returned.
+    /// problems get their default values. Listeners with problems, and sites whose robots.txt is
+    /// unknown, are left out. `faults` contains the problems that were found while reading. A
+    /// problem is not returned if it is a consequence of another problem, or if its position is in
+    /// `known`.
     fn resolved(
         &self,
         (text, parts): (&Arc<str>, &Parts),
@@ -111,8 +112,8 @@ impl ConfigFile {
         let path = &*self.path;
         let (mut found, mut bounds) = (Faults::default(), Faults::default());
         file.check_bounds(&mut bounds);
-        // A site is in `file` only if its name could be read, so problems with names are never
-        // caused by unreadable keys.
+        // A site is in `file` only if its name could be read. Problems with names therefore never
+        // result from unreadable keys.
         site::names(&file.site, &mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
         let names = file.site.iter().map(|site| site.get_ref().name.get_ref().clone()).collect();
@@ -122,7 +123,7 @@ impl ConfigFile {
         let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| unit_of(*at)).collect();
         let is_source_unknown = |site: Range<usize>| without_source.contains(&unit_of(site.start));
         let mut config = collect(&mut file, parts, &mut found, is_source_unknown);
-        // A hash set, because a file may have ten thousand sites with a problem each.
+        // This is a hash set, because a file may have ten thousand sites, each with a problem.
         let places: HashSet<_> = of_sites.as_flattened().iter().collect();
         let (mut of_units, mut hides_absence) = (HashMap::<_, bool>::new(), false);
         for (key, at) in unread {
@@ -130,12 +131,12 @@ impl ConfigFile {
             hides_absence |= key.starts_with("listener") || matches!(&**key, "site" | "site.hosts");
         }
         // A fleet without its own store uses the store of `[rate]`. If a key of `[rate]` could not
-        // be read, it may cause problems with the fleet.
+        // be read, problems with the fleet may result from it.
         if let Some(name) = file.fleet.name.as_ref().filter(|_| unread.iter().any(|(key, _)| key.starts_with("rate"))) {
             of_units.insert(unit_of(name.span().start), true);
         }
         found.0.retain(|fault| {
-            // An unreadable key may be the reason why another value is missing.
+            // The value may be missing only because a key could not be read.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)
@@ -197,8 +198,8 @@ impl Config {
     }
 }
 
-/// Returns a function that maps a byte offset to its top-level table, identified by the offset
-/// after the header of the table. A site and its subtables count as one table.
+/// Returns a function that finds the top-level table that contains a byte offset. The table is
+/// identified by the offset after its header. A site and its subtables count as one table.
 fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     let is_first = |line: &str| line.starts_with('[') && line.split(']').next().is_some_and(|name| !name.contains('.'));
     let (mut end, mut headers) = (0, Vec::new());
@@ -264,8 +265,8 @@ fn collect(
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let of_rate = rate_store.as_ref().and_then(Option::as_ref);
     let fleet = FleetSettings::resolve(&file.fleet, of_rate, folder);
-    // A fleet without its own store uses the store of `[rate]`. A problem with that store may cause
-    // problems with the fleet.
+    // A fleet without its own store uses the store of `[rate]`. If there is a problem with the
+    // store of `[rate]`, problems with the fleet may result from it.
     let is_certain = rate_store.is_some() || file.fleet.store.is_some();
     let of_fleet = if is_certain { faults.keep(fleet) } else { None };
     let limits = file.limits.resolve(faults);
@@ -317,7 +318,8 @@ fn require_listener_and_site(file: &RawConfig, faults: &mut Faults) {
     }
 }
 
-/// Removes sites that have a problem or whose robots.txt is unknown, from both `sites` and `file`.
+/// Removes sites from both `sites` and `file` if they have a problem or if their robots.txt is
+/// unknown.
 fn leave_out_unknown(
     file: &mut RawConfig,
     sites: &mut [Option<site::SiteConfig>],
@@ -332,8 +334,8 @@ fn leave_out_unknown(
     file.site.retain(|_| is_kept.next() == Some(true));
 }
 
-/// Returns the hosts that hooks may send requests to, first for the config, then for each included
-/// file.
+/// Returns the hosts that hooks may send requests to, in a list with one item for the config,
+/// followed by one item for each included file.
 fn hook_scopes(
     hosts: &[Spanned<String>],
     parts: &Parts,

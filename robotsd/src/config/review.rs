@@ -1,6 +1,6 @@
 //! Finds parts of a valid config that are probably mistakes, such as unknown crawler names, expired
-//! exceptions and folders that cannot be written. Most are reported as warnings or notes, because
-//! they do not affect a running process, and few prevent a start.
+//! exceptions and folders that cannot be written. Most of them are reported as warnings or notes:
+//! they do not affect a running process, and only a few prevent a start.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -39,16 +39,16 @@ impl Config {
     pub(crate) fn review(&self) -> Vec<FoundProblem> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        // The path `?` stands for an unknown key at the top of the file. It may be any misspelled
-        // key.
+        // The path `?` stands for an unknown key at the top of the file. It may be a misspelling of
+        // any key.
         let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
         let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
             if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
                 found.extend(faults.into_iter().map(|fault| (severity, fault)));
             }
         };
-        // Each call lists the keys that its findings depend on. If one of these keys could not be
-        // read, the findings are not certain, so they are left out.
+        // Each call lists the keys that the findings depend on. If one of these keys could not be
+        // read, the findings may be wrong, so they are left out.
         note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
         note(Severity::Warning, &["agents", "identity"], evidence(file, self));
         note(Severity::Warning, &["agents", "identity", "listener", "site"], idle_cases(file, self));
@@ -85,9 +85,9 @@ impl Config {
     }
 }
 
-/// Finds copies of lists whose URL is not in the registry, and an action for impostors without
-/// effect because no evidence can refute a claim. Does nothing if the registry is fetched from a
-/// URL, because its content is not known here.
+/// Finds copies of lists whose URL is not in the registry. Also finds an action for impostors that
+/// has no effect, because no evidence can refute a claim. Does nothing if the registry is fetched
+/// from a URL, because the content of the registry is then not known here.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
@@ -119,7 +119,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
 /// Finds names in `ignore` and in overrides that neither the registry nor a robots.txt contains.
 /// Such names have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
-    // A missing registry file is reported when the sites are opened.
+    // A missing registry file is not reported here, but when the sites are opened.
     if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
         return Vec::new();
     }
@@ -158,9 +158,9 @@ fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
     file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
 }
 
-/// Finds unknown operators in refusal cases and fields. Also finds parts of refusal cases without
-/// effect: results of checks that are not made, and servers that get no requests because no
-/// listener forwards any.
+/// Finds unknown operators in refusal cases and fields. Also finds keys in refusal cases that have
+/// no effect: results of checks that are not made, and servers that get no requests because no
+/// listener forwards requests.
 fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     let registry = load_registry(&config.registry).ok();
@@ -184,7 +184,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds the first refusal case whose status nginx's `auth_request` alone does not relay.
+/// Finds the first refusal case with a status that nginx does not relay if only `auth_request` is
+/// configured.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
@@ -194,8 +195,8 @@ fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     Some(statuses.next().filter(|_| is_asked)?.fault(message).help(help))
 }
 
-/// Returns the hooks of sites and of `[[notify]]`. Each item is the table in the config with the
-/// resolved settings.
+/// Returns the hooks of sites and of `[[notify]]`. Each item consists of the table in the config
+/// and the resolved settings.
 fn hooks<'c>(
     file: &'c RawConfig,
     config: &'c Config,
@@ -205,15 +206,15 @@ fn hooks<'c>(
     hooks.chain(file.notify.iter().zip(&config.notify))
 }
 
-/// Finds hooks that are never sent because of their destination. A host name may also resolve to a
-/// forbidden address, but that is known only when the hook is sent.
+/// Finds hooks that are never sent because of their destination. This function does not find host
+/// names that resolve to a forbidden address, because they are resolved only when the hook is sent.
 fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = Fault> + 'c {
     hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
 }
 
-/// Finds secrets of hooks that every user of the machine, or everyone on the network path, can
-/// read, and secret files that cannot be read. These are only warnings, because the file may be
-/// created or protected before a version goes live.
+/// Finds secrets of hooks that can be read by every user of the machine, or by everyone on the
+/// network path. Also finds secret files that cannot be read. The findings are only warnings,
+/// because the file may be created or protected before a version goes live.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
@@ -253,8 +254,8 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
 }
 
 /// Finds certificates of listeners that clients refuse or will soon refuse. These are certificates
-/// of authorities (which `openssl req -x509` creates), and certificates that have expired, expire
-/// soon or are not valid yet.
+/// that have expired, expire soon or are not valid yet, and certificates of authorities. By
+/// default, `openssl req -x509` creates certificates of authorities.
 fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
     let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
     let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
@@ -271,7 +272,7 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
     all.flat_map(of_chain).collect()
 }
 
-/// Finds hosts of sites that are in no certificate of a listener.
+/// Finds hosts of sites that no certificate of a listener covers.
 fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
     let fault = uncovered(&config.listeners, config.sites.iter().flat_map(|site| host_patterns(&site.hosts)))?;
     let mut of_clients = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
@@ -286,7 +287,8 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
     let names = || names.iter().map(String::as_str);
     let is_unknown = |pattern: &&Spanned<String>| {
-        // `SITE/HOST` is the robots.txt of a host, so only the part before `/` is compared.
+        // `SITE/HOST` stands for the robots.txt of one host, so only the part before `/` is
+        // compared with the names of sites.
         let site = pattern.get_ref().split('/').next().unwrap_or_default();
         site != "*" && !names().any(|name| fits(site, name))
     };
@@ -297,8 +299,8 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Finds secrets that cannot sign notifications. Notifications that need such a secret are never
-/// sent.
+/// Finds secrets that cannot sign notifications. Notifications that need one of these secrets are
+/// never sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -308,12 +310,12 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
 }
 
 /// Reports whether the site's robots.txt has a group for this crawler. If the robots.txt cannot be
-/// read here, returns `true`.
+/// read here, returns `true`, because the group may exist.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,
-        // A name that resembles a registered crawler's is reported, because it is probably
-        // misspelled.
+        // A name that is similar to the name of a registered crawler is reported, because it is
+        // probably misspelled.
         Ok(None) => return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none(),
         Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
         Err(_) => RobotsTxt::parse(""),
@@ -321,7 +323,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Returns the robots.txt of a site; `None` if it is fetched or differs by host.
+/// Returns the robots.txt of a site; `None` if it is fetched, or if each host has its own file.
 fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     Ok(match &site.robots {
         RobotsSource::File(path) => Some(RobotsTxt::parse(input::read_configured(path)?)),
@@ -330,7 +332,8 @@ fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     })
 }
 
-/// Finds fields with `noindex` that no crawler can see, because robots.txt disallows the page.
+/// Finds fields with `noindex` that no crawler can see, because robots.txt disallows the pages that
+/// have the field.
 fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
@@ -383,8 +386,8 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
     })
 }
 
-/// Finds a socket of the admin interface that cannot be created at its path. With such a path,
-/// robotsd fails to start; a running process keeps its current socket.
+/// Finds a socket of the admin interface that cannot be created at its path. With this path,
+/// robotsd would fail to start. A running process keeps its current socket.
 fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     use std::os::unix::fs::FileTypeExt;
     let written = file.admin.as_ref()?.socket.as_ref()?;
@@ -422,14 +425,14 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     )
 }
 
-/// Finds listener addresses that do not belong to this machine. These are not always mistakes: a
-/// supervisor may pass the sockets, or an address may be moved to this machine later.
+/// Finds listener addresses that do not belong to this machine. Such an address is not always a
+/// mistake: a supervisor may pass the socket, or the address may be moved to this machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
     let admin = file.admin.iter().flat_map(RawAdmin::addresses);
     let is_foreign = |address: &&Spanned<SocketAddr>| {
-        // The address is tested with any free port, because the configured port may be in use, most
-        // likely by a running robotsd.
+        // The test uses any free port instead of the configured one, because the configured port
+        // may be in use, most likely by a running robotsd.
         let ip = address.get_ref().ip();
         std::net::UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
     };
@@ -454,8 +457,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds decision listeners that clients can deceive: no site serves every host, so a request with
-/// an unknown `Host` evades all rules.
+/// Finds decision listeners that let clients evade all rules. If no site serves every host, a
+/// client can do this by sending an unknown `Host`.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
         let hosts = &site.get_ref().hosts;
@@ -472,14 +475,14 @@ fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Reports whether a network is larger than every private network, such as `10.0.0.0/8` and
+/// Reports whether a network is larger than the largest private networks, `10.0.0.0/8` and
 /// `fc00::/7`.
 fn is_open(network: &str) -> bool {
     let widest = |network: &Network| if network.first().is_ipv4() { 8 } else { 7 };
     network.parse::<Network>().is_ok_and(|network| network.length() < widest(&network))
 }
 
-/// Finds exemptions of every path or every address, which disable all rules.
+/// Finds exemptions that apply to every path or to every address. They disable all rules.
 fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_every_path = |path: &&Spanned<String>| matches!(path.get_ref().trim_end_matches('*'), "" | "/");
     let paths = file.exempt.paths.iter().filter(is_every_path).map(|path| (path, "every path"));
@@ -493,7 +496,8 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Returns a note if the site enforces new rules or delays immediately, before crawlers fetch them.
+/// Returns a note if the site enforces new rules or crawl delays immediately, before crawlers have
+/// fetched them.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
     let limits = strictest_limit(file, site) == RateMode::Refuse;
@@ -513,8 +517,8 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Finds sites that refuse requests although a restart would forget the kill switch. The note is at
-/// the first such site.
+/// Finds sites that refuse requests although the position of the kill switch would be lost in a
+/// restart. The position of the note is the first of these sites.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
@@ -529,7 +533,8 @@ fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
     site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
-/// Returns the strictest action of a site for requests of any crawler that exceed a crawl delay.
+/// Returns the strictest action of a site for a crawler's requests that come before the crawl delay
+/// has passed.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
     let overrides =
@@ -537,8 +542,8 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Returns a note if the mode of a site limits the site's rate mode. The rate mode then does less
-/// than its name says.
+/// Returns a note if the mode of a site limits the site's rate mode. The rate mode is then less
+/// strict than configured.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
@@ -555,7 +560,8 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
-/// Finds an action for impostors that is stricter than the mode of a site. The mode limits it.
+/// Finds an action for impostors that is stricter than the mode of a site. The mode of the site
+/// limits this action.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {
@@ -594,7 +600,8 @@ fn unasked_store(file: &RawConfig) -> Option<Fault> {
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
-    // A fleet without its own store uses this store, even if no site limits crawlers.
+    // A fleet without its own store uses the store in `[rate]`, even if no site limits the rate of
+    // crawlers.
     let is_used = file.fleet.name.is_some() && file.fleet.store.is_none();
     let is_asked = is_used || file.site.iter().any(|site| limits(site.get_ref()));
     (!is_asked).then_some("no site limits the rate of crawlers, so the store is never used")

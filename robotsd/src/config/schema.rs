@@ -1,4 +1,4 @@
-//! JSON schemas of `robotsd.toml` and of other declared files, for editors.
+//! JSON schemas of `robotsd.toml` and of the other documents with declared tables, for editors.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,8 @@ fn of_kind(kind: &Kind) -> Value {
 mod tests {
     use super::*;
 
-    /// Reports whether a value matches a schema. Supports only the keywords that this schema uses.
+    /// Reports whether a value matches a schema. Supports only the JSON Schema keywords that this
+    /// schema uses.
     fn fits(schema: &Value, value: &toml::Value) -> bool {
         let is_type = |name: &Value| match value {
             toml::Value::String(_) | toml::Value::Datetime(_) => name == "string",

@@ -1,9 +1,9 @@
 //! Compares the settings of two configs.
 //!
-//! All keys are compared, including defaults, as `config show` prints them. Repeated tables are
-//! matched by name: a site, a token and a user by their names, a listener by its name or address,
-//! an exception in `[site.modes]` by its key. Lists of tables without a name are compared as a
-//! whole.
+//! All keys that `config show` prints are compared, including keys with their default values.
+//! Repeated tables are matched by name: a site, a token and a user by their names, a listener by
+//! its name or address, an exception in `[site.modes]` by its key. Lists of tables without a name
+//! are compared as a whole.
 
 use std::collections::BTreeMap;
 use std::{fmt, mem};
@@ -23,16 +23,16 @@ const SHOWN: usize = 200;
 const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
 /// Prefixes of settings that take effect immediately although their table is in [`AT_START`]: the
-/// tokens and users of the admin interface, and `fleet.replicas`, which only commands read.
+/// tokens and users of the admin interface, and `fleet.replicas`, which is used only by commands.
 const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
-/// Repeated tables with names, in addition to sites and exceptions. [`NAMES`] are the keys that
-/// contain the names.
+/// Repeated tables that have names, except sites and exceptions. [`NAMES`] contains the keys whose
+/// values are the names.
 const NAMED: [&str; 3] = ["listener", "token", "user"];
 const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 
-/// The settings of a config, and the settings of each site by its name. Each named table has its
-/// own key, such as `listener[127.0.0.1:80]`.
+/// The settings of a config, and a map with the settings of each site by its name. A named table
+/// has a key such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
 /// Returns the changes between two configs in TOML. `None` if one of them cannot be read.
@@ -48,7 +48,8 @@ pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingCh
             (Some(then), Some(now)) => compare("", then, now),
             (then, now) => vec![change("site".to_owned(), then.map(|_| name.clone()), now.map(|_| name.clone()))],
         };
-        // A site without a mode uses the mode of the config, which is shown as its old or new mode.
+        // A site without a mode uses the mode of the config. The mode of the config is then shown
+        // as the old or new mode of the site.
         if let Some(at) = of_site.iter().position(|change| change.setting == "enforcement.mode") {
             let mode = &mut of_site[at];
             mode.before = mode.before.take().or_else(|| before.get("mode").map(shown));
@@ -89,7 +90,7 @@ impl SettingChange {
         self.site.is_none() && AT_START.contains(&self.table()) && !is_now
     }
 
-    /// Returns the top-level table of the setting, or the setting itself if it is in no table.
+    /// Returns the top-level table of the setting, or the setting itself if it is at the top level.
     pub(crate) fn table(&self) -> &str {
         self.setting.split('.').next().unwrap_or_default()
     }
@@ -99,7 +100,7 @@ impl SettingChange {
         self.site.is_some() && self.setting.starts_with("robots.")
     }
 
-    /// Reports whether a site or a listener was added or removed, rather than changed.
+    /// Reports whether a whole site or listener was added or removed.
     pub(crate) fn is_of_whole_table(&self) -> bool {
         let is_of_listener = ["listener[", "admin.listener["].iter().any(|start| self.setting.starts_with(start));
         self.setting == "site" || (is_of_listener && self.setting.ends_with(']'))
@@ -125,7 +126,7 @@ impl fmt::Display for SettingChange {
 fn settings(text: &str) -> Option<Settings> {
     let mut raw: RawConfig = reader::read(text).ok()?;
     hide_secrets(&mut raw);
-    // If the config has no `[admin]`, the table gets its defaults.
+    // If the config has no `[admin]`, the default settings are compared.
     raw.admin = raw.admin.or_else(RawAdmin::absent);
     let mut sites = BTreeMap::new();
     for mut site in mem::take(&mut raw.site).into_iter().map(Spanned::into_inner) {
@@ -145,7 +146,7 @@ fn settings(text: &str) -> Option<Settings> {
     Some((by_name(Table::try_from(raw).ok()?), sites))
 }
 
-/// Replaces each list of named tables by one key per table, such as `token[alice]`.
+/// Replaces each list of named tables with one key per table, such as `token[alice]`.
 fn by_name(table: Table) -> Table {
     let mut named = Table::new();
     for (key, value) in table {
@@ -169,7 +170,7 @@ fn by_name(table: Table) -> Table {
 /// The key of the table that `Table::try_from` creates for a date.
 const DATE: &str = "$__toml_private_datetime";
 
-/// Inserts a named table. If the name exists already, the new table is called `NAME #2`.
+/// Inserts a named table. If the name already exists, the name of the new table becomes `NAME #2`.
 fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     let (mut key, mut number) = (format!("{kind}[{name}]"), 1);
     while into.contains_key(&key) {
@@ -187,8 +188,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Replaces possible secrets by short hashes, because differences are logged. Different hashes show
-/// that a secret has changed.
+/// Replaces possible secrets with short hashes, because changed values are logged. If a secret has
+/// changed, the hashes differ.
 fn hide_secrets(raw: &mut RawConfig) {
     let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
     tokens.for_each(|token| *token.hash.get_mut() = mark(token.hash.get_ref()));
@@ -210,11 +211,11 @@ fn hide_secrets(raw: &mut RawConfig) {
     }
 }
 
-/// Characters that begin the query or fragment of a URL, which may contain a key.
+/// Characters that begin the query or the fragment of a URL. Both may contain a key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL, and everything after the first of these characters behind the
-/// host.
+/// Hides the credentials in a URL. Also hides everything after the first of the characters in
+/// `from` that follows the host.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);

@@ -1,5 +1,4 @@
-//! Checks whether the state directory and the audit file can be created and written, before they
-//! are needed.
+//! Checks in advance whether the state directory and the audit file can be created and written.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,9 +12,9 @@ use super::{Config, Fault, Placed as _, RawConfig};
 use crate::files;
 
 impl Config {
-    /// Returns the reason why no user can create the state directory, for example because a file is
-    /// in its place or its file system accepts no folder. robotsd does not start in this case.
-    /// Blocks while the file system hangs.
+    /// Returns the reason why no user can create the state directory, for example because its path
+    /// is the path of a file, or because its file system does not allow new folders. In this case,
+    /// robotsd does not start. Blocks while the file system hangs.
     pub(crate) fn misplaced_state(&self) -> Option<String> {
         let path = self.state_dir.as_deref()?;
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
@@ -34,7 +33,7 @@ impl Config {
 }
 
 /// Returns the reason why no user can create this folder, or write to the existing folder. `None`
-/// if some user may be able to, or if this user lacks the permission to find out.
+/// if some user may be able to do this, or if this user does not have the permission to find out.
 fn unusable(path: &Path) -> Option<String> {
     let exists = match fs::metadata(path) {
         Ok(_) => true,
@@ -56,8 +55,8 @@ fn unusable(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns the reason why this user cannot write a file; `None` if the user can. The folder of the
-/// file need not exist if the user can create it.
+/// Returns the reason why this user cannot write a file; `None` if the user can. If the folder of
+/// the file does not exist, the user must be able to create the folder.
 pub(super) fn no_file(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("it is a folder".to_owned());
@@ -72,8 +71,8 @@ pub(super) fn no_file(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns the path itself if it exists, even as a symbolic link whose target does not exist; else
-/// its nearest ancestor that exists.
+/// Returns the path itself if it exists. Otherwise, returns its nearest ancestor that exists. A
+/// symbolic link exists even if its target does not exist.
 fn nearest(path: &Path) -> &Path {
     path.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("."))
 }

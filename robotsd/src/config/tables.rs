@@ -128,8 +128,8 @@ pub(crate) use {tables, word_values, words};
 word_values! {
     Some(Self::default()) =>
         Mode, WildcardScope, WildcardExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
-    // All path forms are accepted here. `policy.rs` refuses path forms that cannot be disabled,
-    // with a better message.
+    // All path forms are accepted here. `policy.rs` refuses the path forms that cannot be disabled,
+    // because it can report a better message.
     None => Category, PathForm;
 }
 

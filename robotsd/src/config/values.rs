@@ -1,5 +1,5 @@
-//! Types of config values with a notation of their own, such as durations and sizes. Also declares
-//! ranges of values and the messages about values out of range.
+//! Types of config values that have a special notation, such as durations and sizes. Also declares
+//! the ranges of values, and the messages about values that are out of range.
 
 use std::fmt::{self, Display};
 use std::net::SocketAddr;
@@ -139,7 +139,8 @@ fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
     }
 }
 
-/// The URL of a store. It may contain a password, which is left out when the config is printed.
+/// The URL of a store. It may contain a password. The password is left out when the config is
+/// printed.
 #[derive(derive_more::Debug)]
 #[debug("StoreText")]
 pub(crate) struct StoreText(pub(crate) String);
@@ -181,8 +182,8 @@ impl Size {
         number.parse::<usize>().ok()?.checked_mul(unit).map(Self)
     }
 
-    /// Returns the size that was probably meant by a string with an unknown unit, such as `64K`,
-    /// `64kib` or `64`.
+    /// Returns the size that a string with an unknown unit was probably meant to contain, such as
+    /// `64K`, `64kib` or `64`.
     fn meant(text: &str) -> Option<String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
@@ -216,7 +217,7 @@ impl Display for Size {
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
     /// Message about a value out of range, with `{}` for the value and `{key}` for its key; `None`
-    /// for the default message.
+    /// if the default message is used.
     says: Option<String>,
 }
 

@@ -1,11 +1,12 @@
 //! Counts the requests of crawlers, by crawler and outcome. Also defines the outcomes.
 //!
 //! A crawler in the registry is counted under its name. All other crawlers are counted under the
-//! name of their class. Otherwise, clients could create any number of metrics by inventing names.
-//! Each site counts a limited number of combinations of crawler and outcome; all other combinations
-//! are counted as `other`. There are separate limits for search engines, for refusals of search
-//! engines, and for 429 responses. Alerts depend on these counts, so clients that invent names must
-//! not be able to use up their limits.
+//! name of their class, because clients could otherwise create any number of metrics by inventing
+//! names. Each site counts only a limited number of combinations of crawler and outcome separately.
+//! All further combinations are counted as `other`. There are separate limits for search engines,
+//! for refusals of search engines, and for 429 responses. Alerts depend on the counts of search
+//! engines and of 429 responses, so clients that invent names must not be able to use up these
+//! limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,16 +23,17 @@ use crate::word_enum::word_enum;
 /// [`KeyRoom`]. Decisions and requests for `/robots.txt` have separate limits.
 const MAX_COMBINATIONS: usize = 256;
 
-/// The groups of combinations with separate limits, so that one group cannot displace another.
+/// The groups of combinations. Each group has its own limit, so combinations of one group cannot
+/// use up the limit of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRoom {
     Others,
     IndexEngines,
     /// Refused requests of search engines.
     RefusedEngines,
-    /// Requests of search engines that were answered with 429.
+    /// Requests of search engines that got the status 429.
     LimitedEngines,
-    /// Requests of other crawlers that were answered with 429.
+    /// Requests of other crawlers that got the status 429.
     Limited,
 }
 
@@ -43,8 +45,8 @@ const OTHER: &str = "other";
 /// Crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// The key of a crawler's counts. Decisions are counted by the outcome and the identity of the
-/// sender, and requests for `/robots.txt` by the status code ([`OfRobotsTxt`]).
+/// The key of a count of decisions, for one crawler: the outcome, and the identity of the sender.
+/// Requests for `/robots.txt` are counted by their status code instead ([`OfRobotsTxt`]).
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
@@ -58,8 +60,8 @@ pub(crate) struct CrawlerCounts {
     pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// The combinations that a site counts separately, shared by its workers. A worker looks a
-/// combination up here before it counts the combination for the first time.
+/// The combinations that a site counts separately, shared by its workers. Before a worker counts a
+/// combination for the first time, it looks it up here.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,
@@ -105,7 +107,8 @@ impl CrawlerCounts {
     }
 }
 
-/// Counts a request under its crawler, or under [`OTHER`] if it is new and the limit is reached.
+/// Counts a request under its crawler, or under [`OTHER`] if the combination is new and the limit
+/// is reached.
 fn count<W: Copy + Ord>(
     counts: &mut ByCrawler<W>,
     combinations: &Combinations<W>,
@@ -150,8 +153,8 @@ fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
-/// Returns the label of the sender's identity. Registered crawlers are `claimed` if claims are not
-/// checked.
+/// Returns the label of the sender's identity. If claims are not checked, the label of registered
+/// crawlers is `claimed`.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome())
@@ -164,14 +167,15 @@ word_enum! {
         /// No group applies to the agent, or enforcement is off.
         Untouched = "untouched",
         Allowed = "allowed",
-        /// Disallowed or from an impostor, but forwarded, because of the mode or a grace period.
+        /// Disallowed or sent by an impostor, but forwarded because of the mode or a grace period.
         Observed = "observed",
         Tagged = "tagged",
         Refused = "refused",
-        /// Allowed by robots.txt, but answered with 429, because it exceeds the crawl delay.
+        /// Allowed by robots.txt, but refused with 429 because it came before the crawl delay had
+        /// passed.
         Limited = "limited",
-        /// Forwarded although it exceeds the crawl delay, because the site's mode or its rate mode
-        /// is `observe`.
+        /// Forwarded although it came before the crawl delay had passed, because the site's mode or
+        /// rate mode is `observe`.
         LimitObserved = "limit-observed",
         /// Forwarded because of an exemption or an override.
         Exempt = "exempt",

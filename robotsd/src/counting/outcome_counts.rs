@@ -22,8 +22,8 @@ use crate::report::RequestsReport;
 /// Only every 64th request is timed, because reading the clock takes ten times as long as counting.
 const TIMED: u64 = 64;
 
-/// Maximum number of crawlers whose received pages are counted, per worker and site. A crawler with
-/// two different results of checking its claim counts as two.
+/// Maximum number of crawlers whose received pages are counted, per worker and site. If checking
+/// the claims of one crawler has two different results, the crawler counts as two.
 const MAX_READERS: usize = 1024;
 
 /// Counters of one site on one worker. They do not share cache lines with other data. Other threads
@@ -31,8 +31,8 @@ const MAX_READERS: usize = 1024;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {
-    /// Allocated at the first request: with thousands of sites, most sites have no requests on most
-    /// workers.
+    /// The totals are allocated at the first request, because if there are thousands of sites, most
+    /// workers get no requests for most sites.
     totals: Mutex<Option<Box<SiteTotals>>>,
     combinations: Arc<CrawlerCombinations>,
     /// Counters of agent lookups, shared by all sites of the worker.
@@ -48,9 +48,10 @@ pub(crate) struct CountedRequest {
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
-    /// The service that referred the visitor, if any.
+    /// The service that referred the visitor; `None` if no service did.
     sent_by: Option<Arc<Referrer>>,
-    /// The registered crawler that requests the page, if any.
+    /// The registered crawler that requests the page; `None` if the client is not a registered
+    /// crawler.
     read_by: Option<PageReader>,
     /// When the request began; `None` if its duration is not measured.
     began: Option<Instant>,
@@ -69,8 +70,8 @@ pub(crate) struct PageReader {
     pub(crate) identity: Option<Identity>,
 }
 
-/// Reports whether a response with this status counts as a page. A redirect does not, because its
-/// target is requested next.
+/// Reports whether a response with this status counts as a page. A redirect does not count, because
+/// the client then requests its target.
 pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }
@@ -116,8 +117,8 @@ impl OutcomeCounts {
         CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
-    /// Counts the decision about a request. Must be called before waiting for the response, which
-    /// may take long or never arrive.
+    /// Counts the decision about a request. Must be called before waiting for the response, because
+    /// the response may take long or never arrive.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
@@ -142,7 +143,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Counts a decision request whose original request lacks a `User-Agent`.
+    /// Counts a decision request whose original request has no `User-Agent`.
     pub(crate) fn without_agent(&self) {
         self.totals().without_agent += 1;
     }

@@ -28,8 +28,8 @@ impl SendingServices {
         }
     }
 
-    /// Returns the service that referred the visitor; `None` if no service referred the request.
-    /// For most requests, this reads only the `Referer`.
+    /// Returns the service that referred the visitor; `None` if no service referred the visitor.
+    /// For most requests, this function reads only the `Referer`.
     pub(crate) fn of_request(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
         let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
         if record.is_some_and(|record| record.agent.class().is_crawler()) {
@@ -41,7 +41,8 @@ impl SendingServices {
 }
 
 /// Returns the service that referred a request, if the request is for a page. Compares the
-/// `Referer` with the site's own host first, because most requests contain that host.
+/// `Referer` with the site's own host first, because the `Referer` of most requests contains that
+/// host.
 pub(crate) fn service_of<'r>(
     registry: &'r Registry,
     referer: &[u8],

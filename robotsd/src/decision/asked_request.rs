@@ -14,20 +14,22 @@ use super::question_error::{QuestionError, QuestionFault};
 use crate::http_common::{AskedAbout, ClientRequest};
 use crate::target_url::is_http;
 
-/// The original request, which is the client's request that a decision request is about.
+/// The original request: the client's request that a decision request is about.
 #[derive(Debug)]
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
-    /// Further targets in the decision request, because a client may be able to make its proxy send
-    /// several. All targets are evaluated, and the strictest decision counts.
+    /// Targets in the decision request in addition to `target`. There may be several targets,
+    /// because a client may be able to make the proxy send more than one. All targets are
+    /// evaluated, and the strictest decision counts.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
     /// The host in the target, if the target is an absolute URL and the preset reads the host from
     /// another field.
     pub(super) host_in_target: Option<&'a [u8]>,
-    /// An error in the decision request that does not prevent a decision. All requests that it
-    /// could be about are then evaluated, and the strictest decision counts.
+    /// An error in the decision request that does not prevent a decision. If there is such an
+    /// error, all original requests that the decision request could be about are evaluated, and the
+    /// strictest decision counts.
     pub(super) odd: Option<QuestionError>,
 }
 
@@ -93,8 +95,8 @@ impl Preset {
         Ok(AskedRequest { method, target, further_targets, host, host_in_target, odd })
     }
 
-    /// Returns the client's address from the decision request; `None` unless the decision request
-    /// contains exactly one.
+    /// Returns the client's address from the decision request; `None` if the decision request
+    /// contains no address or more than one.
     pub(super) fn address(self, fields: &HeaderMap) -> Option<IpAddr> {
         let only = |name| {
             let mut values = fields.get_all(name).iter();
@@ -109,8 +111,8 @@ impl Preset {
 }
 
 impl AskedRequest<'_> {
-    /// Returns the original request for the access log. Its `Referer`, `User-Agent` and client
-    /// address are those in the decision request.
+    /// Returns the original request for the access log. Its `Referer`, its `User-Agent` and the
+    /// address of the client come from the decision request.
     pub(super) fn for_log(&self, question: &Request<()>) -> Box<AskedAbout> {
         let field = |name| question.headers().get(name).cloned();
         // The target may be a URL that the proxy has built from scheme, host and path.
@@ -128,7 +130,7 @@ impl AskedRequest<'_> {
 }
 
 /// Method to assume if the method in a decision request is invalid or repeated. Every rule applies
-/// to GET; the rules of group `*` apply to only a few methods.
+/// to GET requests, but the rules in the group `*` apply only to a few methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
 /// Returns all non-empty values of a field.
@@ -136,8 +138,8 @@ fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
-/// Reports whether a client can have sent this target. A target with control characters cannot,
-/// because no HTTP parser accepts them.
+/// Reports whether a client can have sent this target. Clients cannot send targets with control
+/// characters, because no HTTP parser accepts them.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
@@ -150,8 +152,8 @@ pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the value of the `Host` field from a URL that a proxy has built from scheme, `Host`
-/// field and target, as nginx does. The `Host` field ends at the first slash, because it may
-/// contain any byte except a slash.
+/// field and target, as nginx does. The value of the `Host` field ends at the first slash in the
+/// URL, because it may contain any byte except a slash.
 fn host_field_of_url(url: &[u8]) -> Option<&[u8]> {
     let behind = &url[memchr::memmem::find(url, b"://")? + 3..];
     Some(&behind[..memchr::memchr(b'/', behind).unwrap_or(behind.len())])

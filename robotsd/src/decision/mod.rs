@@ -1,7 +1,7 @@
 //! The decision endpoint. Other proxies ask it whether to forward a client's request.
 //!
 //! A *decision request* (in the code: `question`) is a proxy's request to this endpoint. The
-//! *original request* is the client's request that it is about.
+//! *original request* is the client's request that a decision request is about.
 //! | target | answer |
 //! |---|---|
 //! | `/-/auth/{preset}` and anything below | 200 with an empty body (and `Robots-Verdict` if the request is tagged), or the refusal |
@@ -17,10 +17,10 @@
 //! The preset determines which fields contain the original request ([`asked_request`]); no other
 //! field is used. If a required field is missing, the original request is allowed or refused as
 //! configured, and the error is counted and logged ([`question_error`]). If a decision request is
-//! malformed, it may be unclear which request and which site it is about. Then all possible
-//! requests and sites are evaluated, and the strictest decision counts ([`asked_request`],
-//! [`site_table`]). Decisions are made by the library's robots layer, so a refusal is the same as a
-//! refusal that robotsd sends as a proxy.
+//! malformed, it may be unclear which request and which site it is about. In this case, all
+//! possible requests and sites are evaluated, and the strictest decision counts ([`asked_request`],
+//! [`site_table`]). Decisions are made by the library's robots layer, so the response to a refused
+//! request is the same as if robotsd were the proxy.
 
 mod asked_request;
 mod ext_authz;
@@ -77,8 +77,8 @@ struct DecisionState {
 /// A request that is being counted, with the counters of its site.
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// A response to a decision request. `counted` is `None` if no site made the decision, so that the
-/// listener counts the response.
+/// A response to a decision request. `counted` is `None` if no site made the decision. The listener
+/// then counts the response.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
@@ -109,8 +109,9 @@ struct QuestionTarget<'t> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuestionKind {
     Decision,
-    /// The response to a request that was refused before, for a proxy that cannot relay the first
-    /// response. The request has already been counted and logged.
+    /// The response to a request that robotsd has already refused. A proxy that cannot relay the
+    /// response to its decision request sends this second request. The original request has already
+    /// been counted and logged.
     Refusal,
 }
 
@@ -118,12 +119,13 @@ pub(crate) enum QuestionKind {
 /// replaced as a whole.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// Returns the limits of a decision listener, derived from those of a listener for clients.
+/// Returns the limits of a decision listener. They are derived from the limits of a listener for
+/// clients.
 ///
 /// The limits are higher, because robotsd must decide about every request that the proxy accepts.
-/// If robotsd allowed all larger requests, crawlers could evade the rules. If it refused them,
-/// people would be blocked. Therefore, a target may be as long as a whole head, and at least 500
-/// fields are allowed.
+/// If robotsd allowed all requests above the limits, crawlers could evade the rules. If it refused
+/// these requests, people would be blocked. Therefore, a target may be as long as a whole head, and
+/// at least 500 fields are accepted.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
@@ -145,8 +147,8 @@ impl<'t> QuestionTarget<'t> {
 }
 
 /// Returns what a decision request with this target asks for. `None` if this is not the target of a
-/// decision request. The access log needs this, because a decision request's target is not the path
-/// of the original request.
+/// decision request. The access log uses this function, because the target of a decision request is
+/// not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
@@ -203,7 +205,8 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // The futures are boxed, because they are large and each enclosing future would move them.
+        // The futures are boxed, because they are large, and each enclosing future would otherwise
+        // have to move them.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),
             Some(called) => Box::pin(self.answer_call(called, question, body)),
@@ -239,7 +242,8 @@ impl DecisionState {
                 return if is_passed { ext_authz::allowed(None, &[], None) } else { ext_authz::denied(given_up, None) };
             }
         };
-        // The response to the proxy is counted, not the response to the client.
+        // The status of the response to the proxy is counted, not the status of the response to the
+        // client.
         self.answered(counted.as_ref(), request.method(), StatusCode::OK);
         let metadata = site.zip(record.as_deref()).map(|(site, record)| ext_authz::metadata(&site, record));
         match outcome {
@@ -251,7 +255,8 @@ impl DecisionState {
         }
     }
 
-    /// Counts a response at the site that decided, or at the listener if no site did.
+    /// Counts a response in the counters of the site that made the decision. If no site made it,
+    /// uses the counters of the listener.
     fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
         match counted {
             Some((site, counted)) => site.answered(counted, status),
@@ -259,8 +264,8 @@ impl DecisionState {
         }
     }
 
-    /// Counts a gRPC call that gets an error status. Logs the error if only the proxy's
-    /// configuration can fix it.
+    /// Counts a gRPC call that gets an error status. Logs the error if it is caused by the
+    /// configuration of the proxy.
     fn fail(&self, error: CallError) -> CallError {
         self.counts.siteless((&Method::POST).into(), StatusCode::OK);
         if error.is_fault() {
@@ -270,15 +275,16 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // The clone shares the bytes of the target. The request is changed below.
+        // The target is cloned, because the request is changed below. The clone shares the bytes of
+        // the target.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
             let decided = self.decide(&asked, request).await;
             return match asked.kind {
                 QuestionKind::Decision => decided.unwrap_or_else(|error| self.give_up(error).into()),
-                // The proxy has already refused the request. If the rules have changed since and
-                // now allow it, the response is still a 403.
+                // The proxy has already refused the request. If the rules have changed in the
+                // meantime and now allow the request, the response is still a 403.
                 QuestionKind::Refusal => {
                     let refusal = decided.ok().filter(|answered| !answered.response.status().is_success());
                     refusal.unwrap_or_else(|| response::forbidden("the request was refused").into())
@@ -296,8 +302,8 @@ impl DecisionState {
             let answer = judge.answer(&OriginalRequest::of(request), RobotsTxtFrom::Site, &mut counted).await;
             let response = match answer.outcome {
                 Outcome::Respond(response) => *response,
-                // A file of the wrong site would be worse than none, because the proxy may have a
-                // robots.txt for this host itself.
+                // No file is better than the file of the wrong site, because the proxy may have its
+                // own robots.txt for this host.
                 _ => response::elsewhere(),
             };
             return Answered { response, counted: Some((Arc::clone(&judge.counts), counted)) };
@@ -339,8 +345,8 @@ impl DecisionState {
         Ok(Answered { response, counted })
     }
 
-    /// Decides about an original request, whatever the format of its decision request. `question`
-    /// contains the header fields and extensions of the original request.
+    /// Decides about an original request. The format of the decision request does not matter.
+    /// `question` contains the header fields and extensions of the original request.
     async fn decide_about(
         &self,
         preset: Preset,
@@ -368,7 +374,7 @@ impl DecisionState {
         };
         if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
-            // For a `Refusal`, the log already describes the request.
+            // For a `Refusal`, the log already contains the original request.
             if kind == QuestionKind::Decision {
                 fields.asks_about(asked.for_log(question));
             }
@@ -410,16 +416,16 @@ impl From<Response<Bytes>> for Answered {
     }
 }
 
-/// Replaces the proxy's address with the client's. Without a client address, no exemption by
-/// address applies.
+/// Replaces the address of the proxy with the address of the client. Without the address of the
+/// client, no exemption by address applies.
 fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
     let known = question.extensions_mut().get_or_insert_default::<ClientRequest>();
     let listener = known.peer.and_then(|asking| asking.listener);
     known.peer = address.map(|address| Peer::at(SocketAddr::new(address, 0), listener));
 }
 
-/// Returns the site and the target that determine the decision. If there are several, returns the
-/// combination with the strictest decision.
+/// Returns the site and the target that determine the decision. If there are several sites or
+/// targets, returns the combination with the strictest decision.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
     original: OriginalRequest<'_>,
@@ -443,11 +449,12 @@ fn strictest<'s, 'a>(
     strictest.map(|(_, decided)| decided)
 }
 
-/// The strictness of a decision, in ascending order.
+/// The strictness of a decision. The least strict decision comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
-    /// The request is forwarded although a rule disallows it or it exceeds its crawl delay.
+    /// The request is forwarded although a rule disallows it or although it came before the crawl
+    /// delay had passed.
     Reported,
     Tagged,
     Refused,
@@ -465,7 +472,7 @@ impl Strictness {
     }
 }
 
-/// Returns the decision of a layer that neither counts nor logs.
+/// Returns the decision of a layer that does not count or log requests.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
     quiet.decide(&request.answered_elsewhere()).respond(None)
 }

@@ -36,8 +36,8 @@ impl Preset {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
 
-    /// Returns the preset at the beginning of `text`, and the byte offset of the rest, which is
-    /// empty, a path or a query.
+    /// Returns the preset at the beginning of `text`, and the byte offset after the preset. The
+    /// rest of `text` is empty, a path or a query.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
         Self::IN_PATHS.into_iter().find_map(|preset| {
             let below = text.strip_prefix(preset.as_str())?;
@@ -50,7 +50,8 @@ impl Preset {
 /// The parts of a decision request that a preset reads.
 pub(super) struct PresetFields {
     pub(super) target: TargetField,
-    /// The field with the original method; `None` if the decision request itself has it.
+    /// The field with the original method; `None` if the method of the decision request is the
+    /// original method.
     pub(super) method: Option<HeaderName>,
     /// The field with the host. `None` if the host is part of the target, which is an absolute URL.
     pub(super) host: Option<HeaderName>,
@@ -68,8 +69,8 @@ pub(super) enum TargetField {
 pub(super) enum AddressField {
     /// A field that contains only the address.
     Whole(HeaderName),
-    /// A list of addresses. Only the last one is used, because the proxy has appended it. The
-    /// others may come from the client.
+    /// A list of addresses. Only the last one is used, because the proxy has appended it. The other
+    /// addresses may come from the client.
     Last(HeaderName),
 }
 
@@ -101,8 +102,8 @@ impl PresetFields {
                 host: Some(X_FORWARDED_HOST),
                 address: AddressField::Last(X_FORWARDED_FOR),
             },
-            // `EnvoyGrpc` has no fields, because its decision requests are messages. The value is
-            // unused.
+            // `EnvoyGrpc` has no fields, because its decision requests are messages. The value in
+            // this table is not used for it.
             Preset::Envoy | Preset::EnvoyGrpc => Self {
                 target: TargetField::Below,
                 method: None,
@@ -128,7 +129,7 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
 }
 
 /// Converts a value from a proxy's message. Invalid bytes are replaced. If the field were dropped
-/// instead, the rules would not see it.
+/// instead, it could not be used to recognise a crawler.
 pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
     HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
         let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };

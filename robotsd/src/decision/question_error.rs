@@ -12,18 +12,18 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// An error in a decision request. It may prevent a decision.
+/// An error in a decision request. Some errors prevent a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
-    /// The preset of the decision request; `None` if the decision request names an unknown preset
-    /// or an unknown site.
+    /// The preset of the decision request; `None` if the preset or the site in the decision request
+    /// is unknown.
     preset: Option<Preset>,
     pub(super) fault: QuestionFault,
     place: &'static str,
 }
 
 word_enum! {
-    /// The kind of error in a part of a decision request.
+    /// The kind of an error in a decision request.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum QuestionFault {
         Missing = "missing",
@@ -34,7 +34,7 @@ word_enum! {
     }
 }
 
-/// How long the status shows a problem after an invalid decision request was received, in seconds.
+/// Time that the status shows a problem after an invalid decision request, in seconds.
 const TROUBLE: u64 = 3600;
 
 impl QuestionError {
@@ -68,8 +68,8 @@ impl QuestionError {
     }
 }
 
-/// Counts and logs invalid decision requests on a listener. Also contains the listener's settings
-/// for such decision requests.
+/// Counts and logs invalid decision requests on a listener. Also contains the settings of the
+/// listener for invalid decision requests.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
@@ -92,13 +92,13 @@ impl QuestionErrors {
         self.report_as(error, if is_passed { "let through without a decision" } else { "refused" });
     }
 
-    /// Counts and logs a malformed decision request that was decided nevertheless, at the same rate
-    /// as [`report`](Self::report).
+    /// Counts and logs a malformed decision request that did not prevent a decision. Logs at the
+    /// same rate as [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
         self.report_as(error, "decided with the strictest interpretation of the decision request");
     }
 
-    /// Counts and logs a gRPC call that gets an error status, at the same rate as
+    /// Counts a gRPC call that gets an error status, and logs it at the same rate as
     /// [`report`](Self::report). The configuration of the proxy determines whether it then allows
     /// the request.
     pub(super) fn report_failed_call(&self) {
@@ -116,7 +116,8 @@ impl QuestionErrors {
     }
 
     /// Returns a message for each recent error that only a wrong configuration of the proxy can
-    /// cause. Until it is corrected, robots.txt is not applied to the proxy's requests.
+    /// cause. Until the configuration is corrected, robots.txt is not applied to requests through
+    /// this proxy.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let done = if self.settings.on_error == OnError::Pass { "let through without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];
@@ -145,8 +146,8 @@ impl QuestionErrors {
     }
 
     /// Counts a decision request if its original request has no `User-Agent`, and logs the first
-    /// one of each preset. Without this field, crawlers cannot be recognised, and some proxies send
-    /// it only if they are configured to.
+    /// such request of each preset. Without a `User-Agent`, crawlers cannot be recognised, and some
+    /// proxies send this field only if they are configured to do so.
     pub(super) fn no_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;

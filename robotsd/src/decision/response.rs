@@ -28,16 +28,16 @@ pub(super) fn pass() -> Response<Bytes> {
 }
 
 /// Changes the status of the response to a refused gRPC call from 200 to 403, because the proxy
-/// would treat 200 as permission. The status is 403 even if the call exceeded its crawl delay: some
-/// gRPC clients read only the HTTP status if it is not 200, and they would repeat the call after a
-/// 429.
+/// would treat 200 as permission. The status is 403 even if the call came before the crawl delay
+/// had passed: some gRPC clients read only the HTTP status if it is not 200, and they would repeat
+/// the call after a 429.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
     }
 }
 
-/// Changes the status of a refusal to 403 if the proxy does not treat the configured status as a
+/// Changes the status of a refusal to 403 if the proxy would not treat the configured status as a
 /// refusal.
 pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Response<Bytes> {
     if !preset.relays_status() && !response.status().is_success() {

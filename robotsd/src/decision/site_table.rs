@@ -1,5 +1,5 @@
-//! Determines which sites decide about a request: the site that the decision request names, the
-//! site with the host of the request, or all sites.
+//! Determines which sites decide about a request: the site whose name is in the decision request,
+//! the site with the host of the request, or all sites.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::request::SiteJudge;
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionSite {
     pub(crate) judge: SiteJudge,
-    /// A layer that neither logs nor counts. It is used if a proxy asks about a refused request
-    /// again, and to compare the decisions of several sites.
+    /// A layer that neither logs nor counts. It is used if a proxy asks again about a refused
+    /// request, and to compare the decisions of several sites.
     pub(crate) quiet: RobotsLayer,
 }
 
@@ -54,12 +54,12 @@ impl DecisionSites {
     }
 
     /// Returns the sites that a request may be for: one site, or all sites if the decision request
-    /// does not identify a site. Returns no site if the host is unknown and `unknown` allows such
-    /// requests.
+    /// does not identify a site. Returns no site if the host is unknown, and `unknown` is set to
+    /// allow requests for unknown hosts.
     ///
     /// All sites are returned if a host is invalid, or if two parts of the decision request contain
-    /// hosts of different sites: the client chooses the `Host` field, and robotsd does not know how
-    /// the proxy chose its site.
+    /// hosts of different sites. The client chooses the `Host` field, and robotsd does not know
+    /// which of these hosts the proxy uses.
     pub(super) fn of_request(&self, asked: &AskedRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
         let mut places = Vec::with_capacity(2);
         for host in [asked.host, asked.host_in_target].into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! Converts HAProxy's SPOE messages to decision requests, and the responses to variables, which
-//! HAProxy's rules can use. A message becomes a decision request with the preset `haproxy`.
+//! Converts HAProxy's SPOE messages to decision requests, and converts the responses to variables
+//! that HAProxy's rules can use. A message becomes a decision request with the preset `haproxy`.
 //!
 //! | argument | type | meaning |
 //! |---|---|---|
@@ -18,7 +18,7 @@
 //! | `agent`, `reason`, `group`, `rule`, `line` | of the verdict, if the request is tagged or refused: as in the log |
 //!
 //! The response to a refused request is not returned in a variable, because HAProxy would escape
-//! its line breaks and non-ASCII bytes. HAProxy fetches it from `/-/refusal/haproxy` instead.
+//! line breaks and non-ASCII bytes in it. HAProxy fetches it from `/-/refusal/haproxy` instead.
 
 use bytes::Bytes;
 use http::header::{
@@ -34,8 +34,8 @@ use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID
 /// The conversions for the SPOP server: messages to requests, and responses to variables.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
-/// Maximum number of header fields to parse. Decision listeners accept fewer fields, so decision
-/// requests with more are refused rather than truncated.
+/// Maximum number of header fields to parse. Decision listeners accept fewer fields than this, so a
+/// decision request with too many fields is refused and not truncated.
 const MAX_FIELDS: usize = 1024;
 
 fn question(arguments: Arguments<'_>) -> Request<()> {
@@ -45,7 +45,7 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     // If some fields cannot be parsed, the request is refused, because a crawler might not be
     // recognised without them.
     *request.uri_mut() = target(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
-    // Fields with these names may come from the client. They are replaced by the arguments, which
+    // Fields with these names may come from the client. They are replaced with the arguments, which
     // come from HAProxy.
     for (name, value) in [
         (X_ORIGINAL_URI, arguments.octets(b"target")),
@@ -68,15 +68,16 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-/// Builds the target of a decision request. It names the site if the message does.
+/// Builds the target of a decision request. The target contains the name of the site if the message
+/// contains it.
 fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
 }
 
 /// Parses alternating names and values up to an empty name. Returns `None` if the end is missing or
-/// there are too many fields. No field is dropped silently, because clients could use that to hide
-/// fields from the rules.
+/// there are too many fields. Fields are never dropped silently, because clients could otherwise
+/// hide fields that show that they are crawlers.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
     while fields.len() <= MAX_FIELDS {
@@ -86,7 +87,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
         if name.is_empty() {
             return Some(());
         }
-        // Fields whose name is not a token are skipped. Proxies accept no such fields.
+        // Fields whose name is not a token are skipped, because proxies do not accept these fields
+        // from clients.
         let Ok(name) = HeaderName::from_bytes(name) else { continue };
         if !is_of_message(&name) {
             fields.try_append(name, value_of(value)).ok()?;
@@ -95,8 +97,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     None
 }
 
-/// Reports whether a field describes the body or the connection of the original request. A decision
-/// request does not have this body and this connection.
+/// Reports whether a field describes the body or the connection of the original request. These
+/// fields are left out of the decision request, which has neither this body nor this connection.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }
@@ -115,9 +117,9 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
             variables.text(&name.as_str().replace('-', "_"), &lines.join(&b", "[..]));
         }
     } else {
-        // The response refuses the request, or rejects an invalid decision request. Both are
-        // refusals for HAProxy, because clients must not evade the rules by causing invalid
-        // decision requests.
+        // The response refuses the request, or rejects an invalid decision request. HAProxy must
+        // refuse the request in both cases, because clients could otherwise evade the rules by
+        // causing invalid decision requests.
         variables.text("action", b"refuse");
         variables.number("status", response.status().as_u16().into());
     }

@@ -17,11 +17,11 @@ pub(crate) enum AnswerKind {
     Success(StatusCode),
     RedirectLoop,
     TooManyRedirects,
-    /// A redirect whose `Location` is missing or cannot be followed.
+    /// A redirect whose `Location` field is missing or cannot be followed.
     LeadsNowhere,
-    /// 304, although the request was unconditional.
+    /// 304, although the request had no conditions.
     NotModified,
-    /// 3xx other than a redirect to a single URL.
+    /// A 3xx status that is not a redirect to a single URL.
     NoRedirect(StatusCode),
     /// 404 and 410.
     Missing(StatusCode),
@@ -33,7 +33,7 @@ pub(crate) enum AnswerKind {
     ClientError(StatusCode),
     /// 5xx.
     ServerError(StatusCode),
-    /// An unknown status, or one that is not final.
+    /// An unknown status, or a status that is not final.
     NoStatus(StatusCode),
     /// A connection was opened, but no response could be read.
     Failed(FetchErrorKind),
@@ -61,12 +61,12 @@ pub(crate) enum CrawlerAccess {
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// Access of a crawler that follows RFC 9309 and has no earlier copy of the file. As an
-    /// exception, 429 counts like a 5xx status, because crawlers treat it so.
+    /// Access of a crawler that follows RFC 9309 and has no earlier copy of the file. One
+    /// exception: 429 is treated like a 5xx status, because crawlers do the same.
     pub(crate) crawlers: CrawlerAccess,
     /// The section of RFC 9309 that requires this behaviour.
     pub(crate) section: &'static str,
-    /// How crawlers that follow other documents behave instead; `None` if there is no difference.
+    /// How crawlers behave that follow other documents; `None` if they behave in the same way.
     pub(crate) other_readings: Option<&'static str>,
 }
 
@@ -77,8 +77,8 @@ impl AnswerKind {
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
-                // The server does not count as unreachable if only the target of a redirect is,
-                // because the server itself chose the target.
+                // If only the target of a redirect is unreachable, the server does not count as
+                // unreachable, because the server itself chose the target.
                 let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
@@ -102,12 +102,12 @@ impl AnswerKind {
         }
     }
 
-    /// Returns what crawlers may fetch after such a response.
+    /// Returns what crawlers may fetch after a response of this kind.
     pub(crate) const fn access(self) -> CrawlerAccess {
         self.reading().crawlers
     }
 
-    /// Returns how crawlers interpret such a response.
+    /// Returns how crawlers interpret a response of this kind.
     pub(crate) const fn reading(self) -> AnswerReading {
         let (crawlers, section, other_readings) = match self {
             Self::Success(StatusCode::OK) => (CrawlerAccess::Rules, "2.3.1.1", None),
@@ -182,7 +182,7 @@ pub(crate) enum DocumentError {
 }
 
 impl RetrievalChain {
-    /// Returns the decoded body of a successful response, at most `most` bytes.
+    /// Returns the first `most` bytes of the decoded body of a successful response.
     ///
     /// # Errors
     ///
@@ -201,7 +201,8 @@ impl RetrievalChain {
 
 impl Retriever {
     /// Opens a document like [`RetrievalChain::document`], but decodes it while it is read. Returns
-    /// at most `most` + 1 bytes, so that the caller can detect a larger document.
+    /// at most `most` + 1 bytes: if the caller gets more than `most` bytes, the document is too
+    /// large.
     pub(crate) fn document(&self, url: &FetchUrl, most: usize) -> Result<Box<dyn Read>, DocumentError> {
         let request = RetrievalRequest { most: most as u64 + 1, ..RetrievalRequest::new(url.clone()) };
         let chain = self.retrieve(&request);
@@ -220,7 +221,7 @@ impl Retriever {
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The detail of such an error is complete without the kind.
+            // For these kinds, the detail describes the whole error.
             Self::Answer(AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => f.write_str(detail),
             Self::Answer(kind, Some(detail)) => write!(f, "{kind}: {detail}"),
             Self::Answer(kind, None) => write!(f, "{kind}"),

@@ -9,10 +9,11 @@ use http::header::CONTENT_ENCODING;
 
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 
-/// The value of `Accept-Encoding`: the content codings that crawlers of search engines accept.
+/// The value of `Accept-Encoding`. It contains the content codings that the crawlers of search
+/// engines accept.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
-/// Maximum number of content codings of one body. No server needs more.
+/// Maximum number of content codings of one body. Servers do not use more than three codings.
 const MAX_CODINGS: usize = 3;
 
 /// Size of brotli's read buffer, in bytes.
@@ -29,7 +30,7 @@ pub(crate) struct DecodedBody {
 /// The reason why a body cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodingError {
-    /// A coding that is not in [`ACCEPTED_CODINGS`].
+    /// The body has a coding that is not in [`ACCEPTED_CODINGS`].
     #[error("the body is encoded as {0:?}, which the request does not accept")]
     Unknown(String),
     /// The body cannot be decoded with its declared coding.
@@ -48,7 +49,8 @@ pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| !word.is_empty() && word != "identity").collect()
 }
 
-/// Decodes a body, up to `most` bytes. If the body is incomplete, decodes as much as possible.
+/// Decodes a body, up to `most` bytes. If the body is incomplete, decodes as much of it as
+/// possible.
 pub(crate) fn decode(
     codings: &[String],
     body: &[u8],
@@ -83,7 +85,8 @@ pub(crate) fn decoder<'a>(
             octets = Box::new(AtMost::new(octets, most));
         }
         let decoder: Box<dyn Read + 'a> = match &**coding {
-            // This decoder fails if anything but another gzip member follows a gzip member.
+            // This decoder returns an error if a gzip member is followed by anything other than
+            // another gzip member.
             "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(octets)),
             "deflate" => Box::new(Deflate::Unread(octets)),
             "br" => Box::new(Decompressor::new(octets, BUFFER)),

@@ -2,10 +2,10 @@
 //!
 //! A [`Retriever`] makes requests with the library's client, one at a time. It returns every step
 //! of a redirect chain as a [`Hop`](retriever::Hop) with its URL, the server's address, and the
-//! outcome. The number of hops, the size of the body before and after decoding, the time, and the
-//! number of requests per run are limited. Proxies from the environment (`HTTPS_PROXY` and others)
-//! are not used, because a crawler connects to the server directly. An [`AnswerKind`] describes how
-//! crawlers interpret the response to a request for a robots.txt.
+//! outcome. Limits apply to the number of hops, to the size of the body before and after decoding,
+//! to the time, and to the number of requests per run. Proxies from the environment (`HTTPS_PROXY`
+//! and others) are not used, because a crawler connects to the server directly. An [`AnswerKind`]
+//! describes how crawlers interpret the response to a request for a robots.txt.
 //!
 //! This module neither prints anything nor interprets rules.
 
@@ -20,8 +20,8 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// Arguments with these prefixes are URLs. They include schemes that cannot be fetched, so that an
-/// argument such as `ftp://…` is not mistaken for a file path.
+/// Arguments with these prefixes are URLs. They include schemes that cannot be fetched, because an
+/// argument such as `ftp://…` must not be treated as a file path.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
 /// Reports whether the argument is a URL rather than a file path.

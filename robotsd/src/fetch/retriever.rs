@@ -20,22 +20,22 @@ use tower_robots::source::fetch::{FetchError, FetchErrorKind, FetchUrl, Fetcher}
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;
 
-/// The `User-Agent` of every request. The admin interface of robotsd recognises such requests by
+/// The `User-Agent` of every request. The admin interface of robotsd recognises these requests by
 /// the prefix `robotsd/`.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
 const REDIRECTS: usize = 5;
 
-/// Maximum number of requests per run. It protects sites from too many requests if a file has many
-/// URLs.
+/// Maximum number of requests per run. It protects sites from too many requests if a file contains
+/// many URLs.
 const MAX_REQUESTS: usize = 500;
 
 /// Time limit of a whole run, as a multiple of the limit for one request. A file may contain many
-/// URLs on slow servers, so a run needs more time than a request.
+/// URLs on slow servers, so a whole run needs more time than a single request.
 pub(crate) const WHOLE: u32 = 4;
 
-/// Time limit for opening a connection, and again for the TLS handshake.
+/// Time limit for opening a connection. The TLS handshake has the same time limit.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Minimum and maximum of `--timeout`.
@@ -45,8 +45,8 @@ const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 /// `next_help_heading` would also apply to the options that follow.
 const HEADING: &str = "Fetching a robots.txt by URL";
 
-// How documents are fetched in one run of a command. All requests together may take [`WHOLE`] times
-// as long as a single request.
+// Settings for fetching documents in one run of a command. All requests together may take [`WHOLE`]
+// times as long as a single request.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RetrievalSettings {
     /// Time limit of a request, such as 10s. Each redirect is a separate request. All requests
@@ -81,8 +81,8 @@ pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
     /// Maximum number of body bytes to read, before decoding.
     pub(crate) most: u64,
-    /// Whether to accept gzip, deflate and brotli. If not, no `Accept-Encoding` is sent, as by
-    /// simple crawlers.
+    /// Whether to accept gzip, deflate and brotli. If not, no `Accept-Encoding` is sent. Simple
+    /// crawlers do not send it either.
     pub(crate) accepts_codings: bool,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Retriever {
     /// The runtime for the requests, which runs on the calling thread.
     runtime: Runtime,
     requests: AtomicUsize,
-    /// When the time limit of the whole run is reached. `whole` is the time limit.
+    /// Time when the whole run must be over. `whole` is the time limit of the run.
     over: Instant,
     whole: Duration,
 }
@@ -141,7 +141,7 @@ impl Retriever {
         (Instant::now() >= self.over).then_some(self.whole)
     }
 
-    /// Retrieves a document. Blocks the thread, so it must not be called in async tasks.
+    /// Retrieves a document. Blocks the thread, so this function must not be called in async tasks.
     pub(crate) fn retrieve(&self, request: &RetrievalRequest) -> RetrievalChain {
         self.runtime.block_on(self.follow(request))
     }
@@ -261,7 +261,8 @@ impl RetrievalChain {
         &self.hops.first().unwrap_or(&self.last).url
     }
 
-    /// Returns the final response, whatever its status. `None` if the chain does not end with one.
+    /// Returns the final response, which may have any status. `None` if the chain does not end with
+    /// a response.
     pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }

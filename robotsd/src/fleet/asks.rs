@@ -18,8 +18,8 @@ pub(super) struct Asks {
     reads: mpsc::UnboundedSender<Round>,
     beats: mpsc::UnboundedSender<BeatRequest>,
     pub(super) turns: mpsc::UnboundedSender<TurnRequest>,
-    /// Writes for the entries that the document lacked when it was last read. The writer task
-    /// executes them.
+    /// Writes for the entries that were missing from the document when it was last read. The writer
+    /// task executes these writes.
     pub(super) lost: watch::Sender<Vec<WriteCall>>,
     /// Whether a write has failed since the document was last read. If so, the next read must fetch
     /// the whole document even if its epoch and tag are unchanged.
@@ -40,12 +40,12 @@ pub(super) struct Asked {
 pub(super) type WriteRequest = (Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>);
 pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String>>;
 
-/// A hook's question whether this replica sends a notice, with the ID of the notice. If the channel
-/// is dropped without a reply, the hook sends the notice itself.
+/// A request of a hook that asks whether this replica sends a notice. Contains the ID of the
+/// notice. If the channel is dropped without a reply, the hook sends the notice.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
 /// A request to a task for one more round. The task drops the sender at the end of the first round
-/// that began after the request was sent.
+/// that begins after the request was sent.
 pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Asks {
     }
 }
 
-/// The sites of this process, as the tasks of the fleet see them.
+/// The interface to the sites of this process that the tasks of the fleet use.
 pub(crate) trait FleetSites: Send + Sync {
     /// Returns the name and status of each site. A site with one robots.txt per host has one entry
     /// per host.
@@ -120,6 +120,6 @@ pub(crate) trait FleetSites: Send + Sync {
     /// Rolls a site back to the previous version. Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Records that enforcement was switched off or on, so that the board can show the gap.
+    /// Records that enforcement was switched off or on. The board then records a gap.
     fn were_switched_off(&self);
 }

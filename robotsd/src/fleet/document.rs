@@ -14,11 +14,11 @@
 //!              permission for a version, by its hash
 //! ```
 //!
-//! Each field is parsed separately. An off switch or a tombstone takes effect even if only the name
-//! of its field is valid, so damage to values or to other fields cannot turn enforcement on. The
-//! scope is part of the name: a client with rights for one site can affect only that site, even if
-//! it reuses the ID of another site's off switch. Numbers have an upper bound, so that a damaged
-//! number cannot make later writes fail.
+//! Each field is parsed separately. An off switch or a tombstone takes effect if the name of its
+//! field is valid, even if the value is damaged. Damage to values or to other fields therefore
+//! cannot turn enforcement on. The scope is part of the name. A client with rights for one site can
+//! therefore affect only this site, even if the client reuses the ID of another site's off switch.
+//! Numbers have an upper bound, because later writes would fail if a damaged number were too large.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(crate) const EVERY_SITE: &str = "*";
 /// Format of the documents that this program can read and write.
 const FORMAT: u64 = 1;
 
-/// Upper bound of a rev and of a format. No fleet needs more revs, and Lua scripts support exact
+/// Upper bound of a rev and of a format. No fleet needs a higher rev, and Lua scripts support exact
 /// numbers only up to 2^53.
 pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
@@ -44,7 +44,8 @@ const MAX_TIME: u64 = 253_402_300_799;
 /// Maximum length of an epoch, in bytes.
 const MAX_EPOCH: usize = 64;
 
-/// Maximum number of characters of a damaged field in a message. Such fields can have any length.
+/// Maximum number of characters of a damaged field in a message. Damaged fields can have any
+/// length.
 const MAX_SHOWN: usize = 40;
 
 /// Name and value of a field of the document.
@@ -64,7 +65,7 @@ pub(crate) struct Document {
     pub(crate) lifted: BTreeMap<String, Stamp>,
     /// Accepted versions by site.
     pub(crate) accepts: BTreeMap<String, Accept>,
-    /// Damaged fields, which cannot be parsed, by name.
+    /// Damaged fields by name. A damaged field cannot be parsed.
     pub(crate) damaged: BTreeMap<Vec<u8>, Damage>,
 }
 
@@ -102,8 +103,8 @@ pub(crate) struct OffSwitch {
 }
 
 impl OffSwitch {
-    /// Returns the name of the off switch, which consists of scope and ID. Off switches with
-    /// different scopes may have the same ID.
+    /// Returns the name of the off switch, which consists of the scope and the ID. Off switches
+    /// with different scopes may have the same ID.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.scope, self.id)
     }
@@ -120,7 +121,7 @@ pub(crate) struct Accept {
 
 impl Accept {
     /// Reports whether this permission is for the version with the given hash. The stored hash may
-    /// be a prefix with as many digits as commands require.
+    /// be a prefix with the minimum number of digits that commands accept.
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
@@ -133,7 +134,7 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// Returns an error if the document has a format of a later version of robotsd.
+    /// Returns an error if a later version of robotsd has written the document in a newer format.
     pub(crate) fn read(fields: impl IntoIterator<Item = Field>) -> Result<Option<Self>, String> {
         let (mut document, mut known, mut format) = (Self::default(), Vec::new(), FORMAT);
         for (field, value) in fields {
@@ -171,7 +172,8 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// Returns a damaged document without entries. It stands for a key that is not a hash.
+    /// Returns a damaged document without entries. It is used if the key in the store does not
+    /// contain a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
         let damage = Damage { value: None, why: format!("the key in the store must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
@@ -211,9 +213,9 @@ impl Document {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// Returns repairs for the damaged fields. A damaged off switch gets the stamp that it has in
-    /// `known`, or else `stamp`. A damaged tombstone gets `stamp`. All other damaged fields are
-    /// removed.
+    /// Returns repairs for the damaged fields. A damaged off switch gets its stamp (who wrote it,
+    /// when and why) from `known`, or `stamp` if it is not in `known`. A damaged tombstone gets
+    /// `stamp`. All other damaged fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
@@ -229,8 +231,8 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// Returns a digest of the off switches and accepted versions. If a replica has the same
-    /// digest, it knows exactly these off switches and accepted versions.
+    /// Returns a digest of the off switches and accepted versions. Two replicas with the same
+    /// digest know the same off switches and accepted versions.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
@@ -254,8 +256,8 @@ fn number(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", value = cut(text, MAX_SHOWN)))
 }
 
-/// Parses the stamp of an entry. If this fails, returns an empty stamp and the error, because the
-/// entry takes effect even with a damaged value.
+/// Parses the stamp of an entry. If the value is damaged, returns an empty stamp and the error,
+/// because the entry still takes effect.
 fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
     match serde_json::from_slice(value) {
         Ok(stamp) => (stamp, Ok(())),
@@ -294,10 +296,10 @@ pub(crate) enum Write {
     /// Creates the document if the store has none.
     Begin,
     OffSwitch(OffSwitch),
-    /// Lifts the off switch with this name. The stamp records who lifts it.
+    /// Lifts the off switch with this name. The stamp contains who lifts it, when and why.
     Lift(String, Stamp),
     /// Accepts a site's version. The number is the rev of the site's current entry, which the write
-    /// replaces; 0 if there is none.
+    /// replaces; 0 if the site has no entry.
     Accept(String, Accept, u64),
     /// Repairs damaged fields, and creates the document if the store has none.
     Mend(Vec<Mend>),
@@ -313,12 +315,13 @@ pub(crate) struct Mend {
 }
 
 /// A write, with the other arguments of the script that executes it in the store. If the store has
-/// lost the document, the script creates one with `epoch`, and the replicas keep their entries.
+/// lost the document, the script creates a new document whose epoch is `epoch`. The replicas then
+/// keep their entries, because the epoch is the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
-    /// Highest rev that the writer has seen. The new rev must be higher, even if the store was
-    /// reset to an earlier state.
+    /// Highest rev that the writer has seen. The rev of the write must be higher than this, even if
+    /// the store was reset to an earlier state.
     pub(crate) floor: u64,
     pub(crate) tag: String,
     pub(crate) write: Write,
@@ -370,7 +373,7 @@ impl WriteCall {
     }
 }
 
-/// Serializes a value without its rev, which the script adds.
+/// Serializes a value without its rev. The script in the store adds the rev.
 fn json(value: &impl Serialize) -> String {
     let mut value = serde_json::to_value(value).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {

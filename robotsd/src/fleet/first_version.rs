@@ -1,7 +1,7 @@
 //! Decides whether the first version of a site may go live on a new replica. The gate of a new
-//! replica cannot compare the version with an earlier one. Instead, the version may go live if the
-//! fleet has accepted it, or if a running replica serves it. If the fleet does not know the site,
-//! the gate works as without a fleet.
+//! replica has no earlier version to compare the first version with. The first version may
+//! therefore go live if the fleet has accepted it, or if a running replica serves it. If the fleet
+//! does not know the site, the gate works in the same way as without a fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use super::reader::DocumentReader;
 use crate::render::short_hash;
 use crate::report::is_of;
 
-/// How long a replica without stored state waits for the store when it starts. If the store does
-/// not respond by then, robots.txt files go live, but nothing is enforced.
+/// Maximum time that a replica without stored state waits for the store when it starts. If the
+/// store does not respond by then, robots.txt files go live, but nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {
@@ -35,16 +35,17 @@ impl Fleet {
         let contact = move || {
             let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return };
             let contact = contact(fleet);
-            // Errors are ignored, because problems with the store are reported after the start.
+            // Errors are ignored here, because problems with the store are reported after the
+            // start.
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();
         };
-        // This needs a thread, because a runtime cannot be started inside another runtime.
+        // This needs another thread, because a runtime cannot be started inside another runtime.
         let _ = thread::spawn(contact).join();
     }
 
-    /// Returns the gate of a site. The gate allows only known versions of the fleet as the first
-    /// version on this replica.
+    /// Returns the gate of a site. On this replica, the gate accepts a version as the first version
+    /// of the site only if the fleet knows the version.
     pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
         let known = self.known_versions(site);
         if known.is_empty() {
@@ -61,8 +62,8 @@ impl Fleet {
         )
     }
 
-    /// Returns the hashes of all versions of a site and its hosts that the fleet has accepted or
-    /// serves.
+    /// Returns the hashes of the versions that the fleet has accepted or serves for a site and for
+    /// its hosts.
     fn known_versions(&self, site: &str) -> BTreeSet<String> {
         let (member, store) = (self.member.lock(), self.store.lock());
         let accepted = member.accepts().iter().filter(|(name, _)| is_of(site, name)).map(|(_, accept)| &accept.hash);

@@ -1,7 +1,7 @@
 //! The fleet's interface to other modules. It sets the kill switches of this process, makes the
-//! changes of operators, and reports the state of the fleet.
+//! changes that operators request, and reports the state of the fleet.
 //!
-//! **An off switch takes effect even if neither the store nor the disk can be written.** The off
+//! **An off switch takes effect even if writing to the store and to the disk fails.** The off
 //! switch is sent to the store first, because setting the kill switches and writing to the state
 //! directory may take a while. If writing to the store fails, the process keeps the off switch, and
 //! writes it when the store can be read again.
@@ -33,8 +33,8 @@ use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 /// Name of the file in the state directory that contains what the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
-/// Number of reserved bytes at the end of the file. With them, about fifty off switches can be
-/// stored even on a full disk.
+/// Number of reserved bytes at the end of the file. In this space, about fifty off switches can be
+/// stored even if the disk is full.
 const ROOM: usize = 8 << 10;
 
 /// A fleet, as seen by this process.
@@ -44,7 +44,7 @@ pub(crate) struct Fleet {
     file: Option<PathBuf>,
     pub(super) log: Log,
     pub(super) member: Mutex<Member>,
-    /// Held while the file is written, so that only one thread writes it.
+    /// Lock that is held while the file is written, because only one thread may write it at a time.
     saving: Mutex<()>,
     every_site: KillSwitch,
     /// Whether another process with the same replica name has replaced this process, and now sends
@@ -58,7 +58,7 @@ pub(crate) struct Fleet {
     pub(super) asked: Mutex<Option<Asked>>,
 }
 
-/// An operator's decision that is being written to the store.
+/// A decision of an operator that is being written to the store.
 #[derive(Debug)]
 pub(crate) struct SentDecision {
     /// Number of entries that the decision writes.
@@ -76,10 +76,10 @@ pub(super) struct StoreView {
     pub(super) document: Option<Document>,
     /// When the document was last read.
     pub(super) read: Option<SystemTime>,
-    /// Whether the last attempt to read the document succeeded.
+    /// Whether the document was read successfully in the last attempt.
     is_read: bool,
     /// When heartbeats of another process with the name of this replica were found: the first and
-    /// the last time. After a long gap, both times are set again.
+    /// the last time. If no such heartbeat was found for a long time, the next one sets both times.
     other: Option<(Instant, Instant)>,
     /// Reason why the store cannot be read, if any.
     read_problem: Option<String>,
@@ -91,23 +91,25 @@ pub(super) struct StoreView {
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
     /// Time of the last heartbeat by the clock of the store, as Unix time in seconds.
     pub(super) now: u64,
-    /// Time since which heartbeats have been read without a gap. A gap makes all replicas look
-    /// silent.
+    /// Time since which heartbeats have been read without interruption. After an interruption, the
+    /// last heartbeats of all replicas are old, although the replicas may be running.
     hearing: Option<Instant>,
     /// Missing replicas, with the times of their last heartbeats.
     pub(super) missing: BTreeMap<String, u64>,
 }
 
 impl StoreView {
-    /// Returns the reason why the store cannot be read or written; `None` if it can.
+    /// Returns the reason why the store cannot be read or written; `None` if it can be read and
+    /// written.
     pub(super) fn problem(&self) -> Option<&String> {
         self.read_problem.as_ref().or(self.write_problem.as_ref())
     }
 
-    /// Returns the state of the replica. If another process has the same replica name, only this
-    /// problem is reported, because the fleet cannot distinguish the two processes.
+    /// Returns the state of the replica. If another process has the same replica name, the state
+    /// reports only this problem, because the fleet cannot distinguish the two processes.
     pub(super) fn state(&self) -> StateAndReason {
-        // During an upgrade, two processes of this replica are seen for a short time.
+        // During an upgrade, heartbeats of two processes of this replica are found for a short
+        // time.
         let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
         if !self.other.is_some_and(is_other) {
             return self.standing.state();
@@ -139,7 +141,8 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads the file again during an upgrade, because the previous process may have changed it.
+    /// Reads the file in the state directory again. This is done during an upgrade, because the
+    /// previous process may have changed the file.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -170,8 +173,8 @@ impl Fleet {
         builder.additional_kill_switch(&self.every_site).additional_kill_switch(&switch)
     }
 
-    /// Changes what this replica knows. The change is in force when this returns, and is stored if
-    /// the state directory is writable. Blocks.
+    /// Changes what this replica knows. The change is in force when this function returns, and is
+    /// stored if the state directory is writable. Blocks.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Member) -> R) -> R {
         let (made, is_changed) = self.change_member(change);
         if is_changed {
@@ -203,7 +206,8 @@ impl Fleet {
 
     fn follow(&self) {
         follow(&self.every_site, || self.unknown(), || self.member.lock().is_every_site_off());
-        // The lock is released first, because setting a kill switch may wait for a disk.
+        // The list is copied, because the lock must not be held while a kill switch waits for a
+        // disk.
         let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
         sites.iter().for_each(|(name, switch)| self.follow_site(name, switch));
     }
@@ -216,7 +220,8 @@ impl Fleet {
         let Some(file) = &self.file else { return };
         let _saving = self.saving.lock();
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
-        // If a new file cannot be created, for example on a full disk, the old one is overwritten.
+        // If a new file cannot be created, for example because the disk is full, the old file is
+        // overwritten.
         let written = files::replace(file, &files::with_room(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let problem = written.err().map(|error| format!("{}: {error}", file.display()));
@@ -262,10 +267,11 @@ impl Fleet {
         self.calls(seen.write_back)
     }
 
-    /// Stores the heartbeats of the replicas and the time of the store's clock. May take long,
-    /// because many heartbeats must be parsed, so it must run on a thread that may block.
+    /// Stores the heartbeats of the replicas and the time of the store's clock. Parsing many
+    /// heartbeats may take long, so this function must run on a thread that may block.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
-        // Equal maps are stored only once, because nearly all replicas serve the same versions.
+        // Equal maps are stored only once. This saves memory, because nearly all replicas serve the
+        // same versions.
         let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
             let mut beat: Heartbeat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
@@ -284,8 +290,8 @@ impl Fleet {
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
-        // The old heartbeats are dropped after the lock is released, so that the document reader
-        // does not wait for this.
+        // The old heartbeats are dropped after the lock is released, because the document reader
+        // must not wait for this.
         let before = std::mem::replace(&mut store.replicas, replicas);
         drop(store);
         drop(before);
@@ -313,7 +319,8 @@ impl Fleet {
             before.is_some() && store.is_read
         });
         if is_back {
-            // The store can be read again, so it can probably be written. A heartbeat tries this.
+            // The store can be read again, so it can probably be written, too. A heartbeat shows
+            // whether this is true.
             self.asks.ask_beat();
         }
     }
@@ -323,7 +330,8 @@ impl Fleet {
         self.note(|store| store.write_problem = problem);
     }
 
-    /// Changes the view of the store. Logs a line if this changes the problem with the store.
+    /// Changes the view of the store. Logs a line if a problem with the store has begun, changed or
+    /// ended.
     fn note<R>(&self, change: impl FnOnce(&mut StoreView) -> R) -> R {
         let mut store = self.store.lock();
         let before = store.problem().cloned();
@@ -348,12 +356,13 @@ impl Fleet {
         writes.into_iter().filter_map(|write| member.call(write, &random())).collect()
     }
 
-    /// Turns enforcement off for a scope, with the off switch `id`. Enforcement is off on this
-    /// replica when this returns. Blocks.
+    /// Turns enforcement off for a scope, with the off switch `id`. When this function returns,
+    /// enforcement is off on this replica. Blocks.
     ///
     /// # Errors
     ///
-    /// Returns an error, and turns nothing off, if an off switch with this ID was lifted before.
+    /// Returns an error if an off switch with this ID was lifted before. Enforcement is then not
+    /// turned off.
     pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<SentDecision, String> {
         let mut refused = None;
         let decision = self.decide(|member| match member.turn_off(id, scope, stamp(by)) {
@@ -392,15 +401,15 @@ impl Fleet {
         )
     }
 
-    /// Returns the write that accepts a version for the fleet. The store executes it only if its
-    /// current entry for the site is the one that this replica knows.
+    /// Returns the write that accepts a version for the fleet. The store executes this write only
+    /// if its current entry for the site is the entry that this replica knows.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])
     }
 
-    /// Reports whether an off switch for all sites is in force. Returns `false` if no document was
-    /// ever read, although nothing is enforced then.
+    /// Reports whether an off switch for all sites is in force. If no document was ever read,
+    /// returns `false`, although nothing is enforced in this case either.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()
@@ -415,7 +424,7 @@ impl Fleet {
         (!self.member.lock().is_known()).then_some(why)
     }
 
-    /// Reports whether this replica's knowledge about the fleet survives a restart.
+    /// Reports whether the data of this replica about the fleet will survive a restart.
     pub(crate) fn is_kept(&self) -> bool {
         self.file.is_some() && self.store.lock().file_problem.is_none()
     }
@@ -447,7 +456,8 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
-    /// Reads the document and the heartbeats at the same time. The report contains any errors.
+    /// Reads the document and the heartbeats at the same time. Errors are not returned, but are
+    /// shown in the report.
     pub(crate) async fn look(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
@@ -462,8 +472,8 @@ impl Fleet {
         self.store.lock().read
     }
 
-    /// Returns the reason why the replica does not follow the current document. `None` if it
-    /// follows it, or has not tried to read the store yet.
+    /// Returns the reason why the replica does not follow the current document. `None` if the
+    /// replica follows the current document, or has not tried to read the store yet.
     pub(crate) fn problem(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.state() {
@@ -484,7 +494,7 @@ impl Fleet {
         let store = self.store.lock().clone();
         let own_name = &self.settings.replica;
         let sites = store.replicas.get(own_name).map(|own| own.sites.clone()).unwrap_or_default();
-        // If the last read failed, this replica must not be shown as current.
+        // If the last read failed, the state of this replica must not be `Current`.
         let state = match store.state().0 {
             ReplicaState::Current if !store.is_read => ReplicaState::Stale,
             state => state,
@@ -519,8 +529,8 @@ impl Fleet {
     }
 }
 
-/// Sets a kill switch as `is_off` returns. Repeats this until the result of `is_off` no longer
-/// changes.
+/// Sets a kill switch to off if `is_off` returns `true`, and to on otherwise. Repeats this until
+/// `is_off` returns the same result twice.
 fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
         let wanted = is_off();
@@ -539,8 +549,8 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
 /// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // Errors are ignored: without random numbers, TLS connections fail anyway, and a repeated tag
-    // only delays readers.
+    // Errors can be ignored. If the system provides no random numbers, TLS connections fail anyway,
+    // and a repeated tag only means that readers notice a change later.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)
 }

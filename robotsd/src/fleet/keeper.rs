@@ -1,6 +1,6 @@
 //! Runs the threads that communicate with the store of a fleet. One thread only reads the document
 //! ([`reader`](super::reader)). The other thread runs three tasks, each with its own connection:
-//! one writes changes, one sends a heartbeat every five seconds, and one finds out which replica
+//! one writes changes, one sends a heartbeat every five seconds, and one determines which replica
 //! sends a notice.
 
 use std::collections::VecDeque;
@@ -57,7 +57,7 @@ impl Fleet {
     }
 }
 
-/// Runs a future on a new thread, until it is complete.
+/// Runs a future to completion on a new thread.
 fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let thread = move || {
@@ -67,7 +67,8 @@ fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Resul
     thread::Builder::new().name(name.to_owned()).spawn(thread).map(drop)
 }
 
-/// The task that writes operators' decisions to the store, and writes lost entries back.
+/// The task that writes operators' decisions to the store, and writes entries back that the store
+/// has lost.
 struct Writer {
     fleet: Arc<Fleet>,
     link: StoreLink,
@@ -75,13 +76,13 @@ struct Writer {
 
 impl Writer {
     async fn run(mut self, mut requests: UnboundedReceiver<WriteRequest>, mut lost: watch::Receiver<Vec<WriteCall>>) {
-        // The task connects immediately, so that the first decision need not wait for the
+        // The task connects immediately, because the first decision should not have to wait for the
         // connection.
         let _ = self.link.connected().await;
         let mut rest = VecDeque::new();
         loop {
-            // Lost entries are written back one at a time, so that a decision waits for at most one
-            // of them.
+            // Lost entries are written back one at a time. A decision therefore waits for at most
+            // one of them.
             let request = if rest.is_empty() {
                 tokio::select! {
                     request = requests.recv() => request,
@@ -108,13 +109,13 @@ impl Writer {
                     break;
                 }
             }
-            // Sending fails if the receiver no longer waits for the result.
+            // An error is ignored: it means that nobody waits for the result any more.
             let _ = answer.send(answers.into_iter().collect());
         }
     }
 
-    /// Writes the next lost entry back. An error drops all remaining entries, which the next read
-    /// finds again.
+    /// Writes the next lost entry back. If this fails, drops all remaining entries, because the
+    /// next read of the document finds them again.
     async fn write_back(&mut self, rest: &mut VecDeque<WriteCall>) {
         let Some(call) = rest.pop_front() else { return };
         if self.write(&call).await.is_err() {
@@ -148,7 +149,8 @@ struct Heart {
     sites: Arc<dyn FleetSites>,
     link: StoreLink,
     beaten: Option<Instant>,
-    /// Random string that distinguishes this process from others with the same replica name.
+    /// Random string that distinguishes this process from other processes with the same replica
+    /// name.
     process: String,
     /// The current attempt to make accepted versions live.
     accepting: Option<JoinHandle<()>>,
@@ -185,8 +187,8 @@ impl Heart {
     async fn beat(&mut self) -> Result<(), String> {
         let (fleet, sites, process) = (Arc::clone(&self.fleet), Arc::clone(&self.sites), self.process.clone());
         let own = spawn_blocking(move || {
-            // The hashes are shortened to as many digits as commands require, because every replica
-            // reads all of them every few seconds.
+            // The hashes are shortened to the minimum number of digits that commands accept,
+            // because every replica reads all hashes every few seconds.
             let statuses = sites.statuses().into_iter();
             let sites =
                 statuses.map(|(site, of)| (site, of.live.map(|live| live.short()).unwrap_or_default())).collect();
@@ -200,8 +202,8 @@ impl Heart {
         let (now, replicas, before): (u64, Vec<Field>, Option<Vec<u8>>) =
             self.link.run(&HEARTBEAT_SCRIPT, &key, &[replica, own]).await?;
         let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_slice(&beat).ok());
-        // The first heartbeat is not compared, because during an upgrade it finds the heartbeat of
-        // the previous process.
+        // The first heartbeat is not compared with the heartbeat in the store, because during an
+        // upgrade, the store still contains the heartbeat of the previous process.
         let is_other = |before: &Heartbeat| before.process != self.process;
         if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
             self.fleet.meets_another();
@@ -220,8 +222,8 @@ impl Heart {
         }
         let (fleet, sites) = (Arc::clone(&self.fleet), Arc::clone(&self.sites));
         self.accepting = Some(spawn_blocking(move || {
-            // The second pass records the versions that the first one made live, so that the next
-            // heartbeat contains them.
+            // The second pass records the versions that the first pass made live, because the next
+            // heartbeat must contain them.
             for _ in 0..2 {
                 let lacking: Vec<_> = {
                     let member = fleet.member.lock();

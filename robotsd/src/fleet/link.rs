@@ -1,4 +1,4 @@
-//! A connection to the store of a fleet. Each task has its own connection, so that a slow response
+//! A connection to the store of a fleet. Each task has its own connection, so a slow response
 //! delays only one task.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) struct StoreLink {
 
 /// Reason why a command failed.
 pub(super) enum LinkError {
-    /// The command failed for another reason. Contains the message for the operator.
+    /// The command failed for any other reason. Contains the message for the operator.
     Failed(String),
     /// The key has a value of the wrong type. Contains the store's error message.
     WrongType(String),
@@ -86,7 +86,7 @@ impl StoreLink {
                 let mut command = cmd("HMGET");
                 command.arg(&key).arg("epoch").arg("tag");
                 async move {
-                    // Only a timeout makes the client try the next address. Other errors are
+                    // If the command times out, the client tries the next address. Other errors are
                     // ignored here, because the next command will report them.
                     match connection.query::<redis::Value>(&command).await {
                         Err(error) if error.is_timeout() => Err("the store did not answer in time".to_owned()),
@@ -100,8 +100,8 @@ impl StoreLink {
         self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
     }
 
-    /// Describes why a command failed. Unless the error came from the store, drops the connection,
-    /// so that the next command reconnects.
+    /// Describes why a command failed. If the store did not send the error, drops the connection.
+    /// The next command then connects again.
     pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
         let store = &self.settings;
         let text = error.to_string();

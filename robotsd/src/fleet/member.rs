@@ -1,24 +1,25 @@
 //! Defines [`Member`], which contains what a replica knows about the document of its fleet, and
 //! applies the documents that the replica reads.
 //!
-//! A member is a value without side effects. IDs, tags and times are arguments. The owner of a
+//! The methods of a member have no side effects. IDs, tags and times are arguments. The owner of a
 //! member reads the document and calls [`seen`](Member::seen) (with `None` if the store has no
 //! document). It then converts the returned writes with [`call`](Member::call), each with a new
 //! tag, sends them to the store, and stores the member as JSON. After a restart, it uses the stored
 //! member, or `Member::default()` if nothing was stored. [`turn_off`](Member::turn_off) and
-//! [`lift`](Member::lift) take effect immediately, whether or not the store executes their writes.
+//! [`lift`](Member::lift) take effect immediately, even if the store does not execute their writes.
 //! An accepted version ([`accept`](Member::accept)) takes effect when it is read from the document.
 //! If the store does not respond to a write, the write may be sent again.
 //!
 //! - An off switch that the member knows stays in force until it is lifted on this replica, or
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has
-//!   lost are written back. Reusing the ID of a lifted off switch is an error, and turns nothing
-//!   off.
-//! - In a damaged document, all off switches and tombstones take effect, and all other fields that
-//!   can be parsed. For any other field, the member keeps its own value.
+//!   lost are written back. If the ID of a lifted off switch is used again, this is an error, and
+//!   enforcement is not turned off.
+//! - In a damaged document, all off switches and tombstones take effect, and also every other field
+//!   that can be parsed. If a field cannot be parsed, the member keeps its own value.
 //! - An accepted version is replaced only by one with a higher rev. If the entry in the document is
-//!   older or missing, the member keeps its own entry and reports the problem. The operator can
-//!   then write the member's entries to the store ([`restore`](Member::restore)).
+//!   older than the member's own entry, or is missing, the member keeps its own entry and reports
+//!   the problem. The operator can then write the member's entries to the store
+//!   ([`restore`](Member::restore)).
 //! - The member ignores a document with another epoch. Until a member has read a document, nothing
 //!   is enforced.
 
@@ -33,17 +34,17 @@ use crate::report::is_of;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Member {
-    /// Epoch of the first document that the replica read; `None` if it has not read one.
+    /// Epoch of the first document that the replica read; `None` if it has not read a document.
     epoch: Option<String>,
     /// Highest rev in the documents that the replica has read.
     #[serde(deserialize_with = "rev")]
     rev: u64,
-    /// Off switches in force, by name. Some may not be in the store yet.
+    /// Off switches in force, by name. Some of them may not be in the store yet.
     marks: BTreeMap<String, OffSwitch>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
-    /// For each site, the ID of the accepted entry whose version has been live on this replica.
-    /// Such an entry is fulfilled, even if another version goes live later.
+    /// For each site, the ID of the accepted entry whose version has been live on this replica. The
+    /// entry then counts as fulfilled, even if another version goes live later.
     reached: BTreeMap<String, String>,
 }
 
@@ -54,14 +55,14 @@ pub(crate) enum DocumentState {
     #[default]
     Unknown,
     Current,
-    /// The document lacks these entries of the replica, or has older versions of them.
+    /// These entries of the replica are missing from the document, or older in the document.
     WentBack(Vec<String>),
     /// The document has this epoch, which is not the epoch of the fleet.
     Foreign(String),
     /// A later version of robotsd wrote the document, so it cannot be read. Contains the error.
     Rejected(String),
-    /// The document has damaged fields. Contains descriptions of these fields, and then of entries
-    /// that are older or missing.
+    /// The document has damaged fields. Contains descriptions of the damaged fields, followed by
+    /// descriptions of entries that are older or missing.
     Damaged(Vec<String>),
 }
 
@@ -101,7 +102,7 @@ impl Member {
         &self.marks
     }
 
-    /// Returns the ID of the most recently lifted off switch.
+    /// Returns the ID of the off switch that was lifted last.
     pub(crate) fn lifted_last(&self) -> Option<&str> {
         let (name, _) = self.lifted.iter().max_by_key(|(_, stamp)| stamp.at)?;
         name.rsplit(':').next()
@@ -119,15 +120,15 @@ impl Member {
         lacking.map(|(site, accept)| (&**site, accept))
     }
 
-    /// Records that a version is live on this replica. If it is the accepted version, the accepted
-    /// entry is fulfilled.
+    /// Records that a version is live on this replica. If this is the accepted version of the site,
+    /// the entry of the accepted version then counts as fulfilled.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
     }
 
-    /// Returns a digest of the off switches and accepted versions. Replicas are compared with each
-    /// other and with the document by this digest.
+    /// Returns a digest of the off switches and accepted versions. The digest is used to compare
+    /// replicas with each other and with the document.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
@@ -163,8 +164,8 @@ impl Member {
             && !self.is_known()
         {
             self.epoch = Some(document.epoch.clone());
-            // Entries from before this replica joined count as fulfilled, because other replicas
-            // may already serve later versions.
+            // Entries that were accepted before this replica joined the fleet count as fulfilled,
+            // because other replicas may already serve later versions.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
             seen.changes.push(format!(
                 "this replica has read the document of the fleet (epoch {epoch})",
@@ -179,8 +180,8 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // The field is damaged. The replica's own entry is kept, because it contains who
-                // turned enforcement off.
+                // The field is damaged. The replica keeps its own entry, because this entry
+                // contains who turned enforcement off.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
                 None => {
@@ -205,9 +206,9 @@ impl Member {
         seen
     }
 
-    /// Adopts accepted versions from the document that are newer than the replica's versions.
-    /// Returns descriptions of the entries that are older or missing in the document, except
-    /// damaged entries.
+    /// Adopts the accepted versions in the document that are newer than those of the replica.
+    /// Returns descriptions of the entries that are older in the document or missing from it.
+    /// Damaged entries are not described.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {
@@ -231,7 +232,7 @@ impl Member {
         gone.into_iter().map(|site| format!("accept of site {site:?}")).collect()
     }
 
-    /// Returns writes for the off switches and tombstones that the store lacks.
+    /// Returns writes for the off switches and tombstones that are missing from the store.
     fn lost(&self, document: &Document) -> Vec<Write> {
         let is_lost = |name: &String| !document.marks.contains_key(name) && !document.lifted.contains_key(name);
         let marks = self.marks.iter().filter(|(name, _)| is_lost(name));
@@ -266,15 +267,15 @@ impl Member {
         Write::Lift(name.to_owned(), stamp)
     }
 
-    /// Returns the write that accepts a version. The store executes it only if the site's current
-    /// entry is the one that this replica knows.
+    /// Returns the write that accepts a version. The store executes this write only if the site's
+    /// current entry is the entry that this replica knows.
     pub(crate) fn accept(&self, site: &str, id: &str, hash: &str, stamp: Stamp) -> Write {
         let accept = Accept { id: id.to_owned(), hash: hash.to_owned(), stamp };
         Write::Accept(site.to_owned(), accept, rev_of(&self.accepts, site))
     }
 
-    /// Returns the writes that restore the entries that the document lacks. The entries get new
-    /// revs, so that every replica adopts them.
+    /// Returns the writes for the entries that are missing from the document. The entries get new
+    /// revs, because replicas adopt only entries with a higher rev.
     pub(crate) fn restore(&self, document: Option<&Document>) -> Vec<Write> {
         let none = Document::default();
         let read = document.unwrap_or(&none);
@@ -287,7 +288,7 @@ impl Member {
     }
 }
 
-/// Returns the rev of a site's accepted version, or 0 if there is none.
+/// Returns the rev of a site's accepted version, or 0 if the site has no accepted version.
 fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
     accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }

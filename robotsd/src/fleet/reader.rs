@@ -1,5 +1,5 @@
-//! Reads the document every half second. The reader has its own thread and connection, so that no
-//! other work of the process can delay an off switch.
+//! Reads the document every half second. The reader has its own thread and connection, because no
+//! other work of the process may delay an off switch.
 //!
 //! The reader polls the epoch and the tag, and reads the whole document if one of them has changed.
 //! It does not subscribe to changes, because messages to subscribers may be lost.
@@ -26,7 +26,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// Maximum time that the reader waits for a slow disk before the next read.
 const DISK: Duration = Duration::from_secs(1);
 
-/// Determines when the document is read next. Only the beginning of a read changes this time.
+/// Determines the time of the next read of the document. This time changes only when a read begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadTimer {
     period: Duration,
@@ -35,7 +35,7 @@ pub(super) struct ReadTimer {
 
 impl ReadTimer {
     /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Replicas have
-    /// different shares, so that they do not read at the same moment.
+    /// different shares, because they should not all read at the same moment.
     pub(super) fn new(now: Instant, share: f64) -> Self {
         Self { period: PERIOD.mul_f64(1.0 - 0.2 * share.clamp(0.0, 1.0)), next: now }
     }
@@ -51,7 +51,7 @@ impl ReadTimer {
     }
 }
 
-/// Epoch and tag of the document. The tag changes with each write.
+/// Epoch and tag of the document. Each write changes the tag.
 type Edition = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub(super) struct DocumentReader {
@@ -127,8 +127,8 @@ impl DocumentReader {
             fleet.asks.lost.send_replace(lost);
             is_whole
         });
-        // If writing takes longer, the edition is not recorded, so the next read applies the
-        // document again.
+        // If writing takes longer than the limit, the epoch and tag of the document are not
+        // recorded, so the next read applies the document again.
         if let Ok(Ok(is_whole)) = timeout(DISK, saw).await {
             (self.seen, self.is_whole) = (now, is_whole);
         }

@@ -1,4 +1,4 @@
-//! The heartbeats of replicas. Derives the state of each replica from its heartbeat.
+//! The heartbeats of replicas. This module determines the state of each replica from its heartbeat.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 /// Maximum age of a heartbeat, in seconds. A replica without a newer heartbeat counts as missing.
 pub(super) const SILENT: u64 = 15;
 
-/// What a replica writes to the store every few seconds.
+/// The heartbeat that a replica writes to the store every few seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Heartbeat {
@@ -80,8 +80,8 @@ impl Heartbeat {
         }
     }
 
-    /// Returns a substitute for a heartbeat that cannot be parsed. Such a heartbeat comes from
-    /// another version of robotsd, so the replica counts as alive.
+    /// Returns a substitute for a heartbeat that cannot be parsed. A heartbeat that cannot be
+    /// parsed comes from another version of robotsd, so its replica counts as running.
     pub(super) fn unreadable(now: u64) -> Self {
         let why = Some(
             "the status that this replica sends cannot be read, because the replica runs another version of robotsd"

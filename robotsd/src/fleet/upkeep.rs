@@ -10,8 +10,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store already contains a document, or if a running replica has read
-    /// a document.
+    /// Returns an error if the store already contains a document, or if a running replica has
+    /// already read a document of this fleet.
     pub(crate) async fn init(&self) -> Result<String, String> {
         self.look().await;
         let name = &self.settings.name;
@@ -41,7 +41,7 @@ impl Fleet {
         store.replicas.values().any(|beat| beat.epoch.is_some() && !beat.is_missing(store.now))
     }
 
-    /// Writes entries of this replica back to the store if the store has lost them.
+    /// Writes the entries of this replica that the store has lost to the store.
     ///
     /// # Errors
     ///
@@ -70,13 +70,13 @@ impl Fleet {
         })
     }
 
-    /// Repairs the damaged fields of the document, and writes lost entries of this replica back.
-    /// Off switches stay in force.
+    /// Repairs the damaged fields of the document, and writes those entries of this replica to the
+    /// store that the store has lost. Off switches stay in force.
     ///
     /// # Errors
     ///
     /// Returns an error if the store refuses the repair. Also returns an error if the document is
-    /// undamaged and this replica has never read one.
+    /// not damaged and this replica has never read a document.
     pub(crate) async fn repair(&self, by: &Attribution) -> Result<String, String> {
         self.look().await;
         let Some(document) = self.store.lock().document.clone().filter(|document| !document.damaged.is_empty()) else {
@@ -86,7 +86,8 @@ impl Fleet {
         let epoch = self.member.lock().epoch().map(str::to_owned);
         let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
             Some(epoch) => epoch,
-            // The epoch is damaged, and no running replica knows it. The document gets a new epoch.
+            // The epoch is damaged, and no running replica knows the epoch. The document therefore
+            // gets a new one.
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(

@@ -1,5 +1,5 @@
 //! Arguments that several commands share: `--within` limits which files a command reads, and
-//! [`SiteHosts`] finds the requests of one site of a config.
+//! [`SiteHosts`] selects the requests to one site of a config.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -18,9 +18,9 @@ pub(super) mod site;
 /// Folder with the internal files of version control, including its credentials.
 const VERSION_CONTROL: &str = ".git";
 
-// Limits which files a command reads, for commands that read files from strangers. A symbolic link
-// among such files may point to a secret of this machine, and an error message would show a line of
-// it. A URL may point into the machine's network.
+// Limits which files a command reads. This is for commands that read files that strangers wrote. A
+// symbolic link among these files may point to a secret file of this machine, and an error message
+// would show a line of that file. A URL may point to a server in the network of this machine.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
     /// Read only files in this folder: no link that leads out of it, nothing in its .git, and no
@@ -67,8 +67,9 @@ impl WithinArgs {
     }
 }
 
-/// The hosts of one site of a config. As on the server, a host belongs to the site whose pattern
-/// matches it best. A host that matches no pattern belongs to the site that serves all other hosts.
+/// The hosts of one site of a config. As on the server, a host belongs to the site with the most
+/// specific pattern that matches the host. A host that matches no pattern belongs to the site that
+/// serves all other hosts.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct SiteHosts {
     pub(in crate::commands) site: String,
@@ -77,9 +78,9 @@ pub(in crate::commands) struct SiteHosts {
     /// The names of all sites.
     sites: Vec<String>,
     patterns: Vec<String>,
-    /// Maps from hosts to owners; each map is paired with the owner whose hosts are selected. The
-    /// owners in the first map are the sites of the config. There is a second map if the site has
-    /// one file per host: its owners are these files.
+    /// Maps from hosts to the site or file that they belong to. Each map is paired with the name of
+    /// the selected site or file. The first map contains the sites of the config. If the selected
+    /// site has one file per host, a second map contains these files.
     owners: Vec<(HostMap<String>, String)>,
 }
 
@@ -98,7 +99,7 @@ impl SiteHosts {
     }
 
     /// Restricts the selection to hosts with the same robots.txt as `host`. `files` contains the
-    /// host patterns of the site's files.
+    /// names of the site's files, which are host patterns.
     fn with_file_of(mut self, host: &str, files: &[String]) -> Self {
         let files = owners(files.iter().map(|pattern| (pattern.as_str(), pattern.clone())));
         if let Some(file) = files.get(host).cloned() {
@@ -115,7 +116,7 @@ impl SiteHosts {
         self.owners.iter().all(|(owners, meant)| owners.get(host) == Some(meant))
     }
 
-    /// Reports whether lines with this site name in robotsd's log are about the selected site.
+    /// Reports whether a line of robotsd's log with this site name is about the selected site.
     /// `None` if the config has no site with this name.
     pub(in crate::commands) fn are_of_site(&self, name: &[u8]) -> Option<bool> {
         let name = std::str::from_utf8(name).ok()?;

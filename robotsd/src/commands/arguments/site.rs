@@ -31,13 +31,13 @@ use crate::render::{finding_line, printable, printable_path};
 use crate::sites;
 use crate::target_url::TargetUrl;
 
-/// Default file, used if neither a file nor a config is given.
+/// Default file. It is used if the command line contains neither a file nor a config.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
 /// Hint for the error that the default file is missing.
 const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
-/// Maximum size of a retrieved robots.txt, in bytes; the same as for files.
+/// Maximum size of a retrieved robots.txt, in bytes; the same as for a file on this machine.
 const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
 
 #[derive(Debug, clap::Args)]
@@ -73,16 +73,16 @@ pub(in crate::commands) struct SelectedSite {
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
-/// Where to find evidence about the senders of requests. Without a config, all fields are empty.
+/// Locations of the evidence that shows who sent a request. Without a config, all fields are empty.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct EvidencePlaces {
     /// Folder where a running robotsd saves the lists that it fetches.
     saved: Option<PathBuf>,
     /// The operator's own copies of published lists: paths by URL.
     files: HashMap<String, PathBuf>,
-    /// Resolvers for name look-ups; if empty, the resolvers of the system are used.
+    /// Resolvers for name look-ups; if the list is empty, the system's resolvers are used.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
-    /// Trusted proxies: their addresses prove nothing about clients.
+    /// Trusted proxies. Their addresses are not addresses of clients.
     pub(in crate::commands) trusted_proxies: Vec<Network>,
 }
 
@@ -95,25 +95,25 @@ struct ConfiguredSite {
     state_dir: Option<PathBuf>,
 }
 
-/// A robots.txt, and the name that the output shows for the file.
+/// A robots.txt, and the name of the file in the output.
 #[derive(Debug)]
 pub(in crate::commands) struct RobotsFile {
     pub(in crate::commands) name: String,
     pub(in crate::commands) bytes: Vec<u8>,
 }
 
-/// How a file that is not a robots.txt is handled.
+/// The way to handle a file that is not a robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
-    /// Accept the file. `diff` can compare such a file with its replacement, and `explain --batch`
-    /// can answer questions about it.
+    /// Accept the file. `diff` can compare it with a file that replaces it, and `explain --batch`
+    /// can show how it is read.
     Take,
 }
 
 impl SiteArgs {
-    /// Returns the path of the config. If the path is not from the command line, prints it to
-    /// stderr, because the config changes the results.
+    /// Returns the path of the config. If the path does not come from the command line, prints it
+    /// to stderr, because the user may not know that this config changes the results.
     fn config_path(&self) -> io::Result<Option<PathBuf>> {
         if let Some(path) = &self.config {
             return Ok(Some(path.clone()));
@@ -136,7 +136,7 @@ impl SiteArgs {
         Ok(Some(path))
     }
 
-    /// Reports whether a config is named, by an option or by the environment.
+    /// Reports whether an option or the environment contains the path of a config.
     pub(in crate::commands) fn has_config(&self) -> bool {
         self.config.is_some() || self.site.is_some() || config_of_environment().is_some()
     }
@@ -146,8 +146,8 @@ impl SiteArgs {
     }
 
     /// Selects the site: the site that --site names, otherwise the only site, otherwise the site of
-    /// the host in `files` and `urls`. With `files`, a config that only the environment names is
-    /// ignored if it has several sites and none of them is selected.
+    /// the host in `files` and `urls`. If `files` is not empty, a config that only the environment
+    /// names is ignored if it has several sites and none of them can be selected.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
@@ -199,7 +199,7 @@ impl EvidencePlaces {
         }
     }
 
-    /// Returns the copies of the list at a URL. The first one is the copy that `serve` would use
+    /// Returns the copies of the list at a URL. The first copy is the one that `serve` would use
     /// when it starts. For each copy that cannot be read, calls `note` with the reason.
     pub(in crate::commands) fn list_copies(&self, url: &str, mut note: impl FnMut(String)) -> Vec<ListCopy> {
         let copies = ListCopy::all(url, self.saved.as_deref(), self.files.get(url).map(PathBuf::as_path));
@@ -226,8 +226,8 @@ impl SelectedSite {
         })
     }
 
-    /// Reports whether the site serves a host. Without a config, every host may serve the
-    /// robots.txt.
+    /// Reports whether the site serves a host. Without a config, every host counts as a host of the
+    /// site.
     pub(in crate::commands) fn serves(&self, is_https: bool, host: &[u8]) -> bool {
         let hosts = self.hosts().map_or(&[][..], |(_, hosts)| hosts);
         let map = owners(hosts.iter().map(|pattern| (pattern.as_str(), ())));
@@ -243,7 +243,7 @@ impl SelectedSite {
         }
     }
 
-    /// Returns the hosts of the site within its config, or `None` if there is no config.
+    /// Returns the hosts of the site according to its config, or `None` if there is no config.
     pub(in crate::commands) fn own_hosts(&self) -> io::Result<Option<SiteHosts>> {
         let Some(configured) = &self.configured else { return Ok(None) };
         let hosts = configured.hosts.clone();
@@ -266,9 +266,9 @@ impl SelectedSite {
         Retriever::new(&self.retrieval)
     }
 
-    /// Reads the robots.txt that the command line names, otherwise the site's, otherwise the
-    /// default file. If the file is the site's and another version is live, prints a note to
-    /// stderr.
+    /// Reads the robots.txt that the command line names. Without one, reads the robots.txt of the
+    /// site, or the default file if no site is selected. If another version than the one in the
+    /// site's file is live, prints a note to stderr.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),
@@ -282,8 +282,8 @@ impl SelectedSite {
         }
     }
 
-    /// Returns the live version in the state directory, and a sentence about how it relates to the
-    /// file. `None` if the file is the live version.
+    /// Returns a sentence about how the live version differs from the file, and the live version
+    /// itself, from the state directory. `None` if the file is the live version.
     pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
         let ((_, kept), own) = (self.kept(), VersionHash::of(&file.bytes));
         let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
@@ -303,9 +303,10 @@ impl SelectedSite {
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
 
-    /// Makes `evaluator` decide as a running server would, according to the state directory. If the
-    /// file is the live version, new rules are in their grace period. If enforcement is switched
-    /// off, nothing is enforced. If the switch cannot be read, prints a note to stderr.
+    /// Configures `evaluator` to decide as a running server would, according to the state
+    /// directory. If the file is the live version, rules that are still in their grace period are
+    /// not enforced. If enforcement is switched off, no rule is enforced. If the kill switch cannot
+    /// be read, prints a note to stderr.
     pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
         let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
         if let Some(problem) = state.switch_problem() {
@@ -354,7 +355,7 @@ impl SelectedSite {
 
 impl RobotsFile {
     /// Fetches the robots.txt as a crawler does. A response without a robots.txt is an error. The
-    /// error message explains how crawlers interpret such a response.
+    /// error message explains how crawlers interpret this response.
     fn retrieve(url: &str, retriever: &Retriever) -> io::Result<Self> {
         let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
         let unusable = |error: DocumentError| {
@@ -383,9 +384,9 @@ impl RobotsFile {
     ///
     /// A file that is not text has no rules and would look like a file that allows everything, so
     /// it is an error. An HTML page or an error message that was saved as robots.txt also allows
-    /// everything, which is hardly intended, so it is an error if `pages` is `Refuse`. For the
-    /// reference parser any file is accepted, because users ask how that parser reads it. Prints to
-    /// stderr the findings about rules that crawlers do not read.
+    /// everything, which is probably a mistake. It is an error if `pages` is `Refuse`. If the
+    /// reference parser is selected, any file is accepted, because the user wants to know how that
+    /// parser reads the file. Findings about rules that crawlers do not read are printed to stderr.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
@@ -410,8 +411,8 @@ impl RobotsFile {
     }
 }
 
-/// Returns a hint to append to the error if the file is missing: which file the user may have
-/// meant. Returns an empty string for other errors.
+/// If the file is missing, returns a hint that is appended to the error: the file that the user may
+/// have meant. Returns an empty string for other errors.
 pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
@@ -432,7 +433,7 @@ impl ConfiguredSite {
         let RobotsFile { name, bytes } = self.own_robots()?;
         let (fragments, problems) = sites::parts_at_hand(&self.site.append);
         problems.iter().for_each(|problem| complain(problem));
-        // Nothing is appended to a file that is not a robots.txt.
+        // If the file is not a robots.txt, `serve` appends nothing to it.
         let robots = RobotsTxt::parse(bytes);
         if fragments.is_empty() || FileKind::unreadable(&robots).is_some() || robots.bytes().trim_ascii().is_empty() {
             return Ok(RobotsFile { name, bytes: robots.bytes().to_vec() });
@@ -463,8 +464,8 @@ impl ConfiguredSite {
         }
     }
 
-    /// Reads the file for a host. Opens the folder as `serve` does, so that each file name means
-    /// the same host as on the server.
+    /// Reads the file for a host. Opens the folder in the same way as `serve`, because each file
+    /// name must stand for the same host as on the server.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;
@@ -497,7 +498,7 @@ fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
     opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(path))))
 }
 
-/// Returns the host of the URLs, if all of them have the same host.
+/// Returns the host of the URLs, if all URLs have the same host.
 fn host_of<'u>(words: impl Iterator<Item = &'u str>) -> Option<String> {
     let mut hosts = words.filter_map(|word| TargetUrl::parse(word.as_bytes()).ok()?.host());
     let host = hosts.next()?;
@@ -533,7 +534,7 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         }
     }
     let hosts = sites_of(config);
-    // A value without a dot is a mistyped name, not a host. It must not be looked up as a host,
+    // A value without a dot is probably a misspelled site name. It must not be looked up as a host,
     // because a site for all hosts would match it.
     match hosts.get(wanted).filter(|_| wanted.contains(['.', ':'])) {
         Some(site) => Ok(found(site, Some(wanted))),

@@ -128,7 +128,8 @@ impl FixArgs {
         if self.unsafe_fixes { Safety::Unsafe } else { Safety::Safe }
     }
 
-    /// Returns the reason why the files at these paths cannot be corrected, or `None` if they can.
+    /// Returns the reason why the files at these paths cannot be corrected; `None` if they can be
+    /// corrected.
     pub(super) fn refusal(&self, paths: &[PathBuf]) -> Option<String> {
         let option = if self.fix { "--fix" } else { "--diff" };
         let url = || paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word));
@@ -210,7 +211,7 @@ fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
     )
 }
 
-/// Explains a lint of servers' answers; there are no example files for it.
+/// Explains a lint about servers' responses. These lints have no example files.
 fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
     write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
     writeln!(

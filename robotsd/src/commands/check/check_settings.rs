@@ -1,5 +1,5 @@
-//! `robots-check.toml`: selects the lints for the robots.txt files of a folder, and the severity
-//! that fails the check.
+//! `robots-check.toml`: selects the lints for the robots.txt files of a folder, and the lowest
+//! severity of findings that fails the check.
 //!
 //! The file is searched for in the folder of a robots.txt and in the folders above it, up to the
 //! first folder that contains `.git`. Only the nearest settings file is used. Command-line options
@@ -21,11 +21,11 @@ use crate::names::did_you_mean;
 /// Name of a settings file.
 const NAME: &str = "robots-check.toml";
 
-/// Maximum size of a settings file, in bytes. The limit bounds memory use, because parsed TOML
-/// needs about a hundred times the memory of its text.
+/// Maximum size of a settings file, in bytes. The size is limited because parsed TOML needs about a
+/// hundred times as much memory as its text.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Maximum number of folders to search for the settings file; no real path is deeper.
+/// Maximum number of folders to search for the settings file; no path in practice is deeper.
 const MAX_FOLDERS: usize = 1_000;
 
 tables! {
@@ -54,7 +54,7 @@ impl Document for RawCheckFile {
     const NAME: &'static str = "the file";
 }
 
-/// Settings for the files of one folder; empty by default.
+/// Settings for the files of one folder. The default has no settings.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct CheckFile {
     select: Vec<&'static str>,
@@ -112,8 +112,8 @@ impl CheckFile {
         if faults.is_empty() { Ok(Self { select, ignore, deny: raw.deny }) } else { Err(at(faults)) }
     }
 
-    /// Returns `settings` without the lints that the settings file turns off. The options `select`
-    /// and `ignore` take precedence over the keys of the file.
+    /// Returns `settings` without the lints that the settings file turns off. The command-line
+    /// options `--select` and `--ignore` take precedence over the keys of the file.
     pub(in crate::commands) fn settings(
         &self,
         settings: &EvaluatorSettings,
@@ -146,7 +146,7 @@ impl Deny {
 }
 
 /// Returns the error and the hint for a code that settings files cannot contain: an unknown code,
-/// or the code of a lint of servers' answers.
+/// or the code of a lint about servers' responses.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("the lint {code:?} checks answers of servers, but these settings apply only to files");
@@ -161,7 +161,8 @@ fn unknown(code: &str) -> (String, String) {
 fn nearest(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors().take(MAX_FOLDERS) {
         let file = folder.join(NAME);
-        // A file that cannot be examined counts as found, so that reading it reports the error.
+        // A file that cannot be examined counts as found. The error is then reported when the file
+        // is read.
         if !matches!(fs::metadata(&file), Err(error) if is_absent(&error)) {
             return Some(file);
         }
@@ -176,8 +177,8 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
 }
 
-/// Returns the path relative to the working directory if the file is below that directory,
-/// otherwise the path as it is.
+/// If the file is in or below the working directory, returns the path relative to this directory.
+/// Otherwise, returns the path unchanged.
 fn shown(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(fs::canonicalize);
     here.ok().and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)

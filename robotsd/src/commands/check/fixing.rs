@@ -1,7 +1,7 @@
 //! `--fix`, `--unsafe-fixes` and `--diff`: corrects files in place, or shows the differences.
 //!
 //! A file is replaced as a whole or not at all ([`replace`]). The effect of an unsafe fix on
-//! crawlers is printed, as `robotsd diff` prints it.
+//! crawlers is printed in the same way as by `robotsd diff`.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub(super) struct FixRun<'a> {
     /// findings with an unsafe fix.
     left: usize,
     left_unsafe: usize,
-    /// Whether time ran out before everything was corrected or compared.
+    /// Whether the time limit was reached before all corrections and comparisons were made.
     pub(super) is_cut: bool,
 }
 
@@ -58,14 +58,14 @@ impl<'a> FixRun<'a> {
         Err((file.to_owned(), io::Error::other(fault)))
     }
 
-    /// Reports whether findings go to standard error, because standard output contains the
-    /// corrected text.
+    /// Reports whether the corrected text is written to standard output. Findings are then written
+    /// to standard error.
     pub(super) fn is_filter(&self) -> bool {
         self.args.fixing.fix && has_stdin(&self.args.paths)
     }
 
-    /// Corrects a file, and writes either the corrected file or (with `--diff`) the differences.
-    /// Returns the bytes to check for remaining findings, or `None` with `--diff`.
+    /// Corrects a file. Writes the corrected file or, with `--diff`, only the differences. Returns
+    /// the bytes to check for remaining findings, or `None` with `--diff`.
     pub(super) fn correct(
         &mut self,
         out: &mut impl Write,
@@ -93,8 +93,8 @@ impl<'a> FixRun<'a> {
         self.left += fixed.report.findings.len() + fixed.report.omitted();
         self.left_unsafe += fixed.report.fixes.count(Safety::Unsafe);
         if fixed.applied.iter().any(|(_, safety)| *safety == Safety::Unsafe) {
-            // `out` is flushed before the effect is written to stderr, so that the order is right
-            // if both streams go to the same terminal.
+            // `out` is flushed before the effect is written to stderr, to keep the order if both
+            // streams go to the same terminal.
             out.flush()?;
             self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;
         }
@@ -117,8 +117,8 @@ impl<'a> FixRun<'a> {
         let Self { corrected, left, left_unsafe, .. } = self;
         let verb = if fixing.diff { "would fix" } else { "fixed" };
         let need = if *left_unsafe == 1 { "needs" } else { "need" };
-        // With --unsafe-fixes, the findings that remain could not be fixed, so the option is not
-        // suggested again.
+        // The option is suggested only if it was not given: with `--unsafe-fixes`, the remaining
+        // findings could not be fixed.
         let has_more = *left_unsafe > 0 && !fixing.unsafe_fixes;
         let more = if has_more { format!(" ({left_unsafe} {need} --unsafe-fixes)") } else { String::new() };
         let message = format!("{verb} {corrected} of {}{more}", plural(corrected + left, "finding"));
@@ -165,7 +165,7 @@ pub(in crate::commands) fn write_difference(
         return Ok(());
     }
     let name = printable(name);
-    // Like the `diff` program, this writes a tab after names that contain spaces.
+    // A tab is written after a name that contains spaces, as the `diff` program does.
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
     let lines = InternedInput::new(before, after);
@@ -235,8 +235,8 @@ fn write_lines(
     Ok(())
 }
 
-/// Replaces the content of a file, as a whole or not at all. `read` is the content that was read
-/// before.
+/// Replaces the content of a file, as a whole or not at all. `read` is the content of the file when
+/// it was read.
 ///
 /// The new file is written next to the old file, with the same mode, owner and group, and is then
 /// renamed to the path of the old file. If the path is a symbolic link, the target of the link is
@@ -289,9 +289,9 @@ fn refuse(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Gives the new file the owner and group of the old one. Only root can change the owner; other
-/// users become the owner of the new file. The group must be kept, because a server may have access
-/// to the file only as a member of the group.
+/// Gives the new file the owner and group of the old one. Only root can give a file to another
+/// owner. If another user runs the command, that user owns the new file. The group must be kept,
+/// because a server may have access to the file only as a member of the group.
 fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     let own = fs::metadata(path)?;
     if own.uid() != metadata.uid() && chown(path, Some(metadata.uid()), Some(metadata.gid())).is_ok() {

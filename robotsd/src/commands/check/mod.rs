@@ -1,8 +1,8 @@
 //! `robotsd check`: finds problems in robots.txt files, before they are published and on the sites
 //! that serve them ([`live`]).
 //!
-//! In the text format, findings are grouped by code, errors first, and notes are only counted. If
-//! several files are checked, each group is one line, and a table shows the totals. All other
+//! In the text format, findings are grouped by code, and errors come first. Notes are only counted.
+//! If several files are checked, each group is one line, and a table shows the totals. All other
 //! formats contain every finding.
 //!
 //! Exit status:
@@ -10,7 +10,8 @@
 //! - 0 if no finding has at least the severity that fails the check. With SARIF, the status is
 //!   always 0, because the program that reads the output decides;
 //! - 1 if a finding has at least this severity;
-//! - 2 if a file could not be read (the others are still checked), or correcting it took too long.
+//! - 2 if a file could not be read (the other files are still checked), or if correcting a file
+//!   took too long.
 
 mod check_args;
 mod check_settings;
@@ -51,8 +52,8 @@ pub(in crate::commands) use self::fixing::{replace, write_difference};
 /// many.
 const MAX_SHOWN: usize = 100_000;
 
-/// Note that is printed after a check without a config: the settings of a site can cause more
-/// findings.
+/// Note that is printed after a check without a config. It warns that the settings of a site can
+/// lead to more findings.
 const WITHOUT_SITE: &str =
     "checked without --config, so the mode, overrides, exemptions and crawlers of a site were not considered";
 
@@ -99,7 +100,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     Ok(match written.and_then(|()| out.flush()) {
         Ok(()) => exit_code(&summary, args),
         Err(error) => {
-            // A closed pipe is not an error, because the reader does not need the rest.
+            // A closed pipe is not an error, because its reader does not need the remaining output.
             if error.kind() != io::ErrorKind::BrokenPipe {
                 complain(&format_args!("standard output: {error}"));
             }
@@ -280,7 +281,7 @@ impl CheckOutput<'_> {
     }
 }
 
-/// Describes the usage preferences and licences in a file; `None` if there are none.
+/// Describes the usage preferences and licences in a file; `None` if the file has neither.
 fn usage_line(evaluator: &Evaluator) -> Option<String> {
     let rules = &evaluator.rules;
     let front_page = evaluator.path(b"/");
@@ -340,7 +341,8 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
         return vec![Ok(InputSource::File(path.to_owned()))];
     }
     let (mut robots, mut texts, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-    // Links to directories are not followed, because they may form a loop. Links to files are read.
+    // Symbolic links to directories are not followed, because they may form a loop. Symbolic links
+    // to files are followed.
     for entry in WalkDir::new(path) {
         match entry {
             Ok(entry) if entry.path().is_dir() => {}

@@ -1,6 +1,6 @@
 //! Formats findings for people. The findings of one file are grouped by code, because a file may
-//! repeat the same mistake in every line. The findings of all files are summed up in a table and a
-//! final line.
+//! repeat the same mistake in every line. A table and a final line contain the totals for all
+//! files.
 
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ pub(super) struct CheckSummary {
     pub(super) is_cut: bool,
     /// Number of findings with a safe fix, and number of findings with an unsafe fix.
     fixable: [usize; 2],
-    /// Whether some findings were only counted, so that it is unknown whether they can be fixed.
+    /// Whether some findings were only counted. It is unknown whether these findings can be fixed.
     has_omitted: bool,
     /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
@@ -53,7 +53,7 @@ impl CheckSummary {
     }
 
     /// Adds the findings about the responses for a URL. `is_counted` is true if the URL is also
-    /// counted as a checked file, or as one that could not be read.
+    /// counted as a checked file, or as a file that could not be read.
     pub(super) fn add_answers(&mut self, name: &str, findings: &[FoundProblem], is_counted: bool) {
         self.files += usize::from(!is_counted);
         let first = findings.first().and_then(|first| Some((first.code?, 1)));
@@ -75,7 +75,7 @@ impl CheckSummary {
     }
 
     pub(super) fn write(&self, out: &mut impl Write, notes: ShownNotes) -> io::Result<()> {
-        // The files with the worst findings come first.
+        // The files with the most severe findings come first.
         let mut rows: Vec<&FileSummary> = self.rows.iter().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.found));
         rows.truncate(LISTED);
@@ -109,11 +109,11 @@ struct SummaryText<'a> {
     notes: ShownNotes,
 }
 
-/// Maximum number of findings of one code that are shown in full. If there are more, only the first
-/// of them is shown in full.
+/// Maximum number of findings of one code that are shown in full. If there are more findings of the
+/// code, only the first one is shown in full.
 const SHOWN_WHOLE: usize = 3;
 
-/// Maximum number of line numbers that are listed for the findings that are not shown.
+/// Maximum number of line numbers that are listed for findings that are not shown in full.
 const LINES: usize = 8;
 
 /// Whether notes are shown, or only counted.
@@ -161,7 +161,8 @@ impl<'r> FindingGroups<'r> {
         self.0.iter().rev().max_by_key(|group| group.count).map(|group| (group.first.code, group.count))
     }
 
-    /// Writes a snippet for each code, or for each finding if there are few.
+    /// Writes one snippet for each code. If a code has only a few findings, writes a snippet for
+    /// each finding.
     pub(super) fn write_snippets(
         &self,
         out: &mut impl Write,
@@ -225,12 +226,13 @@ impl<'r> FindingGroups<'r> {
 }
 
 impl FindingGroup<'_> {
-    /// Returns the word before the position of the first finding.
+    /// Returns the word that is written before the position of the first finding.
     const fn at(&self) -> &'static str {
         if self.count == 1 { "at" } else { "first at" }
     }
 
-    /// Describes the findings that are not shown, such as `427 more, in lines 13, 14 and others`.
+    /// Describes the findings that are not shown in full, such as `427 more, in lines 13, 14 and
+    /// others`.
     fn further(&self) -> String {
         let mut lines: Vec<usize> = self.others.iter().map(|finding| finding.line).collect();
         lines.dedup();

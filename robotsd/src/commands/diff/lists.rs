@@ -1,5 +1,5 @@
-//! Measures how many important pages search engines lose through a change: pages in sitemaps and
-//! lists, and pages that they requested according to logs.
+//! Measures how many important pages search engines lose through a change. The important pages are
+//! in sitemaps and lists, or were requested by search engines according to logs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +18,7 @@ use crate::input;
 use crate::pages::{OwnHosts, SitemapSource, SitemapWalk, read_urls};
 use crate::sites::open_sitemap;
 
-/// Maximum number of lost pages shown per list and group of crawlers, each with its rule.
+/// Maximum number of lost pages, each with its rule, that are shown per list and group of crawlers.
 const SHOWN: usize = 10;
 
 /// Phrase for the pages of all sitemaps. In output, it follows the word "pages".
@@ -95,15 +95,15 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that the change disallows for certain search engines. All these search
-/// engines obey the same groups of the file.
+/// The pages of one list that the change disallows for certain search engines. The search engines
+/// in one value all obey the same groups of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
     /// Description of the list. In output, it follows the word "pages".
     pub(super) of: String,
     pub(super) crawlers: Vec<String>,
-    /// Number of pages that the old file allows and the new file disallows. `allowed` is the number
-    /// of pages that the old file allows.
+    /// Number of pages that the old file allows, but the new file disallows. `allowed` is the
+    /// number of all pages that the old file allows.
     pub(super) lost: u64,
     pub(super) allowed: u64,
     /// The requests for these pages, if the list is a log.
@@ -112,7 +112,7 @@ pub(super) struct ListLoss {
     /// The rules that disallow the lost pages, the rule with the most pages first.
     pub(super) rules: Vec<RuleLoss>,
     pub(super) examples: Vec<LostExample>,
-    /// Value of --max-loss, as a percentage, if the loss exceeds it.
+    /// Value of `--max-loss`, as a percentage; `None` if the loss does not exceed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) permitted: Option<f64>,
 }
@@ -124,7 +124,7 @@ pub(super) struct LostRequests {
     pub(super) all: u64,
 }
 
-/// A rule of the new file, and the number of pages that are lost because of it.
+/// A rule of the new file, and the number of pages that are lost because of this rule.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleLoss {
     pub(super) line: usize,
@@ -198,7 +198,7 @@ impl PageListArgs {
             let is_over = |loss: &&mut ListLoss| loss.share() * 100.0 > most;
             found.losses.iter_mut().filter(is_over).for_each(|loss| loss.permitted = Some(most));
         }
-        // The largest loss comes first, whichever list it belongs to.
+        // Losses are sorted by size, the largest first, not by list.
         found.losses.sort_by(|one, other| other.share().total_cmp(&one.share()));
         Ok(found)
     }
@@ -211,7 +211,8 @@ impl PageListArgs {
         });
         let (problem, pages) = (walk.problem(), walk.into_pages());
         match problem {
-            // Without pages, the output would misleadingly report that nothing is lost.
+            // If no pages could be read, the output would report that no pages are lost, which
+            // would be misleading.
             Some(problem) if pages.is_empty() => return Err(io::Error::other(problem)),
             Some(problem) => complain(&format_args!("some sitemaps could not be used: {problem}")),
             None => {}
@@ -229,7 +230,7 @@ impl ListLosses {
         self.lists.push(ListRead { of, pages: pages.len() });
     }
 
-    /// Adds the losses of each search engine, measured by that search engine's own requests.
+    /// Adds the losses of each search engine, measured by the requests of this search engine.
     fn add_requests(&mut self, requests: &SearchRequests, old: &Evaluator, new: &Evaluator) {
         let of = "that it requested in the log";
         let mut pages_read = 0;
@@ -259,8 +260,8 @@ impl ListLosses {
         self.lists.is_empty()
     }
 
-    /// Returns the lists without losses: the description of each (see [`ListLoss::of`]), and its
-    /// number of pages.
+    /// Returns the lists without losses. Each item contains the description of a list (see
+    /// [`ListLoss::of`]) and the number of its pages.
     pub(super) fn without_loss(&self) -> impl Iterator<Item = (&str, u64)> {
         let lists = self.lists.iter().filter(|list| !self.losses.iter().any(|loss| loss.is_of(&list.of)));
         lists.map(|list| (&*list.of, list.pages as u64))

@@ -2,7 +2,7 @@
 //!
 //! Exit status:
 //!
-//! - 0 if no other exit status applies, even if something changes;
+//! - 0 if neither 1 nor 2 applies, even if the files differ;
 //! - 1 if `--forbid` forbids one of the changes, or the loss exceeds `--max-loss`;
 //! - 2 if a file could not be read, `--forbid` names a crawler that does not exist, or comparing
 //!   the files took too long.
@@ -82,8 +82,8 @@ struct DiffJson<'d> {
     pages: &'d ListLosses,
 }
 
-/// Parses the value of `--forbid`: crawlers, and the paths whose rules must not change for them.
-/// The crawlers may be a selection, such as `category:ai-training`.
+/// Parses the value of `--forbid`: crawlers, and the paths whose access must not change for these
+/// crawlers. The crawlers may be a selection, such as `category:ai-training`.
 fn forbidden_change(text: &str) -> Result<Guard, String> {
     let missing = || "write crawler, colon and path, such as \"Googlebot:/products/\"".to_owned();
     let key = ["category:", "operator:"].into_iter().find(|key| text.starts_with(key)).unwrap_or_default();
@@ -92,13 +92,13 @@ fn forbidden_change(text: &str) -> Result<Guard, String> {
     if pattern.starts_with('*') {
         return Guard::new(crawlers, pattern).ok_or_else(missing);
     }
-    // If the pattern is a URL, only its path is used, because the host is that of the compared
-    // files.
+    // If the pattern is a URL, only its path is used, because the compared files apply to a single
+    // host.
     let url = TargetUrl::parse(pattern.as_bytes())?;
     Guard::new(crawlers, &String::from_utf8_lossy(url.path())).ok_or_else(missing)
 }
 
-/// Returns a [`Guard`] for each of the crawlers that a value of `--forbid` selects.
+/// Returns one [`Guard`] for each crawler that a value of `--forbid` selects.
 fn guards_of(forbidden: &Guard, registry: &Registry) -> Result<Vec<Guard>, String> {
     let names = Selector::names(&forbidden.crawler, registry)
         .map_err(|error| format!("--forbid {:?}: {error}", forbidden.to_string()))?;
@@ -112,7 +112,7 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
     format!("--forbid {guard:?}: {fault}: {hint}Write {any:?} for the crawlers that no group names")
 }
 
-/// Prints a notice that more may change than is shown.
+/// Prints a notice that the output may not contain all changes.
 pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
         "{file}: comparing the files took more than {seconds} s, so more may change than is shown: use fewer rules, \
@@ -161,7 +161,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
-    // OLD may be an HTML page that was published by mistake and is compared with its replacement.
+    // OLD may be any file, for example an HTML page that was published as robots.txt by mistake.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     let mut guards = Vec::new();

@@ -1,7 +1,7 @@
 //! Renders changes for crawlers, the worst first: as text, and as Markdown for a comment on a pull
 //! request.
 //!
-//! In Markdown, text from a file is rendered as code, so that it cannot contain markup, mention a
+//! In Markdown, text from a file is rendered as code. Such text cannot contain markup, mention a
 //! user or create a link. The size of a comment is limited.
 
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ const SHOWN: usize = 4;
 /// Maximum number of rules shown for a loss.
 const RULES: usize = 10;
 
-/// Function that formats a name from an input: the name of a file or crawler, or a path.
+/// Function that formats text from an input: the name of a file or crawler, or a path.
 type NameStyle = fn(&str) -> String;
 
 fn plain(name: &str) -> String {
@@ -103,14 +103,14 @@ pub(in crate::commands) struct ChangesText<'a> {
     pub(in crate::commands) unread: &'a [&'a Finding],
 }
 
-/// Returns the width of the column with the subjects of the changes.
+/// Returns the width of the column with the paths of the changes.
 fn width(effect: &Effect) -> usize {
     shown(effect).map(|change| what(change, plain).chars().count()).max().unwrap_or(0).min(40)
 }
 
-/// Lists the crawlers that do not obey the group for unnamed crawlers, because a group contains
-/// their own name or the name of a related crawler. A change of the group for unnamed crawlers does
-/// not affect them. `None` if the list is empty.
+/// Lists the crawlers that do not obey the group for `*`, because another group contains their own
+/// name or the name of a related crawler. A change of the group for `*` does not affect these
+/// crawlers. `None` if the list is empty.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
@@ -165,7 +165,7 @@ fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     effect.changes.iter().filter(move |change| !is_held(change))
 }
 
-/// Returns the subject of the change: a path, or a phrase for the whole site.
+/// Returns what the change affects: a path, or a phrase for the whole site.
 fn what(change: &Change, style: NameStyle) -> String {
     match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
@@ -175,7 +175,8 @@ fn what(change: &Change, style: NameStyle) -> String {
     }
 }
 
-/// Lists the crawlers of an effect: search engines, then crawlers that a file names, then the rest.
+/// Lists the crawlers of an effect: first search engines, then other crawlers that a file names,
+/// then all others.
 fn crawlers(crawlers: &[Subject], style: NameStyle) -> String {
     let is_search = |crawler: &&Subject| crawler.is_index_engine;
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();
@@ -206,13 +207,13 @@ fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String)
 }
 
 /// Returns the summary of the changed rules, such as `3 rules changed for 372 crawlers: the whole
-/// site is disallowed now for 4 of them, 2 parts of it are disallowed now`. Each rule is counted
-/// once: it is a line of the new file, or a line that only the old file has. One rule may change
-/// paths for many crawlers.
+/// site is disallowed now for 4 of them, 2 parts of it are disallowed now`. Each changed rule,
+/// which is a line of the new file or a removed line of the old file, is counted once. One rule may
+/// change paths for many crawlers.
 fn totals(effects: &[Effect]) -> String {
     let changes = || effects.iter().flat_map(shown);
-    // A path is newly allowed by a rule of the new file, or because a rule of the old file was
-    // removed.
+    // A path is newly allowed because of a rule in the new file, or because of a rule that was
+    // removed from the old file.
     let rules: HashSet<_> = changes()
         .filter_map(|change| match (change.after.as_ref(), change.before.as_ref()) {
             (Some(after), _) => Some(("new", after.line)),
@@ -260,8 +261,8 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     }
 }
 
-/// Maximum size of a comment, in bytes. Rows that exceed it are left out. GitHub allows 65,536
-/// characters.
+/// Maximum size of a comment, in bytes. Rows that would exceed the limit are left out. GitHub
+/// allows 65,536 characters.
 const MAX_BYTES: usize = 48 << 10;
 
 /// Maximum length of a path, pattern or list of crawlers in a row, in characters.
@@ -344,7 +345,7 @@ struct RowsMarkdown<'a> {
     diff: &'a Diff,
 }
 
-/// Formats text as code. Text that is too long for a comment is truncated.
+/// Formats text as code. Text longer than [`MAX_CELL_LENGTH`] is truncated.
 fn cell(text: &str) -> String {
     markdown_code(&cut(&printable(text), MAX_CELL_LENGTH))
 }

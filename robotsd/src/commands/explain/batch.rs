@@ -1,6 +1,6 @@
-//! `robotsd explain --batch`: reads JSON questions and writes JSON answers, one per line, in order.
-//! The sender of a request is identified only by the evidence in the question: the command fetches
-//! no lists and looks up no names.
+//! `robotsd explain --batch`: reads JSON questions and writes JSON answers, one per line, in the
+//! same order. The sender of a request is identified only by the evidence in the question. The
+//! command does not fetch lists or look up names.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -32,7 +32,7 @@ use crate::render::write_json;
 use crate::target_url::TargetUrl;
 
 /// Maximum total size of the robots.txt files whose compiled form is cached, in bytes. If the next
-/// file would exceed this size, the cache is emptied.
+/// file would exceed the limit, the cache is emptied first.
 const KEPT: usize = 64 << 20;
 
 /// Estimated memory of a compiled file in addition to its size, in bytes.
@@ -74,7 +74,7 @@ struct BatchAnswer<'a> {
     agent: Option<AgentSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<IdentitySummary>,
-    /// Action of the policy; present only if the answer has an `identity`.
+    /// Action of the policy; `None` unless the answer has an `identity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Action>,
 }
@@ -95,7 +95,8 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
     let mut line = Vec::new();
     let (mut number, mut failed) = (0, 0);
     loop {
-        // A client may wait for an answer before it writes the next question.
+        // The output is flushed, because the client may wait for an answer before it writes the
+        // next question.
         if questions.buffer().is_empty() {
             answers.flush()?;
         }
@@ -126,7 +127,7 @@ fn answer(
     let question: BatchQuestion = match serde_json::from_slice(line) {
         Ok(question) => question,
         Err(error) => {
-            // A line that is not a valid question may still be JSON with an id.
+            // A line that is not a valid question may still be a JSON object with an `id`.
             let id = serde_json::from_slice::<Value>(line).ok().and_then(|value| value.get("id").cloned());
             return Ok(Err((id.unwrap_or_default(), without_line(&error))));
         }
@@ -150,8 +151,8 @@ fn answer(
     }
 }
 
-/// Returns the message without its line number. Each question is parsed alone, so the line number
-/// in the message is always 1. The output contains the real line number separately.
+/// Returns the message without its line number. Each question is parsed separately, so the line
+/// number in the message is always 1. The answer contains the real line number in its own field.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {
@@ -174,8 +175,8 @@ impl BatchQuestion {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// Returns the values of a header field, without the white space around them, which is not part
-    /// of a value (RFC 9110, section 5.5).
+    /// Returns the values of a header field. Removes the white space around each value, which is
+    /// not part of the value (RFC 9110, section 5.5).
     fn lines<'q>(&'q self, wanted: &'static str) -> impl Iterator<Item = &'q str> {
         let lines = self.fields().iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
@@ -190,9 +191,9 @@ impl BatchQuestion {
         evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
     }
 
-    /// Identifies the sender of the request. If only the signature names the crawler, also returns
-    /// the crawler. `None` if the question contains no evidence about the sender, or if its URL is
-    /// valid only for the reference parser.
+    /// Identifies the sender of the request. If only the signature names a crawler, also returns
+    /// this crawler. `None` if the question contains no evidence about the sender, or if the URL of
+    /// the question is valid only for the reference parser.
     fn identify(
         &self,
         evaluator: &Evaluator,
@@ -210,7 +211,7 @@ impl BatchQuestion {
         let fields = self.fields();
         let authority = url.host().and_then(|host| std::str::from_utf8(host).ok());
         let authority = authority.or(self.lines("host").next());
-        // A path has no scheme, so https is assumed, the usual scheme of sites.
+        // A path has no scheme, so https is assumed, because most sites use it.
         let scheme = if url.host().is_none() || url.is_https() { "https" } else { "http" };
         let target = String::from_utf8_lossy(url.path());
         let message = MessageHead::new(&self.method, scheme, authority, &target, &fields);
@@ -221,7 +222,7 @@ impl BatchQuestion {
     }
 
     /// Returns the URL, or an error if it is invalid. The URL of a question about the reference
-    /// parser is not checked, because it may consist of arbitrary bytes.
+    /// parser is not checked, because that parser accepts arbitrary bytes.
     fn checked_url(&self) -> Result<Vec<u8>, String> {
         let url = match (&self.url, &self.url_base64) {
             (Some(url), None) => url.clone().into_bytes(),
@@ -253,8 +254,8 @@ impl<'a> BatchAnswer<'a> {
     }
 }
 
-/// The compiled robots.txt files from earlier questions. The key consists of the source of the file
-/// and the [`Reading`].
+/// The compiled robots.txt files from earlier questions. The cache key consists of the source of
+/// the file and the [`Reading`].
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,
     evaluators: HashMap<(Option<String>, Option<String>, Reading), Evaluator>,
@@ -286,8 +287,8 @@ impl EvaluatorCache<'_> {
     /// Reads the robots.txt of a question. The name in the result is used in error messages.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
-            // In a question, the path `-` is a file name, because standard input contains the
-            // questions.
+            // In a question, the path `-` stands for a file with this name, because standard input
+            // contains the questions.
             (Some(path), None) => {
                 let read = InputSource::File(path.into()).read();
                 (path.clone(), read.map_err(|error| format!("{path}: {error}"))?)
@@ -307,7 +308,7 @@ fn decoded(key: &str, text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|error| format!("{key:?} is not base64: {error}"))
 }
 
-/// The sender of the request, in the JSON form of an answer.
+/// The sender of the request, as a JSON object in an answer.
 #[derive(Serialize)]
 struct IdentitySummary {
     #[serde(flatten)]
@@ -318,9 +319,10 @@ struct IdentitySummary {
 /// The evidence in a question: `{"directories": …, "ranges": …, "names": …, "forward": …,
 /// "allow_test_keys": …}`.
 ///
-/// Lists and directories count as fresh. A missing directory counts as not configured, a missing
-/// list as not loaded. If `names` is missing, no resolver is available. If only an address is
-/// missing in `names`, that address has no name.
+/// Lists and directories count as fresh. A directory that is missing in the evidence counts as not
+/// configured, and a missing list counts as not loaded. If `names` is missing, name look-ups fail
+/// as if no resolver were available. If `names` does not contain an address, the address has no
+/// name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfflineEvidence {
@@ -355,7 +357,7 @@ fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<String, 
     entries.into_iter().map(read).collect()
 }
 
-/// Normalizes a DNS name for comparisons, which ignore case and a final dot.
+/// Normalizes a DNS name, because comparisons must ignore case and a final dot.
 fn in_one_form(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

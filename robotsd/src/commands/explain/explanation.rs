@@ -1,4 +1,4 @@
-//! Explains why a request is allowed or disallowed: the decision, the reasons, and the host.
+//! Explains why a request is allowed or disallowed: the decision, the reasons for it, and the host.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -24,17 +24,18 @@ use crate::target_url::TargetUrl;
 /// The sender of the request.
 #[derive(Clone, Debug)]
 pub(super) enum Requester {
-    /// A crawler that obeys these product tokens. There is no request, so the policy is not
-    /// applied. `name` is the token as given on the command line.
+    /// A crawler that obeys these product tokens. The policy is not applied, because there is no
+    /// request. `name` is the token from the command line.
     Token { name: String, tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
-    /// The agents that the `User-Agent` of a request names. The policy applies to the request.
-    /// Answers contain the name of the first agent.
+    /// The agents that the `User-Agent` field of a request names. The policy is applied to this
+    /// request. Answers contain the name of the first agent.
     Agents { agents: Vec<Agent>, is_star: bool },
 }
 
 impl Requester {
-    /// Returns the requester for a product token. A token in the registry stands for its crawler,
-    /// with all tokens that the crawler obeys. The reference parser uses only the given token.
+    /// Returns the requester for a product token. A token from the registry stands for the crawler
+    /// with this token, and for all tokens that the crawler obeys. The reference parser uses only
+    /// the given token.
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
         let (_, agents) = evaluator.resolve(token);
         let agent = agents.first();
@@ -53,7 +54,8 @@ impl Requester {
     }
 
     /// Returns the requester for the `User-Agent` lines of a request, as a server reads them. In a
-    /// request, the name of a crawler alone may not identify the crawler.
+    /// request, a field that contains only the name of a crawler does not always identify the
+    /// crawler.
     pub(super) fn of_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
         let agents: Vec<_> = lines.flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect();
         let agents = if agents.is_empty() { vec![Agent::empty()] } else { agents };
@@ -68,8 +70,8 @@ impl Requester {
         }
     }
 
-    /// Returns the requester's name for an answer: the name of a crawler, or the kind of an agent
-    /// that is not a crawler.
+    /// Returns the name of the requester that is used in an answer: the name of a crawler, or the
+    /// kind of agent if it is not a crawler.
     pub(super) fn name(&self) -> String {
         let agent = match self {
             Self::Token { name, .. } => return printable(name),
@@ -108,13 +110,14 @@ impl ExplainedSender {
     }
 }
 
-/// A request with everything that the explanation needs, and the name of the robots.txt.
+/// A request, with all data that the explanation needs, and the name of the robots.txt file.
 #[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
     /// The selected site. Without a config, only the file is explained, and no policy is shown.
     pub(super) site: &'a SelectedSite,
-    /// Description of the live version and its verdict, if the file is not live.
+    /// Description of the live version and of its verdict about the request; `None` if the
+    /// explained file is live.
     pub(super) live: Option<String>,
     pub(super) requester: &'a Requester,
     pub(super) sender: &'a ExplainedSender,
@@ -126,8 +129,9 @@ pub(super) struct ExplainedRequest<'a> {
 }
 
 impl ExplainedRequest<'_> {
-    /// Returns the host of the URL, or the host of the site. The answer applies to this host.
-    /// `None` if neither is known. The answer then applies to every host that serves the file.
+    /// Returns the host of the URL, or the host of the site. The explanation applies to this host.
+    /// If neither host is known, returns `None`, and the explanation applies to every host that
+    /// serves the file.
     pub(super) fn host(&self) -> Option<String> {
         let (_, hosts) = self.site.hosts().unwrap_or_default();
         match (self.url.host(), hosts) {
@@ -138,7 +142,7 @@ impl ExplainedRequest<'_> {
     }
 
     /// Returns the header fields that the config adds to the response, as `name: value`. A refusal
-    /// gets only the links to licences.
+    /// contains only the links to licences.
     pub(super) fn fields(&self) -> Vec<String> {
         let Self { explanation, requester, site, .. } = self;
         let Some(signals) = site.signals().filter(|_| explanation.action.is_some()) else { return Vec::new() };
@@ -152,7 +156,8 @@ impl ExplainedRequest<'_> {
         fields.map(|(name, value)| format!("{name}: {}", printable(value.as_bytes()))).collect()
     }
 
-    /// Returns the site and its hosts, if the host of the URL is not a host of the site.
+    /// If the host of the URL does not belong to the site, returns the name and the hosts of the
+    /// site.
     pub(super) fn other_site(&self) -> Option<(&str, String)> {
         let (name, hosts) = self.site.hosts()?;
         let is_own = |host| self.site.serves(self.url.is_https(), host);
@@ -170,9 +175,10 @@ pub(super) struct Explanation<'e> {
     pub(super) reason: Reason,
     /// Action of the policy; `None` for a token, because there is no request.
     pub(super) action: Option<Action>,
-    /// End of the grace period of the deciding rule. Until then, the request is at most observed.
+    /// End of the grace period of the deciding rule. Until then, the request is not refused or
+    /// tagged.
     pub(super) grace_end: Option<SystemTime>,
-    /// Minimum delay that the policy enforces between requests, and how it handles requests that
+    /// Minimum delay that the policy enforces between requests, and what it does with requests that
     /// come too early.
     pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
@@ -180,13 +186,13 @@ pub(super) struct Explanation<'e> {
     pub(super) refusal: Option<ExpectedRefusal>,
     /// Product tokens that the crawler or agent obeys.
     tokens: Vec<ProductToken>,
-    /// Whether the group for `*` applies if no other group does.
+    /// Whether the group for `*` applies if no other group applies.
     pub(super) fallback: Fallback,
 }
 
 impl<'e> Explanation<'e> {
-    /// Evaluates a request, given the evidence about its sender and the evidence that a person sent
-    /// it.
+    /// Evaluates a request. Takes into account the evidence about its sender, and the evidence that
+    /// a person sent it.
     pub(super) fn new(
         evaluator: &'e Evaluator,
         requester: &Requester,
@@ -198,8 +204,8 @@ impl<'e> Explanation<'e> {
         let (mut rate_limit, mut grace_end) = (None, None);
         let (verdict, reason, action, agent, tokens, fallback) = match requester {
             Requester::Token { tokens, fallback, .. } => {
-                // RFC 9309, section 2.2.2: robots.txt is implicitly allowed. The reference parser
-                // leaves this exception to its caller.
+                // A robots.txt is always allowed (RFC 9309, section 2.2.2). The reference parser
+                // does not implement this exception.
                 let is_exempt = evaluator.reading != Reading::Reference && path.is_robots_txt();
                 let verdict = (!is_exempt).then(|| evaluator.rules.select(tokens, *fallback).verdict(path));
                 let reason = match verdict.map(|verdict| (verdict.group(), verdict.access())) {
@@ -240,8 +246,8 @@ impl<'e> Explanation<'e> {
         }
     }
 
-    /// Returns the number of rules in the file that are only observed until their grace period
-    /// ends. `None` if the deciding rule has no grace period.
+    /// Returns the number of rules in the file that are still in their grace period. `None` if the
+    /// deciding rule has no grace period.
     pub(super) fn grace_rules(&self) -> Option<usize> {
         let grace = self.evaluator.grace.as_ref().filter(|_| self.grace_end.is_some())?;
         Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))
@@ -265,8 +271,8 @@ impl<'e> Explanation<'e> {
         self.evaluator.rules.select(&self.tokens, self.fallback).crawl_delay()
     }
 
-    /// Reports whether the agent is a search engine that no group names. Its requests are not
-    /// limited.
+    /// Reports whether the agent is a search engine that no group names. The rate of its requests
+    /// is not limited.
     pub(super) fn is_spared_engine(&self) -> bool {
         let is_star = self.evaluator.rules.select(&self.tokens, self.fallback).is_star();
         is_star && self.agent.as_ref().is_some_and(Agent::is_index_engine)
@@ -283,13 +289,13 @@ impl<'e> Explanation<'e> {
         self.selection_for_use().usage(path)
     }
 
-    /// Returns the licences that the file names for the agent.
+    /// Returns the licences that the file contains for the agent.
     pub(super) fn licenses(&self) -> &'e [Box<str>] {
         self.selection_for_use().licenses()
     }
 
-    /// Returns the groups whose usage lines and licences apply. The groups for `*` apply to every
-    /// agent that no group names.
+    /// Returns the groups whose usage lines and licences apply. If no group names the agent, these
+    /// are the groups for `*`.
     fn selection_for_use(&self) -> Selection<'e> {
         self.evaluator.rules.select(&self.tokens, Fallback::Star)
     }
@@ -298,8 +304,8 @@ impl<'e> Explanation<'e> {
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy chose the groups by one of these combinations of tokens and fallback. The
-        // combination that leads to the deciding group is the right one.
+        // The policy chose the groups with one of the following combinations of tokens and
+        // fallback. The right combination is the one that leads to the deciding group.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));

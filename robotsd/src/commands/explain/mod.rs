@@ -1,5 +1,5 @@
 //! `robotsd explain`: explains what a robots.txt means for the requests of a crawler, and why. The
-//! URLs are arguments; `-` stands for the lines of standard input.
+//! URLs are arguments. The argument `-` stands for a list of URLs on standard input.
 
 mod batch;
 mod explanation;
@@ -209,8 +209,8 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
 }
 
 impl ExplainArgs {
-    /// Returns an error if an argument is missing. The message lists every way to give it. A
-    /// robots.txt in the position of a URL is the most common mistake.
+    /// Returns an error if an argument is missing. The message lists every way to give the missing
+    /// argument. The most common mistake is a robots.txt in the position of a URL.
     fn complete(&self) -> Result<(), String> {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
@@ -265,7 +265,7 @@ impl ExplainArgs {
 }
 
 /// Returns an error for names that are similar to the name of a crawler, and for values that are
-/// only part of a header. In both cases, the explanation would be about a different client than the
+/// only part of a header. In both cases, the explanation would be about another client than the
 /// user meant.
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
@@ -285,17 +285,17 @@ fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<
     Ok(())
 }
 
-/// Maximum length of a line, in bytes; no server accepts a longer URL.
+/// Maximum length of a line, in bytes; servers do not accept longer URLs.
 const MAX_LINE_LENGTH: u64 = 1 << 20;
 
-/// Answers the URLs of a list on standard input, which may be larger than memory. Invalid lines are
-/// reported on stderr; the function returns their number.
+/// Writes the answer for each URL of a list on standard input. The list may be larger than memory.
+/// Reports invalid lines on stderr, and returns the number of invalid lines.
 fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> io::Result<()>) -> io::Result<usize> {
     let mut lines = BufReader::new(io::stdin());
     let (mut line, mut number, mut rejected, mut has_urls) = (Vec::new(), 0, 0, false);
     loop {
         if lines.buffer().is_empty() {
-            // The next line may take long to arrive, and a client may need the answers meanwhile.
+            // The answers are flushed, because a client may need them before the next line arrives.
             out.flush()?;
         }
         line.clear();

@@ -18,8 +18,8 @@ use crate::refusal::ExpectedRefusal;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
-/// Minimum width of a column of the matrix, in characters; `no (1234)` fits. Names are not cut,
-/// because two columns might then look the same.
+/// Minimum width of a column of the matrix, in characters; The text `no (1234)` fits into it. Names
+/// are not truncated, because two truncated names might look the same.
 const MIN_WIDTH: usize = 9;
 
 /// Header of the rows of [`write_csv`].
@@ -56,8 +56,8 @@ pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<
     writeln!(out, "URL")
 }
 
-/// Writes a row for one URL. The URL is in the last column: rows are written while the list is
-/// read, so the width of the longest URL is not known.
+/// Writes a row for one URL. The URL is in the last column, because the length of the longest URL
+/// is not known: rows are written while the list is read.
 pub(super) fn matrix_row<'n, 'e: 'n>(
     out: &mut impl Write,
     url: &TargetUrl<'_>,
@@ -90,14 +90,14 @@ struct ExplanationJson<'a> {
     method: &'a str,
     access: Access,
     agent: Option<AgentSummary<'a>>,
-    /// Token whose groups were chosen; `null` if the groups for `*` were chosen, or if no group
-    /// applies.
+    /// Product token whose groups were chosen; `null` if the groups for `*` were chosen, or if no
+    /// group applies.
     token: Option<String>,
     /// Chosen groups, each with its line and names.
     groups: Vec<Value>,
     /// Form of the path that the deciding rule matches.
     form: PathForm,
-    /// The deciding rule, if any.
+    /// The deciding rule; `None` if no rule matches.
     rule: Option<ExplainedRule>,
     forms: Vec<ExplainedForm>,
     /// Minimum delay between the agent's requests, according to the file.
@@ -114,10 +114,11 @@ struct ExplanationJson<'a> {
     fields: Vec<String>,
     reason: Reason,
     action: Option<Action>,
-    /// End of the grace period of the deciding rule. Until then, the request is at most observed.
+    /// End of the grace period of the deciding rule. Until then, the request is not refused or
+    /// tagged.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_end: Option<String>,
-    /// Number of rules in the file that are only observed until `grace_end`.
+    /// Number of rules in the file that are not enforced until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
     /// Status of the response to a refused request, and the number of the refusal case in the

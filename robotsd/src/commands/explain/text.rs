@@ -1,7 +1,7 @@
 //! An explanation as text: one sentence that answers whether this crawler may fetch this URL and
 //! names the deciding line, followed by the lines of the file.
 //!
-//! `text.txt` is the template; this module computes its values.
+//! `text.txt` is the template; this module computes the values for it.
 
 use std::io::{self, Write};
 use std::time::SystemTime;
@@ -44,7 +44,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the exception to the site's mode that decides about the request, if any.
+    /// Returns the exception to the mode of the site that applies to the request; `None` if no
+    /// exception applies.
     fn exception(&self) -> Option<String> {
         let Self { explanation, sender, .. } = self;
         let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
@@ -100,15 +101,16 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the rule in the group for `*` that disallows the path.
+    /// Returns the rule in the group for `*` that disallows the path; `None` if that group allows
+    /// it.
     fn rule_of_star(&self) -> Option<Rule<'_>> {
         let star = self.explanation.evaluator.rules.select(&[], Fallback::Star);
         star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
     }
 
     /// Returns a note if the group for `*` would disallow the path, but the crawler has its own
-    /// group, which allows it. Many owners expect the rules for `*` to apply in addition.
-    /// Otherwise, the note is empty.
+    /// group, which allows it. Many owners expect the rules for `*` to apply in addition. In all
+    /// other cases, the note is empty.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
@@ -126,8 +128,8 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler may obey the group for `*` voluntarily, as `robotsd test` assumes, so
-                // the message contains the rule of that group.
+                // The crawler may obey the group for `*` although it need not, as `robotsd test`
+                // assumes. The message therefore contains the rule of that group.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", although {rule}, is for every crawler without a group", rule = rule_line(rule))
@@ -137,7 +139,8 @@ impl ExplainedRequest<'_> {
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
-            // The group for `*` applies to the agent, so the method must be the reason.
+            // The group for `*` applies to the agent, so the request must be allowed because of its
+            // method.
             (true, true) => {
                 format!(
                     "no group names it, and the group for `*` does not apply to {method}",
@@ -148,8 +151,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Explains why a request is exempt from the policy. Includes the rule that disallows it, if
-    /// any.
+    /// Explains why a request is exempt from the policy. If a rule disallows the request, the
+    /// explanation includes this rule.
     fn exempt(&self) -> String {
         let Self { explanation, path, .. } = self;
         if path.is_robots_txt() {
@@ -170,7 +173,8 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// Returns the forms of the path to show, each with a flag that is set for the deciding form.
+/// Returns the forms of the path that are shown. The flag of each form is set if it is the deciding
+/// form.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
     let forms = trace.forms.iter().map(move |form| {
@@ -221,7 +225,8 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     first_few(group.names().map(|name| printable(name.value())), NAMES)
 }
 
-/// Describes the form of the path that the rule matches, if it is not the form in the request.
+/// Describes the form of the path that the rule matches. Returns an empty string if this is the
+/// form in the request.
 fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     if matches!(form, PathForm::Standard | PathForm::Verbatim) {
         return String::new();

@@ -12,9 +12,9 @@ use super::protocol::{Position, Range};
 const KEYWORD: u8 = 14;
 const VALUE: u8 = 12;
 
-/// Returns the completions at a position: names after `User-agent:`, directives at the start of a
-/// line, and otherwise nothing. A completion replaces the whole word, including the part after the
-/// cursor.
+/// Returns the completions at a position: names after `User-agent:`, and directives at the start of
+/// a line. Everywhere else, the result is empty. A completion replaces the whole word, including
+/// the part after the cursor.
 pub(super) fn completions(document: &Document, position: Position) -> Vec<Value> {
     let text = document.buffer.text();
     let cursor = document.buffer.offset(position);
@@ -34,7 +34,7 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
     if !is_user_agent(name) {
         return Vec::new();
     }
-    // The range is explicit, because editors end a word at a hyphen.
+    // The range is explicit, because an editor may treat a hyphen as the end of the word.
     let rest = after.find([' ', '\t', '#']).unwrap_or(after.len());
     let range = document.range(cursor - value.trim_start().len()..cursor + rest);
     let star = item("*", VALUE, "every crawler that no group names", "*", range);
@@ -66,7 +66,7 @@ fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
 }
 
 /// Returns the completion item for a crawler, which inserts the token for its group. `None` if the
-/// registry contains no token of the crawler.
+/// registry contains no token for the crawler.
 fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
     let token = crawler.tokens.first()?.to_string();
     // Case does not matter in tokens. If the name and the token differ only in case, the name is

@@ -1,11 +1,10 @@
 //! An open robots.txt: its content, and the results that were computed from the content.
 //!
-//! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark.
-//! Lints about bytes therefore run on the file on disk, and only when the document is opened or
-//! saved.
+//! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark. The
+//! lints about bytes therefore check the file on disk, when the document is opened or saved.
 //!
-//! **Only the part that crawlers read is parsed**, so that responses are fast even if the document
-//! is huge. If the document is longer, a finding shows where this part ends.
+//! **Only the part that crawlers read is parsed.** Responses are therefore fast even if the
+//! document is huge. If the document is longer, a finding shows where this part ends.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -33,9 +32,9 @@ pub(super) struct Document {
     pub(super) buffer: TextBuffer,
     /// Whether diagnostics of this version must still be published.
     pub(super) is_due: bool,
-    /// Whether the editor requests diagnostics itself, so that the server publishes none.
+    /// Whether the editor requests diagnostics. If so, the server does not publish any.
     pub(super) is_pulled: bool,
-    /// Findings about the bytes of the file, as it was last opened or saved.
+    /// Findings about the bytes of the file, when it was last opened or saved.
     pub(super) on_disk: Vec<Finding>,
     path: Option<PathBuf>,
     settings: EvaluatorSettings,
@@ -52,8 +51,8 @@ struct Computed {
     evaluator: OnceCell<Evaluator>,
 }
 
-/// Error of a check that was stopped early, because its result is no longer needed or other
-/// messages are waiting.
+/// Error of a check that was stopped early, because its result is no longer needed, or because
+/// other messages are waiting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interrupted;
 
@@ -120,12 +119,12 @@ impl Document {
         &self.settings.registry
     }
 
-    /// Returns the findings in the text, or an error as soon as `goes_on` returns false.
+    /// Returns the findings in the text, or an error if `goes_on` returns `false` during the check.
     pub(super) fn report(&self, goes_on: &dyn Fn() -> bool) -> Result<&Report, Interrupted> {
         if let Some(report) = self.computed.report.get() {
             return Ok(report);
         }
-        // Parsing cannot be interrupted, so `goes_on` is called first.
+        // Parsing cannot be interrupted, so `goes_on` is called before parsing.
         if !goes_on() {
             return Err(Interrupted);
         }
@@ -138,8 +137,8 @@ impl Document {
         self.computed.fixes.get_or_init(|| Fixes::of(self.robots(), report, self.checks()))
     }
 
-    /// Returns the document with all safe fixes that can be applied within a second, or an error as
-    /// soon as `goes_on` returns false.
+    /// Returns the document with all safe fixes that can be applied within a second, or an error if
+    /// `goes_on` returns `false` meanwhile.
     pub(super) fn fixed(&self, goes_on: &dyn Fn() -> bool) -> Result<&FixedFile, Interrupted> {
         if let Some(fixed) = self.computed.fixed.get() {
             return Ok(fixed);
@@ -153,8 +152,9 @@ impl Document {
         Ok(self.computed.fixed.get_or_init(|| fixed))
     }
 
-    /// Reports whether the document is longer than crawlers read. Such a document is not fixed: a
-    /// fix that makes it shorter would let crawlers read more lines.
+    /// Reports whether the document is so long that crawlers do not read all of it. A document of
+    /// this length is not fixed: if a fix made it shorter, crawlers would read more lines than
+    /// before.
     pub(super) fn is_long(&self) -> bool {
         self.buffer.text().len() > Reading::STANDARD_LIMIT
     }
@@ -164,7 +164,7 @@ impl Document {
         self.computed.evaluator.get_or_init(|| Evaluator::of(self.robots(), Reading::Standard, &self.settings))
     }
 
-    /// Returns the name or the rule in the line of a position.
+    /// Returns the name or the rule in the line that contains a position.
     pub(super) fn item_at(&self, position: Position) -> Option<Item<'_>> {
         let number = position.line as usize + 1;
         let group = self.robots().groups().take_while(|group| group.line() <= number).last()?;

@@ -76,7 +76,8 @@ fn effect(document: &Document, fix: &Fix, time: &TimeBudget) -> String {
     if diff.is_cut { "not computed, because it takes too long".to_owned() } else { diff.to_string() }
 }
 
-/// Returns the edit of a document. If the editor supports it, the edit is for this version only.
+/// Returns the edit of a document. If the editor supports versions of documents, the edit applies
+/// only to the current version.
 fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Value {
     if client.versions_edits {
         let id = json!({ "uri": document.uri, "version": document.version });
@@ -93,7 +94,7 @@ fn text_edit(document: &Document, edit: &Edit) -> Option<Value> {
     Some(json!({ "range": document.range(edit.start..edit.end), "newText": replacement }))
 }
 
-/// Returns one edit that applies all safe fixes; `None` if there are none.
+/// Returns one edit that applies all safe fixes; `None` if there are no safe fixes.
 fn safe_fixes(document: &Document, fixed: &FixedFile) -> Option<Value> {
     let before = document.buffer.text();
     let after = std::str::from_utf8(fixed.robots.bytes()).ok()?;
@@ -116,7 +117,8 @@ fn common_end(one: &str, other: &str) -> usize {
     memchr::memchr(b'\n', shared).map_or(0, |line_end| same - line_end - 1)
 }
 
-/// Returns the edits that format a document: one edit with all safe fixes, or none.
+/// Returns the edits that format a document: a list with one edit that applies all safe fixes, or
+/// an empty list.
 pub(super) fn formatting(document: &Document) -> Result<Value, ResponseError> {
     if document.is_long() {
         let fault = "the document is longer than 512,000 bytes: run \"robotsd check --fix\" on the file";

@@ -87,7 +87,7 @@ fn about_name(evaluator: &Evaluator, name: Name<'_>, kind: MarkupKind) -> String
     text
 }
 
-/// Returns the operator of a crawler, or words for an unknown operator.
+/// Returns the operator of a crawler, or a phrase for an unknown operator.
 pub(super) fn operator_of(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { "operator unknown" } else { &crawler.operator }
 }
@@ -176,8 +176,8 @@ fn is_registered(registry: &Registry, name: Name<'_>) -> bool {
     ProductToken::from_name(name.value()).is_some_and(|token| registry.knows(&token))
 }
 
-/// Describes how many URLs of the list a rule matches, and for how many of them it is the deciding
-/// rule.
+/// Describes how many URLs of the list a rule matches, and for how many of these URLs the rule is
+/// the deciding one.
 fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> String {
     let pattern = PathPattern::new(rule.pattern(), Reading::Standard);
     let tokens: Vec<_> = rule.group().names().filter_map(|name| ProductToken::from_name(name.value())).collect();

@@ -1,5 +1,5 @@
-//! The queue of messages from the editor. A check looks at the waiting messages, and ends early if
-//! they make its result useless.
+//! The queue of messages from the editor. During a check, the server looks at the waiting messages.
+//! It stops the check if a message makes the result useless.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lsp_server::{Connection, Message, RequestId};
 use serde_json::json;
 
-/// Maximum time that a message waits for work that can be done later.
+/// Maximum time that a message waits while the server does work that could be done later.
 const MAX_WAIT: Duration = Duration::from_millis(30);
 
 /// Messages that were received, but not handled yet.
@@ -47,8 +47,8 @@ impl<'c> Inbox<'c> {
         })
     }
 
-    /// Reports whether a waiting message changes or closes a document, so that results about its
-    /// current text are outdated.
+    /// Reports whether a waiting message changes or closes a document. Results about the current
+    /// text of the document are then outdated.
     pub(super) fn has_change_of(&self, uri: &str) -> bool {
         self.look();
         self.waiting.borrow().iter().any(|message| match message {

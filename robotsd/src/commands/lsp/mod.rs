@@ -1,14 +1,13 @@
 //! `robotsd lsp`: a language server for robots.txt files, on standard input and output.
 //!
-//! Unlike other editor extensions, the server knows the effect of a file: who obeys a rule, which
-//! group decides, and what a fix changes. It uses the checks of `robotsd check`, and fetches
-//! nothing.
+//! The server knows the effect of a file: who obeys a rule, which group decides, and what a fix
+//! changes. It uses the checks of `robotsd check`, and fetches nothing.
 //!
 //! [`server`] lists the capabilities and calls the code for each request. Each feature has its own
 //! file, such as [`hover`] or [`completion`]. [`protocol`] contains the types of the messages.
 //!
-//! One thread handles all messages ([`Server`]). Other threads only read and write messages, and
-//! wait until the editor ends.
+//! One thread handles all messages ([`Server`]). Other threads only read messages, write messages,
+//! or check whether the editor is still running.
 
 mod completion;
 mod diagnostics;
@@ -72,8 +71,9 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
     });
     let is_running = |process| test_kill_process(process) != Err(Errno::SRCH);
     let watch = |editor: Pid| {
-        // If the server runs in a container, the process ID may belong to another namespace. The
-        // editor can still end the server by closing standard input.
+        // If no process has this ID, the editor cannot be watched. The ID is from another PID
+        // namespace if the server runs in a container. The editor can still end the server by
+        // closing standard input.
         if !is_running(editor) {
             return;
         }

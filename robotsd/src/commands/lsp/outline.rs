@@ -12,7 +12,8 @@ const CLASS: u8 = 5;
 const FIELD: u8 = 8;
 const CONSTANT: u8 = 14;
 
-/// Maximum number of groups, of rules and of sitemaps among the symbols. More would take too long.
+/// Maximum number of groups, of rules and of sitemaps among the symbols. A larger outline would
+/// take too long.
 const MAX_OF_KIND: usize = 2000;
 
 /// Returns the groups with their rules, and the sitemaps.
@@ -33,7 +34,7 @@ pub(super) fn symbols(client: &Client, document: &Document) -> Vec<Value> {
     if client.nests_symbols { symbols } else { flat(document, symbols) }
 }
 
-/// Returns the symbol of a group with its first rules.
+/// Returns the symbol of a group, with the first rules of the group as its children.
 fn group_symbol(document: &Document, group: Group<'_>, rules: usize) -> Value {
     let names: Vec<_> = group.names().map(|name| printable(name.value())).collect();
     let first = group.names().next().map_or(0..0, |name| name.range());

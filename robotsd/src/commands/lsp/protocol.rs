@@ -61,7 +61,7 @@ impl PositionEncoding {
     }
 }
 
-/// Format of text that the editor shows.
+/// Format of the text that is sent to the editor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum MarkupKind {
     /// The format that every editor can show.
@@ -78,7 +78,8 @@ impl MarkupKind {
         }
     }
 
-    /// Formats text that is copied from a file, as code if possible.
+    /// Formats text that is copied from a file. If the format supports code, the text is formatted
+    /// as code.
     pub(super) fn code(self, text: &str) -> String {
         match self {
             Self::PlainText => text.to_owned(),
@@ -101,7 +102,7 @@ impl MarkupKind {
     }
 }
 
-/// Capabilities of the editor, and its settings for this server.
+/// Capabilities of the editor, and the settings for this server that the editor sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Client {
     pub(super) encoding: PositionEncoding,
@@ -113,7 +114,7 @@ pub(super) struct Client {
     pub(super) nests_symbols: bool,
     /// Whether an edit may contain the version of the document that it applies to.
     pub(super) versions_edits: bool,
-    /// Whether code actions may be objects. If not, the editor knows only commands.
+    /// Whether the editor supports objects as code actions. If not, it supports only commands.
     pub(super) has_code_actions: bool,
     pub(super) hover_kind: MarkupKind,
     /// Process of the editor. The server ends when this process ends.
@@ -123,8 +124,8 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Reads the parameters of `initialize`. Only these values are read, so an unusual value
-    /// elsewhere is not an error.
+    /// Reads the parameters of `initialize`. Only the values that this type contains are read, so
+    /// an unexpected value in another parameter is not an error.
     pub(super) fn of(params: &Value) -> Self {
         let capabilities = &params["capabilities"];
         let document = &capabilities["textDocument"];
@@ -202,8 +203,8 @@ pub(super) struct ActionContext {
 }
 
 impl ActionContext {
-    /// Reports whether the editor wants actions of this kind. A wanted kind includes the kinds
-    /// below it, as `source` includes `source.fixAll`.
+    /// Reports whether the editor wants actions of this kind. A wanted kind includes its sub-kinds.
+    /// For example, `source` includes `source.fixAll`.
     pub(super) fn wants(&self, kind: &str) -> bool {
         let is_of = |wanted: &String| {
             let rest = kind.strip_prefix(wanted.as_str());
@@ -226,7 +227,8 @@ pub(super) fn error(code: ErrorCode, message: impl Into<String>) -> ResponseErro
 pub(super) fn path_of(uri: &str) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt as _;
     let rest = uri.strip_prefix("file://")?;
-    // The URI may contain a host after the slashes. This host can only be the local machine.
+    // The URI may contain a host after the slashes. The host is ignored, because it can only be the
+    // local machine.
     let path = &rest[rest.find('/')?..];
     let octets: Vec<u8> = percent_decode_str(path).collect();
     Some(PathBuf::from(std::ffi::OsString::from_vec(octets)))

@@ -1,9 +1,9 @@
-//! The server: handles messages in their order on one thread.
+//! The server: handles all messages on one thread, in the order of their arrival.
 //!
 //! **Diagnostics are computed when no message is waiting.** A burst of changes therefore leads to
 //! only one check. A check ends early if its text has changed in the meantime, so no outdated
-//! diagnostics are published. If the check was for a request, the response is then an error, and
-//! editors send the request again.
+//! diagnostics are published. If the check was for a request and ends early, the response is an
+//! error, and the editor sends the request again.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -55,7 +55,7 @@ impl<'c> Server<'c> {
     }
 
     /// Serves until the editor sends `exit` or closes the connection. Returns whether the editor
-    /// asked for a shutdown before.
+    /// requested a shutdown before that.
     pub(super) fn run(&mut self) -> bool {
         loop {
             let message = match self.inbox.take() {
@@ -75,7 +75,8 @@ impl<'c> Server<'c> {
     }
 
     fn send(&self, message: impl Into<Message>) {
-        // If the editor has closed the connection, `run` ends when it waits for the next message.
+        // An error is ignored: if the editor has closed the connection, `run` ends when it waits
+        // for the next message.
         let _ = self.connection.sender.send(message.into());
     }
 
@@ -119,7 +120,7 @@ impl<'c> Server<'c> {
             "textDocument/didSave" => protocol::params(&method, params).map(|params| self.save(&params)),
             "textDocument/didClose" => protocol::params(&method, params).map(|params| self.close(&params)),
             // `$/cancelRequest` needs no action here, because `interruption` searches the inbox for
-            // it. Unknown notifications are ignored, as the protocol requires.
+            // this message. Unknown notifications are ignored, as the protocol requires.
             _ => Ok(()),
         };
         if let Err(error) = result {

@@ -1,9 +1,9 @@
 //! The text of an open document, with an index of its lines. Converts between byte offsets and the
 //! positions of the protocol.
 //!
-//! **Lines end as in robots.txt**: at LF, CR or CRLF. The protocol defines lines in the same way.
-//! After an edit, only the line starts within the edit are computed again, because 200 edits of a
-//! buffer of 5 MB may arrive at once.
+//! **Lines end as in robots.txt**: at LF, CR or CRLF. The language server protocol defines lines in
+//! the same way. After an edit, only the line starts within the edit are computed again, because
+//! 200 edits of a buffer of 5 MB may arrive at once.
 
 use std::ops;
 
@@ -39,8 +39,8 @@ impl TextBuffer {
         let end = self.offset(range.end).max(start);
         self.text.replace_range(start..end, &change.text);
         let new_end = start + change.text.len();
-        // Whether a position is the start of a line depends on the byte before it and, after a CR,
-        // also on the byte after it.
+        // Whether a line starts at an offset depends on the byte before the offset. If this byte is
+        // a CR, it also depends on the byte after the offset.
         let kept = self.starts.partition_point(|known| *known < start);
         let next = self.starts.partition_point(|known| *known <= end);
         let inside = self.starts_within(start..new_end + 1);

@@ -1,8 +1,8 @@
 //! Cuts a log into chunks of whole lines, which are processed on every core.
 //!
 //! The counts of the chunks are joined in the order of the log, so the result does not depend on
-//! the number of workers. Chunks are read only as far ahead as the workers need, and their buffers
-//! are reused: memory use does not depend on the length of the log.
+//! the number of workers. Only a limited number of chunks is read ahead of the workers, and buffers
+//! are reused. Memory use therefore does not depend on the length of the log.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -24,9 +24,9 @@ const MAX_LINE_LENGTH: usize = CHUNK / 2;
 /// column names.
 const MAX_COLUMN_BYTES: usize = 16 << 10;
 
-/// Runs `work` over the chunks of all inputs on `workers` threads, each with its own state, and
-/// joins the results in the order of the chunks. If an input cannot be read completely, the other
-/// inputs are still read. Returns the read errors.
+/// Runs `work` over the chunks of all inputs on `workers` threads, where each thread has its own
+/// state. Joins the results in the order of the chunks. If an input cannot be read completely, the
+/// other inputs are still read. Returns the read errors.
 pub(super) fn for_each<S, C: Send>(
     inputs: impl IntoIterator<Item = io::Result<Box<dyn Read + Send>>>,
     workers: usize,
@@ -34,8 +34,8 @@ pub(super) fn for_each<S, C: Send>(
     work: impl Fn(&mut S, &[u8]) -> C + Sync,
     join: impl FnMut(C),
 ) -> Vec<io::Error> {
-    // The channel is unbounded, so sending never blocks. `ahead` limits the number of chunks in
-    // progress.
+    // The channel is unbounded, so sending never blocks. The number of chunks in progress is
+    // limited by `ahead`.
     let (send, chunks) = channel::<Chunk<C>>();
     let chunks = Mutex::new(chunks);
     thread::scope(|scope| {
@@ -48,8 +48,8 @@ pub(super) fn for_each<S, C: Send>(
                 let _ = counted.send((counts, octets));
             }
         };
-        // If a worker panics, its counts are lost, so the scope panics, too. Continuing would hide
-        // the loss.
+        // If a worker panics, its counts are lost. The scope then panics, too, because the result
+        // would be wrong without these counts.
         for _ in 0..workers {
             scope.spawn(worker);
         }
@@ -67,15 +67,15 @@ pub(super) fn for_each<S, C: Send>(
 /// The counts of a chunk, and its buffer.
 type CountedChunk<C> = (C, Vec<u8>);
 
-/// Bytes of a chunk, and the channel that returns its counts and the buffer. A worker that panics
-/// drops the sender, so the reader does not wait forever.
+/// Bytes of a chunk, and the channel that returns its counts and the buffer. If a worker panics,
+/// the sender is dropped. The reader therefore does not wait forever.
 struct Chunk<C> {
     octets: Vec<u8>,
     counted: Sender<CountedChunk<C>>,
 }
 
 /// Chunks that were sent to the workers and are not joined yet. Their counts are joined in the
-/// order of the chunks, whichever worker finishes first.
+/// order of the chunks, even if a later chunk is finished first.
 struct Pipeline<C, J> {
     /// Channel to the workers; `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,
@@ -126,7 +126,7 @@ fn next<C>(chunks: &Mutex<Receiver<Chunk<C>>>) -> Option<Chunk<C>> {
     chunks.lock().recv().ok()
 }
 
-/// Cuts one input into chunks that end at line ends; the last chunk may lack the line end.
+/// Cuts one input into chunks that end at line ends; the last chunk may end without a line end.
 fn cut(
     input: &mut dyn Read,
     buffers: &mut Vec<Vec<u8>>,
@@ -141,7 +141,7 @@ fn cut(
         chunk.append(&mut rest);
         let missing = CHUNK.saturating_sub(chunk.len());
         chunk.reserve_exact(missing);
-        // After a read error, the bytes that were read before it are still counted.
+        // If reading fails, the lines before the error are still counted.
         let read = Read::take(&mut *input, missing as u64).read_to_end(&mut chunk);
         if chunk.len() == columns.len() {
             return read.map(drop);
@@ -163,7 +163,7 @@ fn cut(
     }
 }
 
-/// Returns the last line of a chunk that names columns. Chunks are counted separately, so the next
+/// Returns the last line of column names in a chunk. Each chunk is counted separately, so the next
 /// chunk must begin with a copy of this line.
 fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
     let is_start = |at: usize| at == 0 || chunk[at - 1] == b'\n';

@@ -28,8 +28,8 @@ use super::tally::{Hours, LogPeriod, RefusalTally, RequestTally};
 use crate::board::{LogBoard, Second, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
-/// Maximum number of unreadable lines that are kept as samples, and the maximum size of each, in
-/// bytes.
+/// Maximum number of unreadable lines that are kept as samples. `SAMPLE` is the maximum size of
+/// each sample, in bytes.
 const SAMPLES: usize = 3;
 const SAMPLE: usize = 160;
 
@@ -61,7 +61,7 @@ impl ReplayPlan {
     }
 }
 
-/// The counts of one chunk, or of all chunks so far.
+/// The counts of one chunk, or the combined counts of all chunks that have been joined.
 #[derive(Debug, Default)]
 pub(super) struct ReplayCounts {
     pub(super) requests: u64,
@@ -71,8 +71,8 @@ pub(super) struct ReplayCounts {
     pub(super) events: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
-    /// Whether any line without a User-Agent is a JSON object. Its User-Agent may be under an
-    /// unknown key.
+    /// Whether any line without a User-Agent is a JSON object. The object may contain the
+    /// User-Agent under an unknown key.
     pub(super) has_nameless_json: bool,
     pub(super) timeless: u64,
     pub(super) period: LogPeriod,
@@ -80,8 +80,8 @@ pub(super) struct ReplayCounts {
     pub(super) hours: Hours,
     /// Whether the policy limits the rate of any counted request because of a `Crawl-delay`.
     pub(super) has_limit: bool,
-    /// Crawlers whose failed claims prove nothing, because the log may not contain the addresses of
-    /// clients.
+    /// Crawlers whose failed claims do not prove that impostors sent the requests, because the log
+    /// may not contain the addresses of clients.
     pub(super) suspects: Vec<(String, FailedClaims)>,
     /// Whether any request in the log has a `Referer`.
     pub(super) has_referers: bool,
@@ -134,8 +134,8 @@ impl ReplayCounts {
         self.judge(plan, header, entry, sender, address);
     }
 
-    /// Counts a request and the files' verdicts on it, in the row of the crawler and in the row of
-    /// the hour.
+    /// Counts a request, with the verdicts of the files, in the row of the crawler and in the row
+    /// of the hour.
     fn judge(
         &mut self,
         plan: &ReplayPlan,
@@ -156,7 +156,7 @@ impl ReplayCounts {
         *tally += judged.tally;
         let hours = match failed {
             Some((hours, addresses)) => {
-                // A claim can fail only if the log contains the address of the request.
+                // A claim can fail only if the log line contains the address of the client.
                 if let Some(address) = address {
                     addresses.note(address, judged.tally.disallowed > 0);
                 }
@@ -320,8 +320,9 @@ fn read_lines(
     }
 }
 
-/// Returns the rule that disallows a request. In a comparison, returns the rule that makes the
-/// files differ about the request. `None` if the request is allowed, or if the files agree.
+/// Returns the rule that disallows a request. In a comparison, returns the rule that causes
+/// different verdicts. `None` if the request is allowed or, in a comparison, if the verdicts are
+/// equal.
 fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement) -> Option<DecidingRule> {
     let (effect, line) = match (first, last) {
         (_, RequestJudgement::Disallowed(line)) if !compared => (Effect::Disallowed, line),
@@ -339,7 +340,7 @@ const MAX_TARGETS: usize = 100_000;
 /// Maximum length of a target that is kept, in bytes.
 const MAX_TARGET_LENGTH: usize = 2048;
 
-/// The requests of each search engine with an index that people use, except requests for
+/// For each search engine whose index people use: the requests that it sent, except requests for
 /// robots.txt. Every client that claims to be a search engine is counted as a search engine,
 /// because a log alone does not show who sent a request.
 #[derive(Debug, Default)]
@@ -361,7 +362,7 @@ pub(in crate::commands) struct RequestedTargets {
 }
 
 impl SearchRequests {
-    /// Reads logs, using all cores. If a log cannot be read, the others are still counted.
+    /// Reads logs, using all cores. If a log cannot be read, the other logs are still counted.
     pub(in crate::commands) fn read(
         logs: &[PathBuf],
         selection: &LogSelection,
@@ -378,8 +379,8 @@ impl SearchRequests {
                 one.unread += u64::from(line == LogLine::Unread);
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
-                // No search engine sends a longer header, so requests with longer headers are not
-                // identified.
+                // No search engine sends a header longer than the limit, so requests with longer
+                // headers are skipped.
                 if request.agent.len() <= MAX_HEADER_LENGTH && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;
                     if kind.is_index_engine {

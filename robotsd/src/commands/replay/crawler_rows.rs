@@ -1,5 +1,5 @@
 //! Counts requests in one row per crawler, in bounded memory, and finds the crawlers whose failed
-//! claims prove nothing.
+//! claims do not prove that impostors sent the requests.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,11 +12,11 @@ use super::rule_paths::RulePaths;
 use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 
 /// Maximum number of crawlers with their own rows. All other crawlers share one row, because
-/// clients can make up names.
+/// clients can invent names.
 const ROWS: usize = 1024;
 
-/// Maximum number of nodes in the path trees of each of the first `FULL_ROWS` rows; `NODES_LATER`
-/// is the maximum for each later row.
+/// Maximum number of nodes in the path trees of one row. It applies to the first `FULL_ROWS` rows.
+/// The maximum for all later rows is `NODES_LATER`.
 const NODES: usize = 512;
 const FULL_ROWS: usize = 256;
 const NODES_LATER: usize = 64;
@@ -31,23 +31,23 @@ pub(super) struct Rows {
 #[derive(Clone, Debug)]
 pub(super) struct ReplayRow {
     pub(super) agent: AgentKind,
-    /// The requests whose claim the evidence confirms.
+    /// Requests whose claim is confirmed by the evidence.
     pub(super) verified: RequestTally,
     pub(super) verified_period: LogPeriod,
-    /// The requests whose claim the evidence neither confirms nor refutes; `undecided` counts these
-    /// requests by reason.
+    /// Requests whose claim is neither confirmed nor refuted by the evidence. `undecided` contains
+    /// the numbers of these requests by reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
-    /// Disallowed targets of verified and claimed requests; in a comparison, the targets about
-    /// which the files differ.
+    /// Disallowed targets of verified and claimed requests; in a comparison, the targets with
+    /// different verdicts.
     pub(super) rules: RulePaths,
-    /// The requests whose claim the evidence refutes.
+    /// Requests whose claim is refuted by the evidence.
     pub(super) failed: Option<Box<FailedClaims>>,
-    /// Whether any claim could be checked with the address of its request.
+    /// Whether at least one claim could be checked with the address of the client.
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row for one request. They depend on whether the claim of the request is
+/// The counters of a row for one request. There are different counters for requests whose claim is
 /// verified, undecided or refuted.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
@@ -82,8 +82,8 @@ impl Rows {
         }
     }
 
-    /// Counts the failed claims of these crawlers as undecided. Returns each crawler that has
-    /// failed claims, with these claims.
+    /// Changes the failed claims of these crawlers to undecided claims. Returns each of these
+    /// crawlers that had failed claims, with the failed claims.
     pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()
@@ -163,20 +163,21 @@ impl ReplayRow {
 /// of the crawler is verified.
 const HANDFUL: usize = 5;
 
-/// Maximum time between failed claims and a verified request of the same crawler, in seconds.
-/// Within this time, the verified request shows that the log contains the crawler's own addresses.
+/// Maximum time between failed claims and a verified request of the same crawler, in seconds. A
+/// verified request within this time shows that the log contains the addresses of clients.
 const DAY: i64 = 24 * 60 * 60;
 
-/// Returns the crawlers whose failed claims prove nothing, because the log may not contain the
-/// addresses of clients. Without this check, a log that was written behind a proxy would make every
-/// crawler an impostor.
+/// Returns the crawlers whose failed claims do not prove that impostors sent the requests, because
+/// the log may not contain the addresses of clients. Without this check, all crawlers in a log that
+/// was written behind a proxy would be counted as impostors.
 ///
 /// The failed claims of a crawler are suspect:
 ///
 /// 1. if claims from more than `HANDFUL` addresses fail, and no request of the crawler is verified
 ///    within a day of the failed claims; or
-/// 2. if no request of any crawler is verified, and requests from one failing address claim to be
-///    from crawlers of several operators, as happens behind a proxy.
+/// 2. if no request of any crawler is verified, and requests from one address with failed claims
+///    name crawlers of several operators. The addresses in a log that was written behind a proxy
+///    look like this.
 ///
 /// Requests with suspect claims are counted as claimed.
 pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + Clone) -> Vec<String> {
@@ -214,11 +215,12 @@ const ADDRESSES: usize = 1_024;
 /// Maximum number of nodes in the path trees of failed claims.
 const FAILED_NODES: usize = 256;
 
-/// Maximum number of hours with counts: half a year.
+/// Maximum number of hours with counts, a little more than half a year.
 const HOURS: usize = 4_400;
 
-/// The requests that use the name of a crawler from addresses that are not its operator's. They are
-/// sent by impostors, unless the log turns out not to contain the addresses of clients.
+/// The requests that name a crawler, but come from addresses that do not belong to the crawler's
+/// operator. Impostors sent these requests, unless the log does not contain the addresses of
+/// clients.
 #[derive(Clone, Debug)]
 pub(super) struct FailedClaims {
     pub(super) tally: RequestTally,
@@ -256,7 +258,7 @@ impl FailedAddresses {
 }
 
 /// Returns the key for counting a client: its IPv4 address, or the address of its IPv6 network,
-/// because an IPv6 client has a whole /64.
+/// because an IPv6 client can use all addresses of a /64.
 fn client(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -13,13 +13,14 @@ use tower_robots::rules::{Access, RequestPath};
 use super::identity::{ClaimMethods, LogEvidence};
 use crate::evaluator::{Evaluator, KnownSender};
 
-/// Maximum number of headers in the cache; when it is full, it is emptied.
+/// Maximum number of headers in the cache; when the cache is full, it is emptied.
 const HEADERS: usize = 8192;
 
 /// Maximum length of a cached header, in bytes.
 pub(super) const MAX_HEADER_LENGTH: usize = 512;
 
-/// The headers that one worker has seen. The cache only saves time and does not affect any count.
+/// Cache of the headers that one worker has evaluated. It only saves time, and does not affect the
+/// counts.
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
     pub(super) known: KnownHeaders,
@@ -35,7 +36,7 @@ pub(super) struct VersionHeaders {
 }
 
 impl VersionHeaders {
-    /// Returns the agents that a header names, evaluated with the version that has this index.
+    /// Returns the agents that a header names, evaluated with the version at the index `version`.
     pub(super) fn of(&mut self, version: usize, evaluator: &Evaluator, header: &[u8]) -> &JudgedAgents {
         if self.version != version {
             *self = Self { version, known: KnownHeaders::default() };
@@ -58,9 +59,10 @@ pub(super) struct IdentifiedHeader {
     pub(super) kind: AgentKind,
     /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
-    /// How an address can confirm or refute the claim of the header.
+    /// How the address of a client is used to check whether the client is the crawler in the
+    /// header. `None` if an address cannot show this.
     pub(super) methods: Option<ClaimMethods>,
-    /// Whether no agent of the header is a crawler.
+    /// Whether none of the agents in the header is a crawler.
     pub(super) is_of_visitor: bool,
 }
 
@@ -70,9 +72,9 @@ pub(super) struct AgentKind {
     pub(super) name: String,
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Whether this is one crawler, not a class of agents.
+    /// Whether this is a single crawler. Otherwise, it is a class of agents.
     pub(super) is_crawler: bool,
-    /// Whether this is a search engine with an index that people use.
+    /// Whether this is a search engine whose index people use.
     pub(super) is_index_engine: bool,
     pub(super) operator: Option<String>,
 }
@@ -134,12 +136,12 @@ impl AgentKind {
         }
     }
 
-    /// Returns the row for crawlers that do not get a row of their own.
+    /// Returns the kind for the row that all crawlers without their own row share.
     pub(super) fn other_crawlers() -> Self {
         Self::unnamed("other crawlers", Class::Declared, true)
     }
 
-    /// Returns a row for several agents that are counted together.
+    /// Returns the kind for a row that counts several agents together.
     fn unnamed(name: &str, class: Class, is_crawler: bool) -> Self {
         let name = name.to_owned();
         Self { name, class, category: None, is_crawler, is_index_engine: false, operator: None }
@@ -159,7 +161,8 @@ pub(super) struct JudgedAgents {
 pub(super) enum RequestJudgement {
     /// No rule applies, or the rules allow the request.
     Allowed,
-    /// Disallowed; contains the line of the deciding rule, if a rule decides.
+    /// The request is disallowed. Contains the line of the deciding rule; `None` if no rule
+    /// decides.
     Disallowed(Option<usize>),
 }
 

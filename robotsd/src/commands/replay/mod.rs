@@ -2,17 +2,17 @@
 //! the requests in a log.
 //!
 //! Logs are read in chunks on every core, in bounded memory ([`chunks`], [`counts`]). The counts do
-//! not depend on the number of cores, and unreadable lines are counted. Paths are grouped by rule
-//! and pattern ([`rule_paths`]). Agents are identified and requests are decided in the same way as
-//! by a server ([`headers`]). The requests of a crawler are split by sender ([`identity`]):
-//! requests of impostors ([`FailedClaims`](crawler_rows::FailedClaims)) are not counted as requests
-//! of the crawler. Reports contain no query values and no whole addresses unless options ask for
-//! them ([`redaction`]). The report does not show which requests exceed a `Crawl-delay`; to measure
-//! them, run a server with the rate mode `observe`.
+//! not depend on the number of cores. Unreadable lines are counted separately. Paths are grouped by
+//! rule and pattern ([`rule_paths`]). Agents are identified, and requests are allowed or refused,
+//! in the same way as by a server ([`headers`]). The requests of a crawler are split by sender
+//! ([`identity`]): a crawler's counts do not include requests of impostors
+//! ([`FailedClaims`](crawler_rows::FailedClaims)). By default, query values are removed from
+//! reports, and addresses are shortened ([`redaction`]). A report does not show which requests came
+//! before the `Crawl-delay` had passed. To count them, run a server with the rate mode `observe`.
 //!
 //! Exit status:
 //!
-//! - 0 if no other exit status applies;
+//! - 0 if neither 1 nor 2 applies;
 //! - 1 if a change blocks a search engine from a path that it requested, or if an expectation is
 //!   not met;
 //! - 2 if an input could not be read (the other inputs are still read), or if no request names an
@@ -188,7 +188,8 @@ enum ReportForm {
     Html,
 }
 
-/// Parses a time, or a day (which stands for its beginning), into seconds since 1970.
+/// Parses a time or a day, and returns it in seconds since 1970. A day stands for the time when it
+/// begins.
 fn moment(text: &str) -> Result<i64, String> {
     let fault = || "write a day or a time in UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
     date::parsed(text.trim()).ok_or_else(fault)
@@ -315,8 +316,8 @@ impl ReplayArgs {
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
 
-    /// Finds the addresses in the logs whose claims the lists leave undecided, and looks up the
-    /// reverse DNS names of these addresses.
+    /// Finds the addresses in the logs whose claims the lists neither verify nor refute. Looks up
+    /// the reverse DNS names of these addresses.
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
@@ -325,7 +326,8 @@ impl ReplayArgs {
             )));
         }
         let mut questions = NameQuestions::default();
-        // A log that cannot be read is reported later, when the requests are counted.
+        // Errors of logs that cannot be read are ignored here. They are reported later, when the
+        // requests are counted.
         self.read_logs(
             source::open_unchecked,
             |headers, chunk| counts::name_questions(plan, headers, chunk),

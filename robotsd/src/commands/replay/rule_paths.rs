@@ -8,9 +8,9 @@ use serde::Serialize;
 /// number.
 const NODES_A_RULE: usize = 8;
 
-/// The steps of shrinking the trees, applied one after the other until the trees are small enough.
-/// The two numbers of a step are the maximum number of values at each place in a tree, and the
-/// maximum number of parts per target.
+/// Steps that make the trees smaller. They are applied one after the other until the trees are
+/// small enough. The two numbers of a step are the maximum number of values at each place in a
+/// tree, and the maximum number of parts per target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 /// Effect of a rule on requests.
@@ -25,17 +25,17 @@ pub(super) enum Effect {
     LetIn,
 }
 
-/// The rule that disallows a request. In a comparison, it is a rule of the first file if only that
-/// file disallows the request, otherwise a rule of the second file.
+/// The rule that disallows a request. In a comparison, this is a rule of the first file if only the
+/// first file disallows the request. Otherwise, it is a rule of the second file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DecidingRule {
     pub(super) effect: Effect,
-    /// Line of the rule; `None` stands for all rules that are counted together.
+    /// Line of the rule; `None` for the entry that contains the sum for several rules.
     pub(super) line: Option<usize>,
 }
 
-/// Requested targets, by deciding rule. Every request is counted, however many targets and rules
-/// there are.
+/// Requested targets, by deciding rule. Every request is counted, even if there are very many
+/// targets and rules.
 #[derive(Clone, Debug)]
 pub(super) struct RulePaths {
     /// Maximum number of nodes in all trees together.
@@ -81,7 +81,8 @@ impl RulePaths {
         if self.nodes <= self.capacity {
             return;
         }
-        // Half of the space is freed at once, so that trees are rarely shrunk.
+        // Half of the space is freed at once, because shrinking the trees takes time and should be
+        // rare.
         for (limit, depth) in KEPT {
             self.rules.values_mut().for_each(|tree| {
                 tree.keep_frequent(limit);
@@ -94,7 +95,7 @@ impl RulePaths {
         }
     }
 
-    /// Merges the less frequent half of the rules into one.
+    /// Merges the half of the rules that decide the fewest requests into one entry.
     fn join_rare_rules(&mut self) {
         let mut totals: Vec<u64> = self.rules.values().map(|tree| tree.total).collect();
         let middle = totals.len() / 2;
@@ -109,7 +110,7 @@ impl RulePaths {
 }
 
 /// Maximum number of path segments and query parts that are distinguished; the rest of a target
-/// stays in one piece.
+/// counts as one part.
 const DEEPEST: usize = 12;
 
 /// If a place in the tree has up to `FEW` different values, all of them are shown. If the place has
@@ -127,19 +128,20 @@ const FREQUENT_SHARE: u64 = 20;
 /// later parameter names, and values.
 const KINDS: [u8; 4] = *b"/?&=";
 
-/// The counts of requests by the parts of their targets. Patterns are formed from this tree: a path
-/// segment, or a name or value in the query, becomes `*` if it varies.
+/// Numbers of requests, in a tree of the parts of their targets. Patterns are formed from this
+/// tree: a path segment, or a name or value in the query, becomes `*` if it varies.
 ///
 /// To save memory, the tree may replace rare values with a wildcard and cut the last parts of
-/// targets. The counts of its patterns still add up to the number of added targets.
+/// targets. The sum of the counts of all patterns is still the number of added targets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
     /// Path segment, parameter name or value, with the preceding separator; empty at the root.
     part: Box<[u8]>,
-    /// Number of requests whose target ends at this node; `total` also includes the nodes below.
+    /// Number of requests whose target ends at this node; `total` also includes the requests that
+    /// end at nodes below this one.
     ends: u64,
     pub(super) total: u64,
-    /// Whether the parts of targets after this one are no longer counted separately.
+    /// Whether targets that differ only after this part are counted together.
     is_cut: bool,
     /// Nodes of the next parts, sorted by `part`.
     children: Vec<PathTree>,
@@ -191,7 +193,7 @@ impl PathTree {
     pub(super) fn keep_frequent(&mut self, limit: usize) {
         self.generalize(&|mut totals, _| {
             totals.sort_unstable_by(|a, b| b.cmp(a));
-            // Equally frequent values are either all kept or all removed.
+            // Values with the same number of requests are either all kept or all removed.
             totals.get(limit).map_or(0, |next| next + 1)
         });
     }
@@ -225,14 +227,14 @@ impl PathTree {
     }
 
     /// Replaces rare values at each place with a wildcard. A value is rare if it has fewer requests
-    /// than `least` returns; `least` gets the counts of all values at the place, and the count of
-    /// its wildcard.
+    /// than the number that `least` returns. The arguments of `least` are the counts of all values
+    /// at the place, and the count of the wildcard at the place.
     fn generalize(&mut self, least: &impl Fn(Vec<u64>, Option<u64>) -> u64) {
         // A single child stays as it is. Most nodes have at most one child.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
-            // Only values that can vary are replaced. A wildcard already stands for all values, and
-            // a bare slash is the page of the folder itself, so neither is replaced.
+            // A wildcard already stands for all values, and a part that is only a slash stands for
+            // the page of the folder itself. Neither is replaced.
             let of_kind = |child: &&Self| !matches!(&*child.part, [_] | [_, b'*']) && child.kind() == kind;
             if !self.children.iter().any(|child| of_kind(&child)) {
                 continue;

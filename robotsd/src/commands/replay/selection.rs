@@ -1,5 +1,6 @@
-//! Selects the requests of a log that are counted: requests for a host of the site. Requests of
-//! another proxy that ask robotsd for a decision are not counted.
+//! Selects the requests in a log that are counted. These are the requests for a host of the site.
+//! If another proxy asks robotsd for decisions, the decision requests of this proxy are not
+//! counted.
 
 use std::io;
 
@@ -13,8 +14,8 @@ use crate::exit::complain;
 use crate::html::counted;
 use crate::target_url::is_http;
 
-/// How lines are read, and which of their requests are counted. Without a config, all requests are
-/// counted.
+/// Settings for reading log lines and for choosing the requests that are counted. Without a config,
+/// all requests are counted.
 #[derive(Debug)]
 pub(in crate::commands) struct LogSelection {
     pub(super) format: ReplayLogFormat,
@@ -23,26 +24,26 @@ pub(in crate::commands) struct LogSelection {
     is_host_named: bool,
 }
 
-/// Numbers of requests with an unexpected host, and of decision requests of proxies. Such requests
-/// are left out of the counts, or the report contains a note about them.
+/// Numbers of requests with an unexpected host, and of decision requests of proxies. These requests
+/// are left out of the other counts, or the report contains a note about them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
     /// Number of requests for another site. No other count includes them.
     pub(in crate::commands) other: u64,
     /// Number of requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
-    /// Number of decision requests of a proxy that do not describe the client's request. No other
-    /// count includes them.
+    /// Number of decision requests of a proxy that do not contain the data of the client's request.
+    /// No other count includes these decision requests.
     pub(in crate::commands) questions: u64,
-    /// Number of requests of a proxy for a refusal page. The refused request itself is in an
-    /// earlier line of robotsd's log.
+    /// Number of requests that a proxy sent to get a refusal page. The refused request itself is in
+    /// an earlier line of robotsd's log.
     pub(in crate::commands) refusal_pages: u64,
 }
 
 impl LogSelection {
     /// Selects the requests for a site. Requests without a host in the log are treated as requests
-    /// for `host`. If `host` is `None`, they are counted as requests for the site, and a note
-    /// states their number.
+    /// for `host`. If `host` is `None`, requests without a host are counted as requests for the
+    /// site, and a note states their number.
     pub(in crate::commands) fn of(
         site: &SelectedSite,
         format: ReplayLogFormat,
@@ -69,8 +70,8 @@ impl LogSelection {
         }
     }
 
-    /// Reports whether a request is for the site. Counts the request in `counts` if it is left out
-    /// or has no host.
+    /// Reports whether a request is for the site. If the request is left out or has no host, counts
+    /// it in `counts`.
     pub(super) fn has(&self, request: &LoggedRequest<'_>, counts: &mut RequestedHosts) -> bool {
         if request.target.starts_with(b"/-/")
             && let Some(kind) = question_kind(&request.target)
@@ -91,8 +92,9 @@ impl LogSelection {
         is_own
     }
 
-    /// Returns notes about requests that were left out and about assumptions that were made, as
-    /// sentences without a full stop. `requests` is the number of requests that are counted.
+    /// Returns notes about requests that were left out and about assumptions that were made. Each
+    /// note is a sentence without a full stop. `requests` is the number of requests that are
+    /// counted.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
             let requests = counted(counts.refusal_pages, "request");
@@ -134,8 +136,8 @@ impl LogSelection {
         missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs contains this key")));
     }
 
-    /// Returns the reason why no request is counted, if all requests are for other hosts or are a
-    /// proxy's requests for decisions.
+    /// If all requests are for other hosts, or are decision requests of a proxy, returns this as
+    /// the reason why no request is counted.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
         if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();
@@ -146,8 +148,8 @@ impl LogSelection {
     }
 }
 
-/// Returns the host that a request names. The host in the target takes precedence over the field
-/// `Host` (RFC 9112, section 3.2.2).
+/// Returns the host of a request. The host in the target takes precedence over the field `Host`
+/// (RFC 9112, section 3.2.2).
 fn named_host<'r>(request: &'r LoggedRequest<'_>) -> Option<&'r [u8]> {
     let of_target = || Authority::of_url(&request.target).filter(|(scheme, ..)| is_http(scheme));
     of_target().map(|(_, authority, _)| authority.host_and_port).or(request.host.as_deref())

@@ -1,5 +1,5 @@
-//! Opens logs as streams of bytes (files, compressed or not, and standard input), and shows a
-//! progress bar.
+//! Opens logs as streams of bytes, and shows a progress bar. A log is a file, which may be
+//! compressed, or standard input.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,11 @@ use crate::render::printable;
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 
-/// Size of the read buffer in front of decompression, in bytes.
+/// Size of the buffer for bytes that are read before decompression, in bytes.
 const AHEAD: usize = 256 << 10;
 
-/// Size of the buffer for examining the beginning of a log, in bytes.
+/// Size of the buffer for the beginning of a log, which shows whether the log is compressed, in
+/// bytes.
 const HEAD: usize = 4 << 10;
 
 /// Opens a log; `-` is standard input. Compression is recognised by the first bytes, not by the
@@ -59,7 +60,7 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
-        // A device is an error, because reading one never ends (except `/dev/null`).
+        // A device is an error, because reading it would never end. The exception is `/dev/null`.
         false if is_device(path)? => {
             let fault = "this is a device, not a log: name a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
@@ -88,7 +89,8 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
 fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
-        // The digit is the block size; after it comes the first block, or the end of an empty file.
+        // The digit is the block size. It is followed by the start of the first block or, in an
+        // empty file, by the end mark.
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, 0x41 | 0x72, ..] => ("bzip2", "bzip2 -dc"),
         [0x04, 0x22, 0x4D, 0x18, ..] => ("lz4", "lz4 -dc"),
         [b'L', b'Z', b'I', b'P', 0 | 1, ..] => ("lzip", "lzip -dc"),
@@ -106,7 +108,7 @@ fn is_device(path: &Path) -> io::Result<bool> {
     Ok((kind.is_char_device() || kind.is_block_device()) && path != Path::new("/dev/null"))
 }
 
-/// A log whose errors contain its name.
+/// A log. Its read errors contain the name of the log.
 struct NamedLog {
     name: String,
     log: Box<dyn Read + Send>,
@@ -175,7 +177,7 @@ pub(super) fn reading_bar(paths: &[PathBuf]) -> ProgressBar {
 /// Returns a progress bar on standard error. It is hidden if standard error is not a terminal, and
 /// erased when it is dropped.
 pub(super) fn bar(total: Option<u64>, template: &str) -> ProgressBar {
-    // The templates are valid; if one were not, the default style would be used.
+    // All templates are valid. For an invalid template, the default style would be used.
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr()).with_style(style);
     if !bar.is_hidden() {

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::refusal::REFUSAL_STATUSES;
 
-/// Numbers of requests by judgement. A report has these numbers for each crawler, for each kind of
-/// sender and for each hour.
+/// Numbers of requests by verdict. A report contains one tally for each crawler, each kind of
+/// sender and each hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::AddAssign)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
@@ -25,10 +25,10 @@ pub(super) struct RequestTally {
     /// Number of disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Number of requests that the first file allows and the second disallows, by crawlers of
-    /// search engines that have their own index.
+    /// Requests of search engines that have their own index: number of requests that the first file
+    /// allows, but the second file disallows.
     pub(super) shut_search_engines: u64,
-    /// Number of disallowed requests by crawlers of search engines that have their own index.
+    /// Requests of search engines that have their own index: number of disallowed requests.
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
     /// Number of disallowed requests that robotsd would have refused in the mode `refuse`;
@@ -45,8 +45,8 @@ pub(super) struct RequestTally {
     pub(super) pages: u64,
 }
 
-/// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last number counts
-/// refused requests with a response from an upstream.
+/// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last element is the
+/// number of refused requests with a response from an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 
@@ -60,7 +60,7 @@ impl RefusalTally {
         tally
     }
 
-    /// Returns the numbers that are above zero, with the status or "upstream".
+    /// Returns the numbers that are above zero. Each is paired with its status, or with "upstream".
     pub(super) fn counts(&self) -> impl Iterator<Item = (String, u64)> {
         let labels = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).chain(["upstream".to_owned()]);
         labels.zip(self.0).filter(|(_, count)| *count > 0)
@@ -105,7 +105,7 @@ impl LogPeriod {
 /// Maximum number of hours with their own counts: a little more than four years.
 const HOURS: usize = 40_000;
 
-/// The counts of the requests of crawlers, by hour.
+/// The counts of crawlers' requests, by hour.
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
     /// Maximum number of hours that have counts.
@@ -158,8 +158,8 @@ pub(super) struct AddressTally {
     pub(super) disallowed: u64,
 }
 
-/// Numbers of requests for at most `MAX` keys, such as addresses. When there are more keys, the
-/// less frequent half is dropped.
+/// Numbers of requests for at most `MAX` keys, such as addresses. If there are more keys, the half
+/// of the keys with the lowest numbers is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct FrequentCounts<K, const MAX: usize> {
     /// Map with a fast hash and a random seed.
@@ -185,7 +185,8 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
             return;
         }
         if self.counts.len() >= MAX {
-            // Half of the space is freed at once, so that keys are rarely dropped.
+            // Half of the space is freed at once, because dropping keys takes time and should be
+            // rare.
             let mut all = self.sorted();
             all.split_off(MAX / 2).into_iter().for_each(|(_, tally)| self.dropped += tally);
             self.counts = all.into_iter().collect();
@@ -200,8 +201,8 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
         if self.counts.len() + new.len() > MAX {
-            // Not all new keys fit. The new keys are sorted so that the result does not depend on
-            // the order of the map.
+            // There is not enough space for all new keys. The keys are sorted, because the result
+            // must not depend on the order of the map.
             sort(&mut new);
         }
         known.into_iter().chain(new).for_each(|(key, tally)| self.add(key, tally));

@@ -116,7 +116,8 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             }
             text.clone()
         }
-        // Only the file name is used, because readers of the robots.txt need not know the folder.
+        // The title contains only the name of the file, because readers of the robots.txt need not
+        // know its folder.
         (None, AppendSource::File(path)) => {
             path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
         }

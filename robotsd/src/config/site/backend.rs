@@ -118,7 +118,8 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     if let Some(name) = &settings.server_name {
         check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
     }
-    // `eject` is checked last, because an error in it would hide other problems with the upstreams.
+    // `eject` is checked last, because the function returns at the first error, and an error in
+    // `eject` would hide other problems with the upstreams.
     if settings.eject.get_ref().0.is_zero() {
         return Err(settings.eject.fault("\"eject\" is zero: write max_fails = 0 to never eject an upstream"));
     }
@@ -138,10 +139,10 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
 /// Adds an error for each unusable upstream of a site:
 ///
 /// - a URL that cannot be parsed;
-/// - a URL of a listener of the same process, because requests would loop until no connection is
-///   left;
-/// - a URL of an admin listener that trusts this process as its proxy, because any client could
-///   then act as an admin user.
+/// - a URL of a listener of the same process, because each request would be forwarded in a loop
+///   until no connections are left;
+/// - a URL of an admin listener that trusts this process as its proxy, because a client could then
+///   send requests as an admin user.
 pub(super) fn faulty(
     upstreams: &[Spanned<String>],
     listeners: &[RawListener],

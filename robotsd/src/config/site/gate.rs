@@ -39,7 +39,7 @@ words! {
     }
 }
 
-/// Resolves the gate; `None` if it is off.
+/// Resolves the settings of the gate; `None` if the gate is disabled.
 pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> {
     let accepted = file.accept.iter().map(parsed::<VersionHashPrefix>).collect::<Result<Vec<_>, _>>()?;
     let mut gate = Gate::new().accept(accepted);
@@ -61,7 +61,7 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
     Ok((file.enabled).then_some(gate))
 }
 
-/// What the gate of a site compares a new version with, apart from the file of expectations.
+/// The files that the gate of a site uses to check a new version, except the file of expectations.
 ///
 /// `==` ignores the positions of [`Spanned`] values in the config.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,7 +101,7 @@ impl GateBasis {
         })
     }
 
-    /// Returns the files, without their positions in the config.
+    /// Returns the paths of the files, without their positions in the config.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.baseline.iter().chain(&self.urls).map(|file| &**file.get_ref())
     }

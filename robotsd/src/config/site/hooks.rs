@@ -81,13 +81,13 @@ const MAX_HOOKS: usize = 16;
 /// Maximum number of header fields of a hook.
 const MAX_HEADERS: usize = 32;
 
-/// Header fields that hooks cannot set, because robotsd sets them. The `User-Agent` is always
-/// robotsd's, and the admin interface refuses requests with it, so that hooks cannot use the admin
-/// interface.
+/// Header fields that hooks cannot set, because robotsd sets them. The `User-Agent` field is always
+/// that of robotsd. The admin interface refuses requests with this value, so hooks cannot use the
+/// admin interface.
 const OURS: [&str; 3] = ["expect", "host", "user-agent"];
 
-/// Parts of names of header fields that contain a secret. The names in [`NO_SECRET`] are
-/// exceptions; most of them identify entries of a cache.
+/// If the name of a header field contains one of these words, the value of the field is a secret.
+/// The fields in [`NO_SECRET`] are exceptions: most of them identify cache entries.
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
@@ -96,7 +96,7 @@ const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency
 pub(in crate::config) enum HookUse {
     /// Reports new versions of sites with at least one concrete host.
     Hosts,
-    /// Reports new versions of sites whose hosts are only patterns.
+    /// Reports new versions of sites that have only host patterns.
     Patterns,
     /// Notifies people of events.
     Events,
@@ -174,8 +174,8 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
 
 fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     let fault = |why: &str| {
-        // The message does not contain the URL, because any part of it may be secret. The message
-        // is shown with the position of the URL in the file.
+        // The message does not contain the URL, because any part of the URL may be secret. The
+        // message is shown with the position of the URL in the file.
         url.fault(format!(
             "this is not a valid URL for a request: {why}; write one such as \"https://api.example.net/purge\""
         ))

@@ -85,7 +85,7 @@ pub(crate) struct SiteConfig {
     /// The upstreams or the static files of the site; `None` if no listener forwards requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
-    /// Position in `Config::text` of the key that sets the source of the robots.txt.
+    /// Position of the key that sets the source of the robots.txt, in `Config::text`.
     pub(crate) robots_span: Range<usize>,
     /// The lists that are appended to the robots.txt, in order.
     pub(crate) append: Vec<AppendSettings>,
@@ -97,7 +97,7 @@ pub(crate) struct SiteConfig {
     pub(crate) expectations: Option<PathBuf>,
     /// Position of `expectations` in `Config::text`.
     pub(crate) expectations_span: Range<usize>,
-    /// The version that the gate compares new versions with, and the pages that it checks.
+    /// The files that the gate uses to check a new version, except the file of expectations.
     pub(crate) gate_basis: GateBasis,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
@@ -108,15 +108,15 @@ pub(crate) struct SiteConfig {
     pub(crate) refusal: Option<Arc<SiteRefusals>>,
     /// Fields that are added to responses.
     pub(crate) signals: Signals,
-    /// Serialized form of the values that policy, checks and gate are derived from. Equal strings
-    /// mean equal settings.
+    /// Serialized form of the values that determine the policy, the checks and the gate. If two
+    /// strings are equal, the settings are equal, too.
     pub(crate) terms: String,
 }
 
 impl SiteConfig {
     /// Returns the options for checking the robots.txt, including the search engines in `registry`
-    /// that the policy refuses. The registry itself is not added, because the live robots.txt has
-    /// its own.
+    /// that the policy refuses. The registry itself is not added to the options, because the live
+    /// robots.txt contains its own registry.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
     }
@@ -139,14 +139,14 @@ pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
 pub(crate) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
     let mut map = HostMap::new();
     for (pattern, owner) in patterns {
-        // Errors are ignored: a config with invalid hosts, or with a host in two sites, was already
-        // refused.
+        // Errors can be ignored, because a config with invalid hosts, or with a host in two sites,
+        // was already refused.
         let _ = map.insert(pattern, owner);
     }
     map
 }
 
-/// Checks that every site has a unique name that cannot be mistaken for something else.
+/// Checks that the name of every site is unique and cannot be mistaken for something else.
 pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for site in sites.iter().map(Spanned::get_ref) {
@@ -159,9 +159,9 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Returns the reason why a string cannot be the name of a site. A name is refused if it has
-/// another meaning in a command, in the sites of a token or in a fleet-wide off switch, or if
-/// people could mistake it for something else. Letters of every script are allowed.
+/// Returns the reason why a string cannot be the name of a site. A string is refused if it has
+/// another meaning in a command, in the list of sites of a token or in a fleet-wide off switch, or
+/// if people could mistake it for something else. Letters of every script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());
@@ -199,8 +199,8 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Resolves a site. Keys with problems get their defaults. Returns `None` if the site's backend or
-/// robots.txt is unknown.
+/// Resolves a site. Keys with problems get their default values. Returns `None` if the site's
+/// backend or robots.txt is unknown.
 pub(super) fn resolve(
     all: OfAllSites<'_>,
     site: &Spanned<RawSite>,
@@ -260,7 +260,7 @@ pub(super) fn resolve(
         // The refusal page is read later, and only for valid sites.
         refusal: None,
         signals: signals.unwrap_or_default(),
-        // Serialization fails only if a path is not UTF-8.
+        // The default is never used, because serialization fails only if a path is not UTF-8.
         terms: serde_json::to_string(&(terms, &site.enforcement, &site.rate, &site.modes)).unwrap_or_default(),
     })
 }

@@ -58,8 +58,8 @@ impl Value for RawModes {
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
         let DeValue::Table(written) = value.get_ref() else { return reader.wrong::<Self>(place, value) };
         let (table, mut exceptions) = (place.path(), Vec::new());
-        // The order of exceptions matters, and the parsed table may have another order than the
-        // file.
+        // The order of exceptions matters, but the order in the parsed table may differ from the
+        // order in the file.
         let mut entries: Vec<_> = written.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
@@ -207,9 +207,9 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
     Ok(if date.time.is_none() { moment + DAY } else { moment })
 }
 
-/// Serializes all exceptions in the short form if each of them has one, else all in the long form.
-/// In a mixture, TOML would write the long forms last, which would change the meaning, because the
-/// order of exceptions matters.
+/// Serializes all exceptions in the short form if this is possible for each of them. Otherwise,
+/// serializes all of them in the long form. If both forms were used, the long forms would come last
+/// in the TOML output. This would change the meaning, because the order of exceptions matters.
 impl Serialize for RawModes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut by_key: Vec<(&str, Vec<&RawMode>)> = Vec::new();

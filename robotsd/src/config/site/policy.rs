@@ -1,5 +1,5 @@
-//! Resolves the policy of a site and the checks of its robots.txt, from the settings of the site
-//! and those of all sites.
+//! Resolves the policy of a site and the checks of its robots.txt, from the settings of this site
+//! and the settings that apply to all sites.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -80,7 +80,7 @@ words! {
 /// that the policy, the checks and the gate depend on.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
-    /// The mode if no exception matches and the site sets no mode of its own.
+    /// The mode for requests that match no exception if the site does not set a mode.
     pub(crate) mode: Mode,
     #[serde(skip)]
     pub(crate) grace: Duration,
@@ -179,8 +179,8 @@ pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iter
     engines.filter_map(move |engine| refused(engine, policy, now))
 }
 
-/// Returns the crawler, with the rules that the policy enforces by refusing its requests. `None` if
-/// there are no such rules.
+/// Returns the crawler, and the rules that the policy enforces by refusing this crawler's requests.
+/// `None` if the policy never refuses its requests.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;

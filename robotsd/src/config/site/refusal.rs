@@ -69,7 +69,8 @@ words! {
 const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
 const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 
-/// Maximum number of cases of a site. [`MAX_FIELDS`] is the maximum number of fields of a case.
+/// Maximum number of refusal cases of a site. [`MAX_FIELDS`] is the maximum number of header fields
+/// of a case.
 const MAX_CASES: usize = 64;
 const MAX_FIELDS: usize = 16;
 
@@ -79,8 +80,8 @@ const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"]
 /// Resolves a site's responses to refused requests. `None` if the site uses the default response.
 /// If no listener forwards requests, the `upstream` of cases is ignored.
 ///
-/// An error in a template has a position in the template. The function `in_config` gives any other
-/// error its position in the config.
+/// An error in a template has a position in the template. For all other errors, the function
+/// `in_config` adds the position in the config.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     listeners: &[RawListener],
@@ -118,8 +119,8 @@ pub(in crate::config) fn resolve(
     Ok((!is_default).then(|| Arc::new(SiteRefusals { page, cases })))
 }
 
-/// The keys that determine the page of a response. For unset keys, a case inherits those of the
-/// site.
+/// The keys that determine the page of a response. If a case does not set one of these keys, the
+/// value of the site is used.
 #[derive(Clone, Copy)]
 struct PageKeys<'r> {
     status: Option<&'r Spanned<u16>>,
@@ -153,7 +154,7 @@ impl PageKeys<'_> {
     }
 }
 
-/// Resolves a case: the requests that it covers, and the response.
+/// Resolves a refusal case: the requests that it applies to, and the response.
 fn resolve_case(
     written: &Spanned<RawCase>,
     site: PageKeys<'_>,
@@ -184,7 +185,7 @@ fn resolve_case(
     Ok((covered, CaseAnswer { page, fields, server }))
 }
 
-/// Resolves the requests that a case covers.
+/// Resolves the requests that a refusal case applies to.
 fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
     let crawlers = crawlers(&case.crawlers)?;
     if let Some(at) = crawlers.iter().position(|one| *one == Crawlers::Category(Category::UserFetch)) {
@@ -239,8 +240,8 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
     Ok(fields)
 }
 
-/// Reports each case whose server is one of the upstreams of the site. The server would send refused
-/// crawlers the pages that robots.txt disallows.
+/// Reports each case whose server is one of the upstreams of the site. Such a server would send the
+/// disallowed pages to the refused crawlers.
 pub(super) fn own_upstreams(raw: &RawRefusal, upstreams: &[Spanned<String>], folder: &Path, faults: &mut Faults) {
     let endpoint = |url: &Spanned<String>| Endpoint::parse(url.get_ref(), folder).ok();
     let own: Vec<_> = upstreams.iter().filter_map(endpoint).collect();
@@ -253,8 +254,8 @@ pub(super) fn own_upstreams(raw: &RawRefusal, upstreams: &[Spanned<String>], fol
     }
 }
 
-/// Resolves the server of a case. An invalid URL is not reported here, but together with the
-/// upstreams of the site.
+/// Resolves the server of a case. An invalid URL is not reported here, but when the upstreams of
+/// the site are checked.
 fn server(case: &RawCase, folder: &Path) -> Result<Option<CaseServer>, Fault> {
     let Some(url) = &case.upstream else {
         let unused = case.max_connections.as_ref();

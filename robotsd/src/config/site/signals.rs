@@ -54,7 +54,7 @@ fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
     Ok(rule.for_crawlers(super::refusal::crawlers(crawlers)?))
 }
 
-/// Returns the settings of a site that make responses differ by client. Because of them, caches
+/// Returns the settings of a site that make responses differ by client. With these settings, caches
 /// store more copies of a page.
 pub(in crate::config) fn varying<'r>(
     signals: &'r RawSignals,
@@ -75,8 +75,8 @@ pub(in crate::config) fn varying<'r>(
     }))
 }
 
-/// Returns the fields with `noindex` whose path the robots.txt disallows. Crawlers that may not
-/// fetch a page cannot see its fields.
+/// Returns the fields with `noindex` whose path the robots.txt disallows. A crawler that may not
+/// fetch a page cannot see the header fields of the page.
 pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt, registry: &Registry) -> Vec<Fault> {
     let rules = robots.compile_with(Default::default(), |name| registry.stands_for(name.value()));
     let is_noindex = |value: &str| {
@@ -96,8 +96,8 @@ pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt
     unseen.map(fault).collect()
 }
 
-/// Reports whether none of the field's crawlers may fetch a page with its path. For a field without
-/// `crawlers`, this checks a crawler that no group names.
+/// Reports whether all crawlers of a field are disallowed from fetching a page with the field's
+/// path. If the field has no `crawlers`, checks this for a crawler that is not named in any group.
 fn may_not_read(field: &RawField, rules: &RuleSet, registry: &Registry) -> bool {
     // Replacing each `*` by `x` gives the path of one possible page.
     let page = field.path.get_ref().trim_end_matches('$').replace('*', "x");

@@ -95,7 +95,8 @@ impl RobotsSource {
     /// config, or if each host has its own file.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
-            // The path is absolute, because the config may have been given by a relative path.
+            // The path is made absolute, because it may be relative to the working directory of
+            // robotsd.
             Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
             Self::Url { url, .. } => Some(url.clone()),
             Self::Inline(_) | Self::Directory { .. } | Self::Upstream { .. } => None,
@@ -119,7 +120,7 @@ impl RobotsSource {
 pub(crate) struct Remote {
     /// Fetch interval if the response has no max-age.
     pub(crate) refresh: Duration,
-    /// How long the robots.txt must be missing before it counts as removed.
+    /// Minimum time that the robots.txt must be missing until it counts as removed.
     pub(crate) hold: Duration,
     /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
@@ -258,8 +259,8 @@ fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> R
     Ok(Remote { refresh, hold, ca })
 }
 
-/// Returns the first key that has no effect with this source, its position, and the sources that
-/// accept it.
+/// Returns the first key that has no effect with this source. Also returns the position of the key,
+/// and the sources that accept it.
 fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");

@@ -1,8 +1,8 @@
-//! The messages of `envoy.service.auth.v3` that are used here: the decision request, which contains
+//! The messages of `envoy.service.auth.v3` that robotsd uses: the decision request, which contains
 //! the client's request, and the response.
 //!
 //! Field numbers are the ones in Envoy's `.proto` files. Fields that are not declared here are
-//! skipped. Text fields are declared as bytes, because text from a client need not be UTF-8. Maps
+//! skipped. Text fields are declared as bytes, because text from a client may not be UTF-8. Maps
 //! are declared as lists of entries, which have the same encoding.
 
 use std::borrow::Cow;
@@ -143,19 +143,21 @@ const APPEND_OR_ADD: i32 = 0;
 /// Adds a header unless it already exists (`ADD_IF_ABSENT`).
 const ADD_IF_ABSENT: i32 = 1;
 
-/// Sets a header whether or not it already exists (`OVERWRITE_IF_EXISTS_OR_ADD`).
+/// Sets a header. If the header already exists, it is replaced (`OVERWRITE_IF_EXISTS_OR_ADD`).
 const OVERWRITE_OR_ADD: i32 = 2;
 
 /// Returns the response that allows the request. It sets the field `Robots-Verdict` if the request
 /// is tagged. Otherwise, it removes this field if the client has sent it.
 ///
-/// Envoy adds `fields` to the response to the client, whatever its status.
+/// Envoy adds `fields` to the response that the client gets, regardless of the status of this
+/// response.
 pub(crate) fn allowed(
     tag: Option<HeaderValue>,
     fields: &[(HeaderName, HeaderValue)],
     metadata: Option<Metadata>,
 ) -> CheckResponse {
-    // Envoy removes headers last, so a header that is set must not be in that list.
+    // Envoy removes headers after it has set headers, so a header that is set must not be in the
+    // list of removed headers.
     let mut removed = vec!["robots_verdict".to_owned()];
     let headers = match tag {
         Some(tag) => vec![header(&Record::FIELD, tag.as_bytes())],
@@ -191,8 +193,8 @@ pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> C
     }
 }
 
-/// Returns fields about a crawler's request that the proxy can write to its own log. They have the
-/// same names as in robotsd's request log.
+/// Returns values about a crawler's request that the proxy can write to its own log. They have the
+/// same names as in robotsd's access log.
 pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     let mut fields = Vec::with_capacity(10);
     let mut text = |key: &str, value: Option<&str>| {
@@ -220,9 +222,9 @@ fn entry(key: &str, value: MetadataValue) -> MetadataEntry {
     MetadataEntry { key: key.to_owned(), value: Some(value) }
 }
 
-/// Converts header fields. Repeated fields are joined, because a header that is set replaces an
-/// earlier one of the same name. `Content-Length` is omitted, because Envoy computes it from the
-/// body.
+/// Converts header fields. Repeated fields are joined into one, because Envoy would otherwise
+/// replace the earlier field with the later one. `Content-Length` is omitted, because Envoy
+/// computes it from the body.
 fn headers(fields: &HeaderMap) -> Vec<HeaderOption> {
     let names = fields.keys().filter(|name| **name != CONTENT_LENGTH);
     let joined = |name: &HeaderName| {
@@ -237,9 +239,9 @@ fn header(name: &HeaderName, value: &[u8]) -> HeaderOption {
     HeaderOption { header: Some(HeaderEntry { key, value, raw_value: Bytes::new() }), append_action: OVERWRITE_OR_ADD }
 }
 
-/// Returns a field for the response to the client. A field whose value is a list is added even if
-/// the upstream sends the same field. Any other field is added only if the upstream does not set
-/// it.
+/// Returns a field for the response to the client. If the value of the field is a list, the field
+/// is added even if the upstream sends the same field. Any other field is added only if the
+/// upstream does not send it.
 fn response_header((name, value): &(HeaderName, HeaderValue)) -> HeaderOption {
     let is_list = matches!(name.as_str(), "link" | "vary" | "x-robots-tag");
     let append_action = if is_list { APPEND_OR_ADD } else { ADD_IF_ABSENT };
@@ -294,8 +296,8 @@ impl CheckQuestion {
         })
     }
 
-    /// Returns the header fields of the client's request. Prefers `header_map`, because it contains
-    /// raw bytes. `None` if there are too many fields.
+    /// Returns the header fields of the client's request. Uses `header_map` if it exists, because
+    /// it contains the raw bytes. `None` if there are too many fields.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());
         let entries = raw.unwrap_or(&self.http.headers);
@@ -325,7 +327,7 @@ pub(crate) enum CallError {
     TooLarge,
     /// The body is not exactly one message of the expected type.
     Malformed,
-    /// The message did not arrive in time.
+    /// The message did not arrive before the timeout.
     Late,
     /// The caller has disconnected.
     Broken,
@@ -353,7 +355,7 @@ impl CallError {
         }
     }
 
-    /// Reports whether only a change of the proxy's configuration can fix the error.
+    /// Reports whether the error is caused by the configuration of the proxy.
     pub(crate) const fn is_fault(self) -> bool {
         matches!(self, Self::Compressed | Self::TooLarge | Self::Malformed)
     }

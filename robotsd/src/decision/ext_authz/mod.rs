@@ -1,5 +1,5 @@
 //! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). The decision
-//! request and the response are one message each.
+//! request is a single message, and so is the response.
 //!
 //! This module only parses the decision request and builds the response. The parent module decides.
 
@@ -27,7 +27,7 @@ const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 pub(super) enum ServiceRequest {
     /// A decision request about a client's request.
     Check,
-    /// A gRPC call of a method that this service does not have.
+    /// A gRPC call of an unknown method.
     Unknown,
     /// A request that is not a gRPC call, for example because it does not use HTTP/2.
     NoCall,
@@ -46,8 +46,8 @@ impl ServiceRequest {
     }
 }
 
-/// Maximum size of a message, in bytes. By default, Envoy accepts 60 KiB of header fields from a
-/// client, and at most 8 MiB.
+/// Maximum size of a message, in bytes. By default, Envoy accepts up to 60 KiB of header fields
+/// from a client. The highest limit that can be configured in Envoy is 8 MiB.
 const MAX_MESSAGE: usize = 1024 * 1024;
 
 /// Size of the prefix of a message, in bytes: a compression flag and the length.
@@ -65,7 +65,8 @@ struct MessageReader {
 }
 
 impl MessageReader {
-    /// Adds bytes. Returns an error as soon as the bytes cannot be part of a valid message.
+    /// Adds bytes. Returns an error if the bytes received so far cannot be the beginning of a valid
+    /// message.
     fn push(&mut self, octets: &[u8]) -> Result<(), CallError> {
         if self.octets.len() + octets.len() > PREFIX + MAX_MESSAGE {
             return Err(if self.length().is_ok_and(|length| length <= MAX_MESSAGE) {
@@ -112,8 +113,8 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     out.freeze()
 }
 
-/// Waits for the message of a call, until the caller's timeout or [`MAX_MESSAGE_TIME`] has passed,
-/// whichever is shorter.
+/// Waits for the message of a call. Returns an error if it does not arrive within the caller's
+/// timeout or [`MAX_MESSAGE_TIME`], whichever is shorter.
 pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {

@@ -1,4 +1,4 @@
-//! Findings about a response: status, redirects, and the header fields of the final response.
+//! Findings about the status, the redirects and the header fields of a response.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::lints;
 use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 use crate::render::{AnswerLint, FoundProblem};
 
-/// Minimum number of redirects in a chain that is reported as long. It is more than half of the
-/// five redirects that crawlers follow.
+/// Minimum number of redirects in a chain that is reported as long. Crawlers follow at least five
+/// redirects (RFC 9309, section 2.3.1.2), and this is more than half of them.
 const LONG: usize = 3;
 
-/// Describes how crawlers interpret a response of this kind, as a phrase that follows the subject
-/// of a sentence.
+/// Returns a phrase about how crawlers interpret a response of this kind. The phrase follows the
+/// subject of a sentence.
 pub(super) fn meaning(kind: AnswerKind) -> String {
     let reading = kind.reading();
     let others = reading.other_readings.map_or_else(String::new, |others| format!("; {others}"));
@@ -104,8 +104,8 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
     findings
 }
 
-/// Returns the host of the URL without `www.`. The hosts with and without `www.` are almost always
-/// the same site.
+/// Returns the host of the URL without `www.`. A host with `www.` and the same host without it
+/// almost always belong to the same site.
 fn name(url: &FetchUrl) -> &str {
     let host = url.host().trim_end_matches('.');
     host.strip_prefix("www.").unwrap_or(host)
@@ -150,7 +150,8 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem
     findings
 }
 
-/// Returns a finding if the response is encoded although the request accepts no content coding.
+/// Returns a finding if the response is encoded although the client did not accept any content
+/// coding.
 pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> {
     let codings = codings(plain.headers()?);
     if codings.is_empty() {
@@ -164,8 +165,8 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> 
     Some(finding.help("compress the file only if Accept-Encoding of the request contains that coding"))
 }
 
-/// Returns the finding about a charset. A wrong charset is harmless for a file of ASCII characters,
-/// which nearly every charset encodes in the same way.
+/// Returns the finding about a charset. In a file that contains only ASCII characters, a wrong
+/// charset is harmless, because nearly every charset encodes these characters in the same way.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
     let message = format!("the Content-Type has the charset {charset:?}, but crawlers read the file as UTF-8");

@@ -1,10 +1,10 @@
 //! `robotsd check https://example.com`: checks what crawlers get when they fetch the robots.txt of
 //! a site.
 //!
-//! The robots.txt is fetched as crawlers fetch it, for each name and scheme of the site
+//! The robots.txt is fetched in the same way as by crawlers, for each name and scheme of the site
 //! ([`names_of_site`]). [`answers`] and [`sitemaps`] find problems in the responses, and [`lints`]
-//! is the table of these lints. The file is then checked like any other file, and [`FrontPage`]
-//! shows which crawlers may fetch `/`.
+//! is the table of the lints for these problems. The file is then checked like any other file, and
+//! [`FrontPage`] shows which crawlers may fetch `/`.
 //!
 //! The check fetches no pages and follows no links. It fetches sitemaps only if requested.
 
@@ -120,8 +120,8 @@ impl LiveCheck<'_> {
     }
 }
 
-/// Returns the finding if crawlers get other rules under another name of the site. `None` if
-/// crawlers get the same rules, or if the other name has no address.
+/// Returns a finding if crawlers get different rules under another name of the site. `None` if
+/// crawlers get the same rules under both names, or if the other name has no address.
 fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<FoundProblem> {
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
@@ -138,7 +138,8 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
         }
     };
     let finding = FoundProblem::answer(&lints::OTHER_RULES, other.url(), &message);
-    // Many sites serve only HTTP or only HTTPS, which does not harm crawlers.
+    // If the other name is unreachable, the finding is only a note: many sites serve only HTTP or
+    // only HTTPS, and this does not affect crawlers.
     let severity = if matches!(kind, AnswerKind::Unreachable(_)) { Severity::Note } else { Severity::Warning };
     let help = match (other.url().is_https(), named.url().is_https()) {
         // A site should not redirect from TLS to plain HTTP.
@@ -165,7 +166,8 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
         ));
     }
     let others = if named.authority().ends_with(&format!(":{}", named.port())) {
-        // With an explicit port, the ports of the other names and schemes are unknown.
+        // If the URL has an explicit port, it is not known which ports the other names and schemes
+        // use.
         Vec::new()
     } else {
         let hosts: Vec<_> = [Some(named.host().to_owned()), counterpart(named.host())].into_iter().flatten().collect();

@@ -22,7 +22,7 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Reports whether the output need not explain how crawlers interpret a response. This is the
+    /// Reports whether no explanation of how crawlers interpret a response is needed. This is the
     /// case if a finding already explains it, or if the file is not a robots.txt and therefore has
     /// no rules.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
@@ -64,8 +64,8 @@ fn front_page_url(report: &LiveReport) -> String {
 }
 
 impl CheckOutput<'_> {
-    /// Checks a site, and writes the findings. `is_wanted` reports whether findings with a code are
-    /// requested.
+    /// Checks a site, and writes the findings. `is_wanted` reports whether findings with a given
+    /// code are requested.
     pub(in crate::commands::check) fn site(
         &mut self,
         out: &mut impl Write,

@@ -9,7 +9,8 @@ use crate::evaluator::Evaluator;
 use crate::fetch::{AnswerKind, AnswerReading, DecodedBody, RetrievalChain, codings};
 use crate::render::FoundProblem;
 
-/// The results for one URL on the command line. In JSON output, this object follows the findings.
+/// The results for one URL on the command line. In JSON output, the object with these results
+/// follows the findings.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveReport {
     /// URL of the robots.txt.
@@ -20,7 +21,7 @@ pub(super) struct LiveReport {
     /// Findings, the worst first.
     #[serde(skip)]
     pub(super) findings: Vec<FoundProblem>,
-    /// The compiled robots.txt; `None` if the response has no usable body.
+    /// The compiled robots.txt; `None` if the response has no body that can be parsed.
     #[serde(skip)]
     pub(super) evaluator: Option<Evaluator>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -48,7 +49,7 @@ pub(super) struct AnswerSummary {
     pub(super) content_type: Option<String>,
     pub(super) cache_control: Option<String>,
     pub(super) codings: Vec<String>,
-    /// Size of the body as sent, in bytes; `octets` is its size after decoding.
+    /// Size of the body as the server sent it, in bytes. `octets` is the size after decoding.
     pub(super) octets_sent: Option<usize>,
     pub(super) octets: Option<usize>,
     /// Whether only the beginning of the body was read, because the body is too large.
@@ -64,12 +65,12 @@ pub(super) struct RedirectSummary {
     pub(super) to: String,
 }
 
-/// Comparison of the robots.txt under one name of the site with the robots.txt under the name in
-/// the argument.
+/// Result of comparing the robots.txt under one name of the site with the robots.txt under the name
+/// in the argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {
-    /// The name is the one in the argument.
+    /// The name is the one in the argument, so there is nothing to compare.
     Named,
     /// Crawlers get the same rules under both names, or no rules under either.
     Same,

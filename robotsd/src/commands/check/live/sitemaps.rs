@@ -1,8 +1,8 @@
 //! Checks the sitemaps that a robots.txt names: whether they are on this site, can be fetched, are
 //! valid sitemaps, and list URLs of this site.
 //!
-//! The location of a sitemap is known without a request, so it is always checked. Sitemaps that an
-//! index lists are not fetched.
+//! The host and scheme of a sitemap are known without a request, so they are always checked.
+//! Sitemaps that are listed in a sitemap index are not fetched.
 
 use serde::Serialize;
 use tower_robots::internals::Origin;
@@ -18,7 +18,7 @@ use crate::render::{AnswerLint, FoundProblem};
 /// Maximum number of sitemaps of one file that are fetched.
 const MAX_SITEMAPS: usize = 50;
 
-/// Maximum number of URLs in one sitemap, according to the protocol.
+/// Maximum number of URLs in one sitemap, according to the sitemaps protocol.
 const MAX_URLS: u64 = 50_000;
 
 /// A sitemap, as the report shows it.
@@ -32,8 +32,8 @@ pub(super) struct SitemapSummary {
     pub(super) is_index: bool,
 }
 
-/// Fetches the sitemaps that a robots.txt lists. An invalid URL, such as a relative one, is a
-/// finding.
+/// Fetches the sitemaps that a robots.txt lists. An invalid URL, such as a relative one, is
+/// reported as a finding.
 pub(super) fn check(
     retriever: &Retriever,
     robots: &RobotsTxt,
@@ -69,13 +69,13 @@ pub(super) fn check(
     (sitemaps, findings)
 }
 
-/// Returns the findings about sitemaps that another host serves, or this host without TLS.
+/// Returns the findings about sitemaps whose URL has another host, or has this host but no TLS.
 pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<FoundProblem> {
     named(robots).iter().take(MAX_SITEMAPS).filter_map(|url| place(url, site)).collect()
 }
 
-/// Returns the URLs of sitemaps without duplicates. Returns at most one URL more than the limit, so
-/// that the caller can tell that the limit is exceeded.
+/// Returns the URLs of sitemaps without duplicates. If there are more URLs than the limit, returns
+/// one URL more than the limit, which shows the caller that the limit is exceeded.
 fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     let mut urls: Vec<FetchUrl> = Vec::new();
     for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {

@@ -1,5 +1,5 @@
 //! The common log format and its extensions, and the access logs of AWS application load balancers,
-//! which quote values in the same way.
+//! which use the same quoting.
 //!
 //! A line of any format becomes a [`LoggedRequest`].
 
@@ -10,7 +10,7 @@ use tower_robots::rules::Authority;
 
 use crate::board::is_page;
 
-/// Whether a line must contain referer and agent.
+/// Whether a line must contain the referer and the agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
     Optional,
@@ -18,7 +18,7 @@ pub(super) enum Quotes {
 }
 
 /// Parses `[host[:port] ]address ident user [time] "request" status size[ "referer" "agent"]…`,
-/// also after a prefix that a collector has added, such as the date, host and program of syslog.
+/// with or without a prefix from a log collector, such as the date, host and program of syslog.
 pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     let (before, rest) = line.split_at(first_quote(line)?);
     let (bracket, time) = time_bracket(before)?;
@@ -57,8 +57,8 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// Reports whether the value in the agent's column is not an agent. Some servers insert another
-/// column there (a host, an address, or the agent itself).
+/// Reports whether the value in the agent's column is something other than an agent. Some servers
+/// insert another column before the agent, for example a host or an address.
 fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     if agent.starts_with(b"Mozilla/") {
         return false;
@@ -77,7 +77,7 @@ struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// Finds the address, and the virtual host that precedes the address. A user name may contain
-    /// anything that a client sent, so the first word that can be the address is used.
+    /// any text that a client sent, so the first word that can be an address is used.
     fn of(head: &'a [u8]) -> Option<Self> {
         let (first, rest) = head.split_at(memchr::memchr(b' ', head).unwrap_or(head.len()));
         // `host - - - [` contains a host, but no address.
@@ -96,15 +96,15 @@ impl<'a> Client<'a> {
             return Some(Self { host: None, address: words[0] });
         }
         let is_named = is_host(words[0]) && is_dash(2) && words.len() > 3 && is_client(words[1]);
-        // The word at `at` is the sender if it can be an address; words before it are the prefix of
-        // a collector.
+        // The word at `at` is the sender if it can be an address; the words before the sender are
+        // the prefix of a log collector.
         let is_sender = |at: &usize| match at {
             1 => is_named || is_address(words[1]),
             at => is_address(words[*at]) && is_dash(at + 1),
         };
         let at = (1..words.len()).find(is_sender)?;
-        // A word of the prefix may look like the host name of a local network, so a host after a
-        // prefix must contain a dot.
+        // A word in the prefix may look like a local host name, so a host after a prefix must
+        // contain a dot.
         let host = Some(words[at - 1]).filter(|word| is_host(word) && (at == 1 || word.contains(&b'.')));
         Some(Self { host, address: words[at] })
     }
@@ -115,15 +115,15 @@ pub(super) fn is_address(word: &[u8]) -> bool {
     may_be && std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok())
 }
 
-/// Reports whether a word can be the address of a client, or the name that a server logs instead.
-/// `nginx:` is not a client but the tag of a program.
+/// Reports whether a word can be the address of a client, or the host name that a server logs
+/// instead of the address. A word such as `nginx:` is the tag of a program.
 fn is_client(word: &[u8]) -> bool {
     let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
 }
 
-/// Reports whether a word can be a virtual host with its port, or `-` for no host. A time such as
-/// `10:00:00` is not a host.
+/// Reports whether a word can be a virtual host with its port, or `-` for a missing host. A time
+/// such as `10:00:00` is not a host.
 fn is_host(word: &[u8]) -> bool {
     let mut parts = word.split(|octet| *octet == b':');
     let name = parts.next().unwrap_or_default();
@@ -138,9 +138,9 @@ fn without_colour(word: &[u8]) -> &[u8] {
     memchr::memchr(b'm', escape).map_or(word, |end| &escape[end + 1..])
 }
 
-/// Returns the site that a line of robotsd's log names. A line of robotsd ends with the site, the
-/// action and the id of the request, each in quotes. The line of another server may also end with
-/// three values, so the caller checks that the config has a site with this name.
+/// Returns the site that a line of robotsd's log names. A line of robotsd's log ends with the site,
+/// the action and the ID of the request, each in quotes. A line of another server may also end with
+/// three quoted values, so the caller must check that the config has a site with this name.
 fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (site, rest) = quoted(rest)?;
     let (_action, rest) = quoted(rest)?;
@@ -151,14 +151,14 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
 /// Maximum length of a time in brackets, in bytes.
 const MAX_TIME_LENGTH: usize = 48;
 
-/// Finds the time in the bytes before the request: returns the position of its bracket, and the
-/// time if it can be parsed. Hosts and process ids may be in brackets too, and a collector's prefix
-/// or a user name may contain a time, so the last bracket with a time is used.
+/// Finds the time in the bytes before the request. Returns the position of the opening bracket, and
+/// the time if it can be parsed. Hosts and process IDs may also be in brackets, and the prefix of a
+/// collector or a user name may also contain a time. Therefore, the last time in brackets is used.
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
         let end = memchr::memchr(b']', &rest[..rest.len().min(MAX_TIME_LENGTH)])?;
-        // Short numbers are process ids, not times.
+        // A short number is a process ID, not a time.
         any_time(&rest[..end]).filter(|_| end > 8).map(|time| (at, Some(time)))
     };
     let last = || memchr::memrchr(b'[', before).map(|at| (at, None));
@@ -166,7 +166,7 @@ fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
 }
 
 /// Splits a request line such as `GET /path HTTP/1.1`. The protocol may be missing, because servers
-/// log whatever they receive.
+/// also log invalid request lines.
 pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     let at = memchr::memchr(b' ', request)?;
     let (method, rest) = (&request[..at], &request[at + 1..]);
@@ -174,8 +174,9 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// Reports whether two values can be a method and its target. The values are from a line that has
-/// no request line. A line that is not about a request may have values with the same names.
+/// Reports whether two values can be a method and its target. The values are from a log line that
+/// contains no request line. This check is needed because a log line about something else may have
+/// values with the same names.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -195,7 +196,8 @@ fn first_quote(line: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'"', line).find(|at| line[..*at].last() != Some(&b'\\'))
 }
 
-/// Returns the text between the next two quotes, and the rest. Escaped quotes are part of the text.
+/// Returns the text between the next two quotes, and the remaining text. Escaped quotes are part of
+/// the text.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = memchr::memchr(b'"', text)? + 1;
     let mut at = start;
@@ -209,8 +211,7 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Reports whether every opening quote has a closing one; a line that was cut has an unmatched
-/// quote.
+/// Reports whether every opening quote has a closing one; a truncated line has an unmatched quote.
 fn has_all_quotes(mut rest: &[u8]) -> bool {
     while let Some((_, after)) = quoted(rest) {
         rest = after;
@@ -300,7 +301,7 @@ pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
     number(digits).and_then(|number| u16::try_from(number).ok())
 }
 
-/// A request, as a log line contains it.
+/// A request, with the values that a log line contains.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoggedRequest<'a> {
     /// Host with port; `None` if the log does not contain hosts, empty if the request had no host.
@@ -312,9 +313,9 @@ pub(crate) struct LoggedRequest<'a> {
     pub(crate) time: Option<i64>,
     pub(crate) method: Cow<'a, [u8]>,
     pub(crate) target: Cow<'a, [u8]>,
-    /// Status of the response; `None` if the line has none.
+    /// Status of the response; `None` if the line has no status.
     pub(crate) status: Option<u16>,
-    /// Referer; empty if the line has none, or `-`.
+    /// Referer; empty if the line has no referer, or `-` in its place.
     pub(crate) referer: Cow<'a, [u8]>,
     pub(crate) agent: Cow<'a, [u8]>,
 }
@@ -325,13 +326,13 @@ impl LoggedRequest<'_> {
         std::str::from_utf8(&self.method).unwrap_or_default()
     }
 
-    /// Reports whether the response was a page, not an image, script or other asset. If the log has
-    /// no statuses, every request counts as successful.
+    /// Reports whether the response was a page. Images, scripts and other assets are not pages. If
+    /// the log has no statuses, every request counts as successful.
     pub(crate) fn got_page(&self) -> bool {
         *self.method == *b"GET" && !RateLimit::is_for_asset(&self.target) && self.status.is_none_or(is_page)
     }
 
-    /// Returns the same request without borrowing from its line.
+    /// Returns a copy of the request that does not borrow from the line.
     pub(super) fn into_owned(self) -> LoggedRequest<'static> {
         fn owned(value: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
             Cow::Owned(value.into_owned())
@@ -390,7 +391,8 @@ fn clock(text: &[u8]) -> Option<i64> {
     Some(number(&[*h1, *h2])? * 3600 + number(&[*m1, *m2])? * 60 + number(&[*s1, *s2])?)
 }
 
-/// Parses the time zone at the end of a time, in seconds; fractional seconds may precede it.
+/// Parses the time zone at the end of a time, and returns it in seconds. Fractional seconds may
+/// come before the time zone.
 fn zone(text: &[u8]) -> i64 {
     let at = text.iter().position(|octet| matches!(octet, b'+' | b'-'));
     at.and_then(|at| offset(&text[at..])).unwrap_or(0)
@@ -416,7 +418,7 @@ fn number(digits: &[u8]) -> Option<i64> {
 
 /// Returns the number of days from 1970-01-01, in the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years are counted from March, so that the leap day is the last day of a year.
+    // The calculation uses years that begin in March. The leap day is then the last day of a year.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);

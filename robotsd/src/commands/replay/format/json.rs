@@ -45,7 +45,7 @@ pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<
 }
 
 /// Reports whether an object has a User-Agent under an unknown key, such as
-/// `req.headers.user-agent`. Without its User-Agent the request would be judged wrongly.
+/// `req.headers.user-agent`. Without the User-Agent, the request would be judged incorrectly.
 fn has_agent(object: &ObjectAsVec<'_>) -> bool {
     let is_key = |key: &str| {
         let letters = key.to_ascii_lowercase().replace(|char: char| !char.is_ascii_alphabetic(), "");
@@ -61,7 +61,8 @@ fn has_agent(object: &ObjectAsVec<'_>) -> bool {
 /// Reports whether a line belongs to robotsd's log of events. Such lines are not counted, because
 /// their requests are also in robotsd's log of requests.
 pub(super) fn is_event(line: &[u8]) -> bool {
-    // Every line of this log begins with these bytes. The check avoids parsing other lines twice.
+    // Every line of the log of events begins with these bytes. Because of this check, other lines
+    // are not parsed twice.
     if !line.starts_with(br#"{"ts":"#) {
         return false;
     }
@@ -70,7 +71,7 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     line.contains_key("level") && line.get("event").and_then(Value::as_str).is_some_and(is_known)
 }
 
-/// Returns the strings in an object and its nested objects that may be log lines. Collectors such
+/// Returns the strings that may be log lines from an object and its nested objects. Collectors such
 /// as Docker put each line of a program's output into an object.
 pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
@@ -133,7 +134,7 @@ fn octets(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns a User-Agent without the escapes that CloudFront adds even in JSON objects.
+/// Returns a User-Agent, unescaped. CloudFront percent-encodes it even in JSON objects.
 fn agent_of(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {
     let agent = value(text);
     let is_escaped = memchr::memmem::find(&agent, b"%20").is_some() && !agent.contains(&b' ');

@@ -1,5 +1,5 @@
-//! The keys that requests have in JSON logs: keys of known servers and services, and keys that an
-//! operator gives.
+//! The keys that requests have in JSON logs: the keys of known servers and services, and keys that
+//! an operator has given.
 //!
 //! The known keys are the keys in nginx's documentation, and the keys of Caddy, Traefik, Envoy,
 //! Cloudflare, Google Cloud and the Elastic Common Schema.
@@ -13,7 +13,7 @@ use serde_json_borrow::{ObjectAsVec, Value};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// A value of a request, which an object contains under one of several keys.
+    /// A value of a request. A JSON object contains it under one of several keys.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum JsonField {
         Agent = "ua",
@@ -132,7 +132,7 @@ impl JsonField {
     }
 }
 
-/// A key that an operator gives, written `ua=userAgent`.
+/// A key from the operator, written as `ua=userAgent`.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 #[display("{}={key}", field.as_str())]
 pub(in crate::commands) struct JsonKey {
@@ -191,8 +191,8 @@ impl JsonKeys {
     /// field.
     fn known(&self, field: JsonField) -> &'static [&'static str] {
         let is_named = match field {
-            // A request line contains method and path, so its known keys are not used if the
-            // operator gave a key for either value.
+            // The request line contains the method and the path. Its known keys are not used if the
+            // operator gave a key for the method or the path.
             JsonField::Request => {
                 [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.is_named(field))
             }

@@ -43,7 +43,8 @@ pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
     json_keys: &'k JsonKeys,
     columns: W3cColumns,
-    /// Whether the format was detected. In that case, lines in other formats are also read.
+    /// Whether the format was detected from the first lines. If so, lines in other formats are also
+    /// read.
     is_found: bool,
 }
 
@@ -104,7 +105,7 @@ impl<'k> ChunkReader<'k> {
         formats.into_iter().find_map(read)
     }
 
-    /// Reads a line that collectors have wrapped in at most `most` objects or prefixes.
+    /// Reads a line that log collectors have wrapped in up to `most` objects or prefixes.
     fn read_wrapped(&self, line: &[u8], most: usize) -> LogLine<'static> {
         for inner in wrapped(line) {
             let read = match self.read_bare(&inner) {
@@ -124,7 +125,7 @@ impl<'k> ChunkReader<'k> {
     }
 }
 
-/// Returns the parts of a wrapped line that may be the original line: each string of a JSON object,
+/// Returns each part of a wrapped line that may be the original line: each string of a JSON object,
 /// an object after a prefix, or the text after an unmatched quote. LiteSpeed writes such a quote
 /// before lines.
 fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
@@ -138,7 +139,7 @@ fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
 
 impl ReplayLogFormat {
     /// Reads a line. `None` if the line is not a request in this format, or if the format needs an
-    /// earlier line with the names of the columns.
+    /// earlier line of column names.
     pub(super) fn read<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line, json_keys),
@@ -150,8 +151,8 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Reports whether a parsed line is certainly in this format. A line that can be parsed may
-    /// also be from an error log, because error logs contain requests, too.
+    /// Reports whether a parsed line is certainly in this format. This check is needed because
+    /// lines of error logs can also be parsed: they contain requests, too.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),
@@ -192,21 +193,22 @@ impl ReplayLogFormat {
     }
 }
 
-/// Reports whether a line, which may be cut, contains a JSON object. Servers escape quotes from
-/// clients, so a client cannot send the beginning of an object.
+/// Reports whether a line, which may be truncated, contains a JSON object. A client cannot forge
+/// the beginning of an object, because servers escape quotes that clients send.
 pub(super) fn has_object(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") || memchr::memmem::find(line, b"{\"").is_some()
 }
 
 /// Reports whether a line belongs to an error log of nginx or Apache.
 pub(super) fn is_of_error_log(line: &[u8]) -> bool {
-    // A line of nginx is `2026/11/22 10:00:00 [error] 7#7: …`; no line of an access log begins with
-    // a date in this form.
+    // An error line of nginx looks like `2026/11/22 10:00:00 [error] 7#7: …`. No line of an access
+    // log begins with a date in this form.
     let is_nginx = line.get(..22).is_some_and(|head| {
         let digits = head.iter().map(|octet| if octet.is_ascii_digit() { b'0' } else { *octet });
         digits.take(21).eq(*b"0000/00/00 00:00:00 [") && head[21].is_ascii_lowercase()
     });
-    // A line of Apache is `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`.
+    // An error line of Apache looks like `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7]
+    // …`.
     let is_apache = || {
         let line = line.strip_prefix(b"[")?;
         let (time, rest) = line.split_at(memchr::memchr(b']', line)?);

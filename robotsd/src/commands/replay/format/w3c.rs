@@ -9,8 +9,8 @@ use super::clf::{LoggedRequest, is_request, rfc3339, status};
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
 /// The names of the columns that are read: method, path, query, agent, referer, status, address,
-/// date, time, and host. The last column contains the host that the client requested (CloudFront).
-/// In a log with this column, `cs(Host)` contains the name of the distribution instead.
+/// date, time, and host. The last column exists only in logs of CloudFront, and contains the host
+/// that the client requested. In these logs, `cs(Host)` contains the name of the distribution.
 const READ: [&[&[u8]]; 11] = [
     &[b"cs-method"],
     &[b"cs-uri-stem", b"cs-uri"],
@@ -25,8 +25,8 @@ const READ: [&[&[u8]]; 11] = [
     &[b"x-host-header"],
 ];
 
-/// Positions of the columns that are read. A log has only the columns that its server is configured
-/// to write.
+/// Positions of the columns that are read. A log contains only some of these columns, depending on
+/// the configuration of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct W3cColumns {
     places: [Option<usize>; READ.len()],
@@ -34,7 +34,7 @@ pub(crate) struct W3cColumns {
     count: usize,
 }
 
-/// A value in a line.
+/// One value of a log line.
 #[derive(Clone, Copy)]
 enum W3cValue<'a> {
     /// Value without quotes, which contains no separator.
@@ -54,7 +54,8 @@ impl W3cColumns {
 
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let line = line.trim_ascii_end();
-        // The first space or tab in the line is the separator. Quoted values may contain either.
+        // The first space or tab in the line is the separator. Quoted values may contain both
+        // characters.
         let blank = line[memchr::memchr2(b' ', b'\t', line)?];
         let values = self.values(line, blank)?;
         let value = |column: Option<usize>| values.get(column?).filter(|value| !matches!(value, W3cValue::Plain(b"-")));
@@ -97,8 +98,8 @@ impl W3cColumns {
             return Some(values);
         }
         let values: Vec<_> = line.split(|octet| *octet == blank).map(W3cValue::Plain).collect();
-        // Some servers omit empty values at the end of a line. A line that lacks the path, the
-        // query or the agent is not accepted, because it would be read as a different request.
+        // Some servers omit empty values at the end of a line. A line without the path, the query
+        // or the agent is not accepted, because it would be read as a different request.
         let [_, path, query, agent, ..] = self.places;
         let is_whole = || [path, query, agent].into_iter().flatten().all(|place| place < values.len());
         (values.len() == self.count || (values.len() < self.count && !has_quotes && is_whole())).then_some(values)
@@ -121,8 +122,8 @@ impl<'a> W3cValue<'a> {
     }
 }
 
-/// Splits a line into values; a value that begins with a quote is a string. `None` if a string is
-/// not closed.
+/// Splits a line into values; a value that begins with a quote is read as a quoted string. `None`
+/// if the closing quote is missing.
 fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     let (mut values, mut rest) = (Vec::new(), line);
     loop {
@@ -145,8 +146,8 @@ fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     }
 }
 
-/// Splits text at the closing quote of a string. Returns the content of the string, with its quotes
-/// still doubled, and the rest after the closing quote.
+/// Splits text at the closing quote of a string. Returns the content of the string and the text
+/// after the closing quote. Quotes in the content are still doubled.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut end = memchr::memchr(b'"', text)?;
     while text.get(end + 1) == Some(&b'"') {
@@ -155,8 +156,8 @@ fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// Replaces `+` with a space, because IIS writes `+` for a space. The `+` of `(+https://…)` and `;
-/// +https://…` is kept, because crawlers write it before the URL of their page.
+/// Replaces `+` with a space, because IIS writes `+` for a space. The `+` in `(+https://…)` and `;
+/// +https://…` is kept, because it is a real `+`: crawlers write it before the URL of their page.
 fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'+', text).is_none() {
         return Cow::Borrowed(text);
@@ -169,8 +170,8 @@ fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(octets.collect())
 }
 
-/// Decodes a value of CloudFront. CloudFront percent-encodes special bytes, in headers twice, so
-/// that a space is `%20` or `%2520`.
+/// Decodes a value of CloudFront. CloudFront percent-encodes special bytes, and does this twice in
+/// headers. A space is therefore `%20` or `%2520`.
 pub(super) fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);

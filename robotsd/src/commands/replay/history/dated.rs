@@ -1,5 +1,5 @@
 //! Reads versions that are saved as files. A version came into force at the date in the name of its
-//! file or, without a date, when the file was last changed.
+//! file. If the name contains no date, it came into force when the file was last changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
     Ok(found)
 }
 
-/// Returns the files of a directory that are not hidden and have a date in their names.
+/// Returns the files of a directory whose names contain a date. Hidden files are left out.
 ///
 /// # Errors
 ///

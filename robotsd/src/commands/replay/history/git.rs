@@ -1,14 +1,15 @@
 //! Reads the versions of a file in a git repository with the command `git`.
 //!
 //! A version is in force from the time of its commit on the branch that is checked out. The content
-//! of a merged branch is in force from the time of the merge commit. The versions are in the order
-//! of the commits: if a commit has a later date than its successor, the date of the successor is
-//! used. The user's settings do not affect the result.
+//! of a merged branch is in force from the time of the merge commit. The order of the versions is
+//! the order of the commits: if the date of a commit is later than the date of the next commit, the
+//! date of the next commit is used. The user's settings do not affect the result.
 //!
-//! **No program that a repository names is run.** The config of a repository can name programs, and
-//! may come from someone else, for example if the checkout was sent as an archive. [`ALWAYS`],
-//! [`LOG`] and [`ENVIRONMENT`] keep git from running these programs. The config of the user and of
-//! the system stays in force, because git reads `safe.directory` only from this config.
+//! **The settings of a repository cannot make git run a program.** The git config of a repository
+//! can contain the names of programs, and may come from a stranger, for example if the checkout was
+//! sent as an archive. [`ALWAYS`], [`LOG`] and [`ENVIRONMENT`] prevent git from running these
+//! programs. The config of the user and of the system stays in force, because git reads
+//! `safe.directory` only from this config.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -21,21 +22,22 @@ use crate::render::{printable, printable_path};
 const FILE: &str = "robots.txt";
 
 /// Options of every git command. With them, git does not treat file names as patterns. `-c`
-/// overrides the user's settings that would change the result, and the repository's settings that
-/// name programs; an empty value names no program.
+/// overrides settings of the user that would change the result, and settings of the repository that
+/// contain the names of programs. With an empty value, git runs no program.
 const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
 
-/// Environment variables of every git command. They keep git from fetching objects that are missing
-/// in a partial clone. To fetch them, git would run programs that the repository names. Git 2.45
-/// and later obeys `GIT_NO_LAZY_FETCH`. Earlier versions are allowed to use only the protocol
-/// "none". Its helper is the alias `remote-none`, and [`ALWAYS`] makes this alias do nothing.
+/// Environment variables of every git command. They prevent git from fetching objects that are
+/// missing in a partial clone. To fetch these objects, git would run programs from the config of
+/// the repository. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For earlier versions, only the
+/// protocol "none" is allowed. To use this protocol, git runs the alias `remote-none`, which
+/// [`ALWAYS`] defines as a command that does nothing.
 const ENVIRONMENT: [(&str, &str); 3] =
     [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// Git command that prints one line per commit, followed by one line about the commit's change of
-/// the file. `-O` overrides a setting of the repository that names a file for git to read.
+/// Git command that prints one line per commit, followed by one line about the change of the file
+/// in this commit. `-O` overrides a setting of the repository that makes git read another file.
 const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-color --no-show-signature --no-ext-diff \
                    --no-textconv -O/dev/null --format=%H%x20%ct";
 
@@ -89,14 +91,16 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file. A version without the file has no rules.
+    /// Reports whether the commit deleted the file. If the file does not exist in a version, the
+    /// version has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }
 }
 
-/// Returns the commits that changed a file, the newest first. Returns at most one commit more than
-/// the limit, so that the caller can tell that the limit is exceeded.
+/// Returns the commits that changed a file, the newest first. If there are more commits than the
+/// limit, returns one commit more than the limit, which shows the caller that the limit is
+/// exceeded.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;
@@ -118,7 +122,7 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Reads the content of the file in these commits, up to the limits. To check the limits, it uses
+/// Reads the content of the file in these commits, up to the limits. The limits are checked with
 /// the size that git prints before each version.
 fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> io::Result<()> {
     let mut git = command(folder);
@@ -148,13 +152,14 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     };
     let done = read();
     drop(answers);
-    // git may still be writing versions that exceed the limits, so it is stopped.
+    // If the limits are exceeded, git may still be writing further versions, so it is stopped.
     let _ = process.kill();
     process.wait()?;
     done.map_err(|error: io::Error| io::Error::other(format!("{}: git: {error}", printable_path(folder))))
 }
 
-/// Reads `HASH blob SIZE`. For a missing object, git prints `HASH missing`, or exits.
+/// Reads a line `HASH blob SIZE`, and returns the size. For a missing object, git prints `HASH
+/// missing`, or exits.
 fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     let mut line = String::new();
     answers.read_line(&mut line)?;
@@ -171,7 +176,7 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(ALWAYS.split(' ')).envs(ENVIRONMENT);
-    // A git hook that runs this command sets these variables for its own repository.
+    // If a git hook runs this command, git has set these variables for the repository of the hook.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"] {
         command.env_remove(name);
     }

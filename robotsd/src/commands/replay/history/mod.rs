@@ -1,10 +1,10 @@
-//! `--history`: judges each request by the version of robots.txt that its crawler had fetched by
-//! then, as the board does.
+//! `--history`: judges each request by the version of robots.txt that the crawler had fetched last
+//! before the request, as the board does.
 //!
 //! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
-//! robots.txt come from the log. Each line is counted as a worker of the server would count the
-//! request, and crawlers are judged by the code of the board ([`LogBoard`]). The same traffic
-//! therefore gets the same judgements.
+//! robots.txt come from the log. Each line is counted in the same way as a request on the server,
+//! and the code of the board judges the crawlers ([`LogBoard`]). The same traffic therefore gets
+//! the same judgements.
 
 mod dated;
 mod git;
@@ -45,7 +45,7 @@ struct DatedVersion {
 /// The versions that were found, the newest first, within the limits.
 #[derive(Debug, Default)]
 struct FoundVersions {
-    /// Path of the file; with dated files, the path of the newest file.
+    /// Path of the file in git. For dated files, the path of the newest file.
     file: String,
     versions: Vec<DatedVersion>,
     octets: usize,
@@ -54,8 +54,8 @@ struct FoundVersions {
 }
 
 impl FoundVersions {
-    /// Reports whether the next version, which has this size, is within the limits. If not, records
-    /// the reason.
+    /// Reports whether another version of this size is within the limits. If not, records why it is
+    /// left out.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -79,7 +79,7 @@ impl FoundVersions {
 #[derive(Debug)]
 pub(super) struct VersionHistory {
     pub(super) versions: Vec<PastVersion>,
-    /// Path of the file; with dated files, the path of the newest file.
+    /// Path of the file in git. For dated files, the path of the newest file.
     file: String,
     /// Why versions were left out, as sentences without a full stop.
     pub(super) left_out: Vec<String>,
@@ -92,7 +92,7 @@ pub(super) struct VersionHistory {
 #[derive(Debug)]
 pub(super) struct PastVersion {
     pub(super) since: Second,
-    /// Name of the version in judgements.
+    /// Name of the version that is used in judgements.
     pub(super) name: String,
     pub(super) source: String,
     hash: VersionHash,
@@ -122,8 +122,9 @@ impl VersionHistory {
                 continue;
             }
             let (name, since) = (board::version_name(hash), Second::try_from(at).unwrap_or(0));
-            // An HTML page in git was probably served as it is. An HTML page among saved files was
-            // probably never served, so it is an error.
+            // An HTML page that was committed to git was probably served as robots.txt. An HTML
+            // page in a saved file is probably an error page that was saved by mistake, so it is an
+            // error.
             let evaluator = match of_git {
                 true => Evaluator::new(bytes, Reading::Standard, settings),
                 false => RobotsFile { name: source.clone(), bytes }
@@ -132,7 +133,8 @@ impl VersionHistory {
             };
             versions.push(PastVersion { since, name, source, hash, evaluator });
         }
-        // Saved files were served from their dates on, but a commit has to be deployed first.
+        // A saved file was served from the date in its name on, but a commit is deployed some time
+        // after its date.
         let deploy = deploy.unwrap_or(if of_git { DEPLOYED } else { 0 });
         Ok(Self { versions, file, left_out, deploy })
     }
@@ -143,7 +145,7 @@ impl VersionHistory {
         Some(RobotsFile { name: self.file.clone(), bytes })
     }
 
-    /// Returns the times when the versions came into force, and their names.
+    /// Returns the time when each version came into force, and the name of the version.
     pub(super) fn dates(&self) -> Vec<(Second, &str)> {
         self.versions.iter().map(|version| (version.since, version.name.as_str())).collect()
     }
@@ -153,8 +155,8 @@ impl VersionHistory {
         self.versions.partition_point(|version| version.since <= time).checked_sub(1)
     }
 
-    /// Returns the versions that a crawler may follow at `time` if the version at index `place` is
-    /// in force.
+    /// Returns the versions that a crawler may rely on at the time `time` if the version at the
+    /// index `place` is in force.
     fn gone_by(&self, place: usize, time: Second) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = &self.versions[..=place];
         let may_be = move |at: &usize| versions.get(at + 1).is_none_or(|next| next.since + GONE_BY >= time);
@@ -170,10 +172,10 @@ impl VersionHistory {
 /// Default time after a commit during which the previous version may still be served, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
-/// The observations in one chunk of the log. The board judges crawlers by these observations.
+/// The observations in one chunk of the log. They are used to judge crawlers as on the board.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Full sets of counts, which have no room for another row. They are added to the board before
+    /// Sets of counts with the maximum number of rows. They are added to the board before
     /// `counted`.
     full: Vec<Counted>,
     counted: Counted,
@@ -218,7 +220,7 @@ impl BoardNotes {
         let host = entry.host.as_deref().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let origin = |out: &mut String| write_origin("", host, out);
         if RequestPath::is_robots_txt_target(&entry.target) {
-            // Crawlers get rules only from these responses.
+            // Crawlers get rules only from responses with these statuses.
             if method == "GET" && matches!(entry.status, None | Some(200 | 304)) {
                 let is_served = in_force.is_some() && at - version.since >= history.deploy;
                 self.counted.read(&seen, |read| {

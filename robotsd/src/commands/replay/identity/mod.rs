@@ -1,6 +1,7 @@
 //! Identifies the senders of the requests in a log with the evidence that is available today.
 //!
-//! A report is about the past, and the evidence may be older or newer than a request:
+//! The requests were sent in the past, and the evidence may be older or newer than a request.
+//! Therefore, these rules apply:
 //!
 //! 1. A list verifies requests of any age. It refutes a claim only if the request was sent close to
 //!    the date of the list ([`is_close`]). At other times, a request from an address that is not on
@@ -9,11 +10,11 @@
 //!    refute a claim. The other copies can only verify claims: newer copies verify requests of any
 //!    age, and older copies verify only requests made before the date of the server's copy.
 //! 3. Reverse DNS names are looked up only if requested, before the requests are counted
-//!    ([`names`]). Like lists, they refute a claim only if the request was sent close to the
-//!    look-up.
-//! 4. An address proves nothing if it may have been truncated, is private, or belongs to a trusted
-//!    proxy.
-//! 5. Logs do not contain signatures.
+//!    ([`names`]). Like a list, a name refutes a claim only if the request was sent close to the
+//!    time of the look-up.
+//! 4. An address is not used as evidence if it may have been truncated, if it is private, or if it
+//!    belongs to a trusted proxy.
+//! 5. Signatures are not used, because logs do not contain them.
 //!
 //! A log may not contain the addresses of clients at all. Whether this is the case is determined
 //! from all requests in the log ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
@@ -48,11 +49,11 @@ pub(super) struct LogEvidence {
     /// into this list.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
-    /// The trusted proxies of the config: their addresses prove nothing about clients.
+    /// The trusted proxies of the config. Their addresses are not used as evidence about clients.
     trusted_proxies: Vec<Network>,
 }
 
-/// Evidence for checking requests that name a certain crawler.
+/// The evidence for checking requests that name one particular crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerEvidence {
     /// The lists of the crawler's addresses; `None` if there is no copy of a list.
@@ -79,7 +80,7 @@ impl LogEvidence {
     }
 
     /// Returns how an address can confirm or refute that a request is from these agents, or `None`
-    /// if it cannot.
+    /// if an address cannot do this.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
         let known = |agent: &Agent| self.crawlers.get(agent.registered()?.name.as_str()).cloned();
         match agents {
@@ -100,7 +101,8 @@ impl LogEvidence {
     ) -> Identity {
         let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
         let evidence = EvidenceAt { evidence: self, methods, time, questions };
-        // The time in this argument is not used: the time of the request is in `evidence`.
+        // The value of the time argument does not matter, because `evidence` contains the time of
+        // the request.
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 
@@ -127,7 +129,7 @@ impl LogEvidence {
     }
 }
 
-/// How requests with a certain header can be checked; determined once per header.
+/// How requests with a given header can be checked. This is determined once per header.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
     /// The header names one crawler; contains the evidence about it.
@@ -145,7 +147,7 @@ struct EvidenceAt<'e> {
 }
 
 /// Reports whether an address can refute the claim to be this crawler. A fetcher that acts for a
-/// person may run on that person's device, so no address refutes its claims.
+/// person may run on the device of that person, so it can have any address.
 fn is_refutable(crawler: &Crawler) -> bool {
     crawler.category != Category::UserFetch
 }
@@ -182,8 +184,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
-            // A crawler's lists are complete, so names that were not looked up make a claim
-            // undecided only if the crawler has no lists.
+            // The lists of a crawler contain all its addresses. Names that were not looked up
+            // therefore leave a claim undecided only if the crawler has no lists.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
@@ -202,11 +204,12 @@ pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
     Some(text.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// Reports whether an address can be the whole address of a client.
+/// Reports whether an address can be the complete address of a client.
 ///
 /// Logs are often written with addresses truncated to a /24, a /48 or a /64. A truncated address
-/// looks like an address, but is not the client's. An address that ends like a truncated address is
-/// therefore not used as evidence. Few clients have such an address.
+/// looks like a complete address, but is not the address of the client. Therefore, an address is
+/// not used as evidence if it ends like a truncated address. Few clients really have an address
+/// that ends like this.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
@@ -216,13 +219,13 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Maximum time between the confirmation of a list and a later request that the list may refute, in
-/// seconds. The server uses the same maximum.
+/// Maximum time from the confirmation of a list to a later request whose claim the list may refute,
+/// in seconds. The server uses the same maximum.
 const CONFIRMED_BEFORE: i64 = DAY;
 
-/// Maximum time between a request and a later confirmation of a list that may refute the request,
-/// in seconds. Lists lose addresses: over four months one list lost half of its prefixes. A list of
-/// today therefore says little about who had an address a year ago.
+/// Maximum time from a request to a later confirmation of a list that may refute the claim of the
+/// request, in seconds. Addresses are removed from lists: within four months, one list lost half of
+/// its prefixes. Today's list therefore does not show who used an address a year ago.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
 /// The copies of one list.
@@ -231,16 +234,16 @@ pub(crate) struct ListCopies {
     pub(crate) url: String,
     /// The copy that a server starts with.
     pub(crate) best: DatedCopy,
-    /// Further copies. Older copies verify requests made before the date of `best`; newer copies
-    /// verify all requests.
+    /// The copies other than `best`. Older copies can verify requests that were sent before the
+    /// date of `best`. Newer copies can verify all requests.
     others: Vec<DatedCopy>,
 }
 
 #[derive(Debug)]
 pub(crate) struct DatedCopy {
     pub(crate) copy: ListCopy,
-    /// Time when the copy was up to date, in seconds since 1970. It is the time of the fetch or of
-    /// the last confirmation, or the date in the file.
+    /// Time when the copy was last known to be up to date, in seconds since 1970. This is the time
+    /// of the fetch or of the last confirmation, or the date in the file.
     pub(crate) date: i64,
 }
 
@@ -273,8 +276,8 @@ impl ListCopies {
 
 impl DatedCopy {
     /// Creates a dated copy. `own` is the path of the operator's own file, if the copy comes from
-    /// this file. If the list in that file contains no date, the time of the file's last change is
-    /// used.
+    /// this file. If the list in this file contains no date, the time when the file was last
+    /// changed is used.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
         let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day_of);
@@ -284,8 +287,8 @@ impl DatedCopy {
     }
 }
 
-/// Reports whether evidence of this date may refute the claim of a request that was sent at this
-/// time.
+/// Reports whether evidence from the time `date` may refute the claim of a request that was sent at
+/// `time`.
 fn is_close(date: i64, time: Option<i64>) -> bool {
     time.is_some_and(|time| (-CONFIRMED_BEFORE..=CONFIRMED_AFTER).contains(&date.saturating_sub(time)))
 }

@@ -1,7 +1,7 @@
 //! Looks up reverse DNS names of addresses, before the requests of a log are counted.
 //!
 //! Limits: 50 DNS queries per second, 32 addresses at once, and a maximum number of addresses in
-//! total. Ctrl-C ends the look-ups; answers that were received before are used.
+//! total. Ctrl-C ends the look-ups. Answers that were received before that are used.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,14 +27,14 @@ use crate::exit::complain;
 /// 10,000 addresses take more than three minutes.
 const MAX_LOOKED_UP: usize = 10_000;
 
-/// Number of addresses above which a message announces the duration of the look-ups, if no progress
-/// bar is shown.
+/// If there are more addresses than this, and no progress bar is shown, a message announces how
+/// long the look-ups will take.
 const FEW: usize = 500;
 
 /// Number of DNS queries sent per second.
 const PACE: usize = 50;
 
-/// Exit status of a process that Ctrl-C ends.
+/// Exit status of a process that was ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
 /// Looks up names through these resolvers or, if the list is empty, through the resolvers of the
@@ -112,8 +112,8 @@ async fn ask(
     Ok(outcomes)
 }
 
-/// Ends the process on the next Ctrl-C. tokio has replaced the default handler, so without this
-/// function the process would ignore Ctrl-C.
+/// Ends the process on the next Ctrl-C. This is needed because tokio has replaced the default
+/// handler, and the process would otherwise ignore Ctrl-C.
 fn end_on_the_next_interrupt(runtime: Runtime) {
     thread::spawn(move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
@@ -122,10 +122,10 @@ fn end_on_the_next_interrupt(runtime: Runtime) {
     });
 }
 
-/// Drops refutations by resolvers that may not work: a resolver without network access finds no
-/// name for any address. The names of an address refute a claim only if another address was
-/// verified by the same patterns, which proves that the resolver works. The proof is valid for an
-/// hour, which is longer than the look-ups of one run take.
+/// Drops refutations by resolvers that may not work, because a resolver without network access
+/// finds no name for any address. A claim is refuted only if another address was verified with the
+/// same patterns, which proves that the resolver works. This proof is valid for an hour, which is
+/// longer than the look-ups of one run take.
 fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, MethodOutcome>, patterns: usize) {
     let mut is_proven = vec![false; patterns];
     for ((names, _), outcome) in &*outcomes {
@@ -143,7 +143,7 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
 /// Maximum number of distinct addresses to count when finding the most frequent ones.
 const MAX_COUNTED: usize = 1 << 16;
 
-/// A look-up of names: the index of the patterns that the names must match, and the address.
+/// A look-up of names: the address, and the index of the patterns that its names must match.
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
 /// The look-ups to make, each with the number of requests from its address.

@@ -47,7 +47,7 @@ fn impostor(report: &Report, row: &ImpostorRow) -> CrawlerLine {
     line(report, (CrawlerGroup::Impostors, name), &row.tally, from, &row.by_rule)
 }
 
-/// Returns a line with a bar that expands into details.
+/// Returns a line with a bar. The reader can expand the line to show the details.
 fn line<const N: usize>(
     report: &Report,
     (group, name): (CrawlerGroup, String),
@@ -72,8 +72,8 @@ fn line<const N: usize>(
     CrawlerLine { group, name, badge: None, parts: parts(tally, group.disallowed(), report), value, details }
 }
 
-/// Returns the parts of a bar: first the requests that the file disallows or the change affects,
-/// then all others.
+/// Returns the parts of a bar. The first part stands for the requests that the file disallows or
+/// that the change affects, and the second part for all other requests.
 fn parts(of: &RequestTally, harm: &'static str, report: &Report) -> Vec<ChartPart> {
     match report.is_compared() {
         false => vec![(harm, of.disallowed), ("early", of.not_blamed), ("allowed", of.allowed)],

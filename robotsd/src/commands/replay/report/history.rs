@@ -16,8 +16,8 @@ pub(super) const SHOWN: usize = 25;
 /// Maximum number of crawlers that are listed per judgement.
 const NAMED: usize = 10;
 
-/// Judgements from worst to best: the name of each, and its phrases for one crawler and for
-/// several.
+/// Judgements from worst to best. Each has its name, the phrase for one crawler, and the phrase for
+/// several crawlers.
 const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("ignores", "ignores robots.txt", "ignore robots.txt"),
     ("has not read the newest version", "has not read the newest version", "have not read the newest version"),
@@ -25,7 +25,7 @@ const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("obeys", "obeys", "obey"),
 ];
 
-/// Judgements of crawlers by the versions of a history, as on the board.
+/// Judgements of crawlers by the versions in a history, as on the board.
 #[derive(Debug, Serialize)]
 pub(crate) struct PastJudgements {
     /// Versions, the oldest first.
@@ -103,7 +103,7 @@ impl PastJudgements {
         verdicts
     }
 
-    /// Returns notes about the history, as sentences without a full stop.
+    /// Returns notes about the history. Each note is a sentence without a full stop.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let newest = self.versions.last();
         let versions = newest.map(|newest| {

@@ -1,10 +1,10 @@
-//! The report as one HTML page with charts: it has no scripts, loads nothing, and is legible in
-//! dark and light mode.
+//! The report as one HTML page with charts: the page has no scripts, loads no other files, and
+//! supports dark and light mode.
 //!
-//! `page.html` is the template; this module computes its values. Logs contain text of unknown
-//! clients, so the template escapes every value. The Content-Security-Policy of the page allows
-//! only the style sheet with the given hash. Each number is also in the text, or in the title of
-//! its column.
+//! `page.html` is the template; this module computes the values for it. Logs contain text of
+//! unknown clients, so the template escapes every value. The Content-Security-Policy of the page
+//! allows only the built-in style sheet, identified by its hash. Each number is also in the text,
+//! or in the title of its column.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -41,8 +41,8 @@ pub(in crate::commands::replay) fn page(report: &Report) -> String {
 }
 
 impl ReplayPage<'_> {
-    /// Returns every crawler with a bar that expands into its rules; in a comparison, with the
-    /// effect of the change.
+    /// Returns a bar for every crawler. The reader can expand a bar to show the rules or, in a
+    /// comparison, the effect of the change.
     fn crawlers(&self) -> Option<Markup> {
         let lines = details::lines(self.report);
         let (harm, kept) = match self.report.is_compared() {
@@ -53,8 +53,8 @@ impl ReplayPage<'_> {
     }
 
     /// Returns the chart of crawlers' requests over time, with its title and a description of the
-    /// counted requests. In a comparison, the chart counts the requests whose result changes.
-    /// Without such requests, the chart has no columns.
+    /// counted requests. In a comparison, only requests with different verdicts are counted. If
+    /// there are none, the chart has no columns.
     fn over_time(&self) -> Option<(&'static str, &'static str, TimeChart)> {
         let report = self.report;
         let (first, last) = (report.hours.first()?.start, report.hours.last()?.start);
@@ -99,8 +99,8 @@ impl ReplayPage<'_> {
         })
     }
 
-    /// Returns a bar for one group of the requests under crawlers' names: verified, undecided, or
-    /// sent by impostors.
+    /// Returns a bar for one group of the requests that name a crawler: the verified requests, the
+    /// undecided requests, or the requests of impostors.
     fn bar_of(&self, share: &RequestTally) -> Markup {
         let most = self.report.identity.shares().map(|(share, _)| share.requests).max().unwrap_or(0);
         bar(&[("disallowed", share.disallowed), ("allowed", share.requests - share.disallowed)], most)

@@ -1,4 +1,4 @@
-//! The report of a replay as text, JSON or HTML, and its data: counted, sorted and redacted.
+//! The report of a replay as text, JSON or HTML. This module counts, sorts and redacts its data.
 
 mod details;
 mod history;
@@ -30,7 +30,7 @@ pub(crate) struct Report {
     pub(crate) against: Option<String>,
     pub(crate) requests: u64,
     /// Number of requests for hosts of other sites, which no other count includes. `without_host`
-    /// counts requests without a host, which are also included in other counts.
+    /// is the number of requests without a host. The other counts include these requests.
     other_hosts: u64,
     without_host: u64,
     #[serde(skip)]
@@ -49,8 +49,8 @@ pub(crate) struct Report {
     first: Option<i64>,
     last: Option<i64>,
     totals: CrawlerTotals,
-    /// Search engines that requested a path which the change blocks. Only search engines with an
-    /// index that people use are listed.
+    /// Search engines that requested a path that the change blocks. Only search engines whose index
+    /// people use are listed.
     pub(crate) search_engines_shut_out: Vec<String>,
     /// Senders of the requests that name a crawler.
     identity: Senders,
@@ -62,7 +62,7 @@ pub(crate) struct Report {
     /// Requests of crawlers, by hour.
     hours: Vec<HourRow>,
     /// Numbers of disallowed requests that the mode `refuse` would refuse, by the status of the
-    /// response. The key is "upstream" if an upstream would respond.
+    /// response. Responses of an upstream have the key "upstream".
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     refusals: BTreeMap<String, u64>,
     /// Operators that have a service which refers visitors: the pages that their crawlers got, and
@@ -77,7 +77,7 @@ struct ReportedCrawler {
     name: String,
     class: Class,
     category: Option<Category>,
-    /// Whether this is a search engine with an index that people use.
+    /// Whether this is a search engine whose index people use.
     #[serde(skip)]
     is_index_engine: bool,
     #[serde(flatten)]
@@ -124,7 +124,7 @@ impl Report {
             let weight = (is_engine_shut_out(row), harm(own), own.requests);
             (std::cmp::Reverse(weight), crawler.agent.name.as_str())
         });
-        // A crawler whose name only impostors use is listed with the impostors.
+        // A crawler whose name was used only by impostors is listed with the impostors.
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
             rows.iter().filter(is_crawler).map(|(row, own)| ReportedCrawler::new(row, own, plan)).collect();
@@ -172,9 +172,9 @@ impl Report {
         self.against.is_some()
     }
 
-    /// Returns the headline, one sentence per crawler: search engines first, then the crawlers with
-    /// the most disallowed or changed requests. A crawler whose claims were checked but never
-    /// verified comes last, because impostors may have sent all its requests.
+    /// Returns the headline with one sentence per crawler. Search engines come first, followed by
+    /// the other crawlers with the most disallowed or changed requests. A crawler whose claims were
+    /// checked but never verified comes last, because impostors may have sent all its requests.
     fn headlines(&self) -> impl Iterator<Item = String> {
         let harm = |row: &ReportedCrawler| {
             let (own, verified) = (&row.tally, &row.identity.verified);
@@ -234,7 +234,7 @@ impl Report {
         self.crawlers.iter().filter(|row| self.search_engines_shut_out.contains(&row.name)).collect()
     }
 
-    /// Reports whether no request has a User-Agent.
+    /// Reports whether all requests lack a User-Agent.
     const fn lacks_names(&self) -> bool {
         self.requests > 0 && self.nameless == self.requests
     }
@@ -264,7 +264,8 @@ impl ReportedCrawler {
     }
 }
 
-/// Describes the values that are missing in lines of the log, as sentences without a full stop.
+/// Describes the values that are missing in lines of the log. Each description is a sentence
+/// without a full stop.
 fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
     let nameless = report.lacks_names().then(|| {
         "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: use the \

@@ -16,7 +16,7 @@ use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePa
 use crate::commands::replay::tally::{AddressTally, RequestTally};
 use crate::html::{counted, grouped};
 
-/// Maximum number of rules in a report, and of patterns per rule.
+/// Maximum number of rules in the report of a crawler, and maximum number of patterns per rule.
 const RULES: usize = 20;
 const PATTERNS: usize = 10;
 
@@ -37,8 +37,8 @@ pub(super) struct RuleRow {
     /// Name of the file that contains the rule: the first file if the change allows requests,
     /// otherwise the last file.
     pub(super) file: String,
-    /// Line of the rule. `line` and `pattern` are `None` if this row counts several rules together,
-    /// because there were too many.
+    /// Line of the rule. If there were too many rules, one row contains the sum for several rules.
+    /// In this row, `line` and `pattern` are `None`.
     pub(super) line: Option<usize>,
     pub(super) pattern: Option<String>,
     pub(super) requests: u64,
@@ -67,7 +67,7 @@ impl RuleRows {
         }
     }
 
-    /// Returns the patterns of an effect with the most requests, such as `/cart/ and /sale`.
+    /// Returns the patterns with the most requests for an effect, such as `/cart/ and /sale`.
     pub(super) fn patterns(&self, effect: Effect) -> Option<String> {
         let mut patterns =
             self.rules.iter().filter(|rule| rule.effect == effect).filter_map(|rule| rule.pattern.as_ref());
@@ -113,7 +113,7 @@ impl RuleRow {
         }
     }
 
-    /// Returns the words that describe the effect, for the text before the rule.
+    /// Returns the words that describe the effect. In output, they come before the rule.
     pub(super) const fn effect_words(&self) -> &'static str {
         match self.effect {
             Effect::Disallowed => "",
@@ -127,7 +127,8 @@ pub(super) fn text_of(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// Maximum number of addresses listed for a crawler's impostors, and for a suspect path.
+/// Maximum number of addresses that are listed for the impostors of one crawler, or for one crawler
+/// with suspect claims.
 const ADDRESSES: usize = 20;
 const SUSPECT_ADDRESSES: usize = 3;
 
@@ -144,10 +145,10 @@ pub(super) struct Senders {
     pub(super) suspect_paths: Vec<SuspectRow>,
 }
 
-/// Requests under a crawler's name, by the result of checking the claim.
+/// Numbers of requests that name a crawler, by the result of checking the claim.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SenderSplit {
-    /// Whether any claim could be checked.
+    /// Whether at least one claim could be checked.
     #[serde(skip)]
     pub(super) is_checked: bool,
     pub(super) verified: RequestTally,
@@ -168,15 +169,16 @@ struct ListRow {
     prefixes: usize,
 }
 
-/// Number of addresses whose names were looked up, and number of addresses that exceeded the limit.
+/// Number of addresses whose names were looked up, and number of addresses that were left out
+/// because of the limit.
 #[derive(Debug, Serialize)]
 pub(super) struct NamesRow {
     pub(super) looked_up: usize,
     left_out: usize,
 }
 
-/// A crawler whose failed claims prove nothing, because the log may not contain the addresses of
-/// clients.
+/// A crawler whose failed claims do not prove that impostors sent the requests, because the log may
+/// not contain the addresses of clients.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspectRow {
     pub(super) crawler: String,
@@ -194,8 +196,8 @@ pub(crate) struct ImpostorRow {
     pub(super) tally: RequestTally,
     /// The addresses with the most requests.
     pub(super) addresses: Vec<AddressRow>,
-    /// Number of addresses that are not listed. It is too low if there are very many addresses,
-    /// because not all of them are counted.
+    /// Number of addresses that are not listed. If there are very many addresses, this number is
+    /// too low, because not all addresses are counted.
     pub(super) other_addresses: u64,
     pub(super) other_addresses_requests: u64,
     #[serde(flatten)]
@@ -240,8 +242,8 @@ impl Senders {
         (!parts.is_empty()).then(|| format!("by {}", parts.join(" and ")))
     }
 
-    /// Returns the numbers of requests under crawlers' names, by kind of sender, each with the
-    /// phrase that follows the number. Impostors are included only if there are any.
+    /// Returns the numbers of requests that name a crawler, by kind of sender. Each number is
+    /// paired with the phrase that follows it. Impostors are included only if there are any.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&RequestTally, &'static str)> {
         let SenderSplit { verified, claimed, impostors, .. } = &self.split;
         let impostors = (impostors.requests > 0)
@@ -254,8 +256,8 @@ impl Senders {
         .chain(impostors)
     }
 
-    /// Returns the reasons why claims are neither verified nor refuted, each with its number of
-    /// requests, the most frequent first.
+    /// Returns the reasons why claims are neither verified nor refuted, the most frequent first.
+    /// Each reason is paired with the number of requests.
     pub(super) fn reasons(&self) -> Vec<(String, u64)> {
         let mut reasons: Vec<_> = self.split.claimed_because.iter().collect();
         reasons.sort_by_key(|(_, requests)| std::cmp::Reverse(**requests));

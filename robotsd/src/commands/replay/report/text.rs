@@ -1,7 +1,7 @@
 //! The report for a terminal.
 //!
-//! `text.txt` is the template; this module computes its values. Text from a log is escaped, so that
-//! it cannot add lines to the report.
+//! `text.txt` is the template; this module computes the values for it. Text from a log is escaped,
+//! because it could otherwise add lines to the report.
 
 use askama::Template;
 
@@ -11,10 +11,11 @@ use crate::commands::output::filters;
 use crate::html::grouped;
 use crate::render::{cut, printable};
 
-/// Maximum number of crawlers that are shown; the rest are summed up.
+/// Maximum number of crawlers that are shown; a final line contains the totals for all other
+/// crawlers.
 const CRAWLERS: usize = 25;
 
-/// Maximum number of these crawlers that are shown with rules and paths.
+/// Maximum number of crawlers that are shown with their rules and paths.
 const DETAILED: usize = 5;
 
 /// Width of a bar, in columns.
@@ -63,17 +64,17 @@ impl TextReport<'_> {
         self.crawlers().map(|row| printable(&row.name).chars().count()).max().unwrap_or(0).clamp(7, 32)
     }
 
-    /// Returns the name of a crawler, cut if it is wider than its column.
+    /// Returns the name of a crawler, truncated to the width of the column.
     fn name(&self, row: &ReportedCrawler) -> String {
         let (name, width) = (printable(&row.name), self.width());
         if name.chars().count() > width { cut(&name, width - 1) } else { name }
     }
 
-    /// Draws the requests of a crawler as a bar: disallowed requests are dark, allowed requests
-    /// light.
+    /// Draws the requests of a crawler as a bar: the part for disallowed requests is dark, and the
+    /// part for allowed requests is light.
     fn bar(&self, row: &ReportedCrawler) -> String {
         let most = self.crawlers().map(|row| row.tally.requests).max().unwrap_or(1);
-        // A count above zero takes at least one column.
+        // A count above zero is drawn with at least one column.
         let columns = |count: u64| {
             let exact = count as f64 / most.max(1) as f64 * BAR as f64;
             if count == 0 { 0 } else { (exact.round() as usize).clamp(1, BAR) }
@@ -100,23 +101,23 @@ fn reads(row: &ReportedCrawler) -> String {
     }
 }
 
-/// Returns the number of patterns of a rule that are not shown, and the number of their requests;
-/// `None` if all patterns are shown.
+/// Returns the number of patterns of a rule that are not shown, and the number of requests that
+/// match them; `None` if all patterns are shown.
 fn other_paths(rule: &RuleRow) -> Option<(u64, u64)> {
     let rest = rule.paths.iter().skip(PATTERNS).map(|path| path.requests);
     others(rest, rule.other_paths, rule.other_paths_requests)
 }
 
-/// Returns the number of a crawler's rules that are not shown, and the number of their requests;
-/// `None` if all rules are shown.
+/// Returns the number of a crawler's rules that are not shown, and the number of requests that
+/// these rules decide; `None` if all rules are shown.
 fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
     let rest = by_rule.rules.iter().skip(RULES).map(|rule| rule.requests);
     others(rest, by_rule.other_rules, by_rule.other_rules_requests)
 }
 
 /// Returns the number of rows that are not shown, and the number of their requests. These are the
-/// rows in `rest`, which exceed the display limit, and the `others`, which the report does not
-/// list.
+/// rows in `rest`, which are above the display limit, and the rows that the report does not
+/// contain. `others` is the number of these, and `of_others` the number of their requests.
 fn others(rest: impl ExactSizeIterator<Item = u64>, others: u64, of_others: u64) -> Option<(u64, u64)> {
     let count = rest.len() as u64 + others;
     (count > 0).then(|| (count, rest.sum::<u64>() + of_others))
