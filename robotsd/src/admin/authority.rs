@@ -84,9 +84,7 @@ impl AccessRule {
                          this file",
                         file = file.display()
                     ),
-                    Some(LocalToken { token: Err(why), .. }) => {
-                        format!("a change over this address needs a token, but robotsd could not create one: {why}")
-                    }
+                    Some(LocalToken { token: Err(why), .. }) => no_local_token(why),
                     None => NEEDS_TOKEN.to_owned(),
                 }))
             }
@@ -97,6 +95,11 @@ impl AccessRule {
 
 const NEEDS_TOKEN: &str =
     "the request has no token: send \"Authorization: Bearer rbd_…\", or for commands set ROBOTSD_TOKEN_FILE";
+
+/// Returns the message for a change over an address whose local token does not exist.
+fn no_local_token(why: &str) -> String {
+    format!("a change over this address needs a token, but robotsd has not created one: {why}")
+}
 
 impl SocketPeer {
     fn client(self, rights: &AdminRights) -> Identified {
@@ -182,6 +185,7 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     }
     let unknown = || match rights.local_token() {
         None => AdminReply::unauthorized("the token in the request belongs to no [[admin.token]]"),
+        Some(LocalToken { token: Err(why), .. }) => AdminReply::unauthorized(&no_local_token(why)),
         Some(local) => AdminReply::unauthorized(&format!(
             "the token in the request is not the one in {file}: check ROBOTSD_TOKEN and ROBOTSD_TOKEN_FILE, which \
              commands use if they are set",

@@ -200,12 +200,24 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
         let token = takes_token.then(token_of_environment).transpose();
         let mut token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
         // The local token is needed only for changes, so it is not sent with other requests.
-        if token.is_none() && !of.0.is_safe() {
-            token = local.and_then(|address| local_token(place, address));
+        let read_token = || local.and_then(|address| local_token(place, address));
+        let is_local = token.is_none() && !of.0.is_safe();
+        if is_local {
+            token = read_token();
         }
         let traffic = Arc::new(Traffic::default());
         match send(traffic.of(socket), place, of, (&host, token.as_deref())).await {
             Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(of) => attempts += 1,
+            // During an upgrade, the new process may create its token after this command has read
+            // the token of the old process.
+            Ok(answer)
+                if attempts < ATTEMPTS
+                    && is_local
+                    && answer.status() == StatusCode::UNAUTHORIZED
+                    && read_token() != token =>
+            {
+                attempts += 1;
+            }
             answer => return answer,
         }
     }
@@ -315,6 +327,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+    use crate::config::TokenFile;
 
     #[test]
     fn interim_answers_without_end_are_no_answer() {
@@ -401,6 +414,40 @@ mod tests {
             let AdminPlace::Address(address) = place else { unreachable!() };
             drop(std::net::TcpStream::connect(address));
             assert_eq!(serving.join().unwrap(), came, "{method} {target}");
+        }
+    }
+
+    /// The first response is that of a process which has replaced the token of its predecessor.
+    #[test]
+    fn a_request_with_the_token_of_the_previous_process_is_sent_again() {
+        for (token_after, is_answer, came) in [("new", true, 2), ("old", false, 1)] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("admin.token");
+            std::fs::write(&path, "old").unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let file = TokenFile { path: path.clone(), owner: rustix::process::geteuid().as_raw() };
+            let serving = std::thread::spawn(move || {
+                let mut came = 0;
+                for mut stream in listener.incoming().map_while(Result::ok) {
+                    let mut head = [0; 4096];
+                    let read = stream.read(&mut head).unwrap_or(0);
+                    if read == 0 {
+                        break;
+                    }
+                    came += 1;
+                    std::fs::write(&path, token_after).unwrap();
+                    let is_new = String::from_utf8_lossy(&head[..read]).contains("Bearer new");
+                    let status = if is_new { "200 OK" } else { "401 Unauthorized" };
+                    let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\ntrue");
+                }
+                came
+            });
+            let place = AdminPlace::Local(address, file);
+            let answer: Result<bool, AskError> = ask(&place, (&Method::POST, "/upgrade"), |_| {});
+            assert_eq!(answer.is_ok(), is_answer, "{answer:?}");
+            drop(std::net::TcpStream::connect(address));
+            assert_eq!(serving.join().unwrap(), came);
         }
     }
 

@@ -226,7 +226,7 @@ impl AdminSettings {
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
-        Some(LocalToken::missing(file.clone(), "robotsd is starting"))
+        Some(LocalToken::missing(file.clone(), "robotsd is starting, so try again"))
     }
 
     /// Describes all ways to make changes, one line per address or socket.
