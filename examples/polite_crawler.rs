@@ -20,8 +20,9 @@ const MAX_DELAY: Duration = Duration::from_secs(60);
 /// Fetches the paths that are allowed. Returns one line per path with the result.
 async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
     let fetcher = Fetcher::builder().user_agent(HeaderValue::from_static(AGENT)).start()?;
-    // One cache per site. It decides when the robots.txt is fetched again.
-    let mut cache = CrawlerCache::default();
+    // A crawler of several sites needs one cache for each. The cache decides when the robots.txt is
+    // fetched again.
+    let mut cache = CrawlerCache::new(site.to_string())?;
     cache.record(fetcher.fetch(&site.join(b"/robots.txt")?, cache.validators()).await, SystemTime::now());
     let robots = match cache.permission(SystemTime::now()) {
         CrawlerReading::Rules(file) => RobotsTxt::parse(file),

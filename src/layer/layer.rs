@@ -166,10 +166,18 @@ impl RobotsLayer {
     ///
     /// # Errors
     ///
-    /// Returns an error if a string is not a valid network.
+    /// Returns an error if a string is not a valid network, or if a network contains all addresses:
+    /// every client could then claim any address.
     pub fn forwarded_for<N: IntoNetwork>(self, trusted: impl AsRef<[N]>) -> Result<Self, ValueError> {
         let before = self.enforcer.trusted_proxies.iter().copied().map(Ok);
-        let proxies = before.chain(trusted.as_ref().iter().map(N::network)).collect::<Result<_, _>>()?;
+        let added = trusted.as_ref().iter().map(|network| match network.network()? {
+            all if all.length() == 0 => Err(ValueError::new(
+                all.to_string(),
+                "contains all addresses, so every client could claim any address: write the addresses of your proxies",
+            )),
+            network => Ok(network),
+        });
+        let proxies = before.chain(added).collect::<Result<_, _>>()?;
         Ok(self.with(|enforcer| enforcer.trusted_proxies = proxies))
     }
 

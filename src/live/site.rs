@@ -118,9 +118,10 @@ impl Site {
             let site: Weak<Self> = Arc::downgrade(&site);
             appendix.join(site);
         }
-        let all = settings.state.as_ref().map(|(state, _)| state.switch()).or(settings.switch.as_ref());
+        let of_state = settings.state.as_ref().map(|(state, _)| state.switch());
+        let shared = of_state.into_iter().chain(&settings.switch).chain(&settings.additional_kill_switches);
         let mut of_all = None;
-        for (place, switch) in (0..).zip(all.into_iter().chain(&settings.additional_kill_switches)) {
+        for (place, switch) in (0..).zip(shared) {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());

@@ -102,23 +102,29 @@ pub(super) struct Compiled {
 }
 
 impl Snapshot {
-    /// Returns one line for each override or exemption of the policy whose crawler name has no
-    /// effect. There are two cases. First, the name may match no crawler and no group, but be
-    /// similar to a crawler's name. The line then suggests a correction. Second, the name may be a
-    /// token that no request contains, such as `Google-Extended`. The list is always empty for a
-    /// file of a [`Directory`](crate::source::Directory), because the names may be written for
-    /// another file.
+    /// Returns one line for each override or exemption of the policy whose crawler name is probably
+    /// wrong: a name that no crawler in the registry and no group has, or a token that no request
+    /// contains, such as `Google-Extended`. If a crawler has a similar name, the line suggests it.
+    /// The list is always empty for a file of a [`Directory`](crate::source::Directory), because
+    /// the names may be written for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
-        let registry = content.compiled.recognizer.registry();
-        let misspelled = self.policy.named_crawlers().filter_map(|(place, name)| {
-            let name = name.to_string();
-            let why = match registry.meant(&name, content.robots()) {
-                Some(meant) => format!("no crawler and no group has this name: did you mean {meant}?"),
-                None if registry.crawler(&name)?.is_control => "this name never occurs in requests".to_owned(),
-                None => return None,
+        let recognizer = &content.compiled.recognizer;
+        let misspelled = self.policy.named_crawlers().filter_map(|(place, token)| {
+            let name = token.to_string();
+            let is_control = recognizer.registry().crawler(&name).is_some_and(|crawler| crawler.is_control);
+            let is_known = || content.rules().names(token) || recognizer.resolve(&name).1.first().is_registered();
+            let effect = match recognizer.registry().meant(&name, content.robots()) {
+                Some(meant) => {
+                    format!("has no effect, because no crawler and no group has this name: did you mean {meant}?")
+                }
+                None if is_control => "has no effect, because this name never occurs in requests".to_owned(),
+                None if is_known() => return None,
+                None => "only affects requests that contain exactly this name, because no crawler in the registry and \
+                         no group has it: check the spelling, or add a group with this name"
+                    .to_owned(),
             };
-            Some(format!("the {place} for \"{name}\" has no effect, because {why}"))
+            Some(format!("the {place} for \"{name}\" {effect}"))
         });
         misspelled.collect()
     }

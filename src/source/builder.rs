@@ -143,8 +143,8 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Sets a kill switch that this site shares with other sites. If the site has a state
-    /// directory, this setting is ignored, because the directory has its own shared switch. A
-    /// second call replaces the first.
+    /// directory, the shared switch of the directory applies, too: nothing is enforced if either
+    /// of them is off. A second call replaces the first.
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }

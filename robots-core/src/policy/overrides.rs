@@ -206,6 +206,11 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     if is_header(name) {
         return Err(no_name(name, agents.first().crawler()));
     }
+    if name.contains([':', '*']) {
+        let fault = "is not a crawler's name: for several crawlers, use Override::category, Override::index_engines or \
+                     Crawlers::Operator";
+        return Err(ValueError::new(name, fault));
+    }
     let joined: String = name.split_whitespace().collect();
     match registry.crawler(&joined) {
         Some(crawler) if joined != name.trim() => Err(no_name(name, Some(&crawler.name))),

@@ -242,7 +242,7 @@ mod tests {
     /// Returns what the library's crawler API allows if `outcome` is the first outcome.
     fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
         let now = SystemTime::UNIX_EPOCH;
-        let mut cache = CrawlerCache::default();
+        let mut cache = CrawlerCache::new("https://example.com").unwrap();
         cache.record(outcome, now);
         match cache.permission(now) {
             CrawlerReading::Rules(_) => CrawlerAccess::Rules,

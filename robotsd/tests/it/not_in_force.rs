@@ -78,7 +78,7 @@ const TABLE: &[Row] = &[
             (CONFIRMED, "1"),
             ("identity", "1 of 1 published list cannot be fetched"),
         ),
-        mended: well((UNCONFIRMED, "1"), ("identity", "impostors can be recognised again: ")),
+        mended: well((UNCONFIRMED, "1"), ("identity", "a DNS resolver answers again")),
     },
     Row {
         key: "rate.store",

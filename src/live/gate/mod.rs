@@ -75,6 +75,15 @@ pub struct Gate {
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
+/// The suggestion for a name that cannot be the name of one crawler.
+const A_NAME: &str = "the name of one crawler, such as \"Googlebot\"";
+
+/// Reports whether a name is empty, or selects several crawlers as in a config of robotsd:
+/// `category:search`. A `User-Agent` may also contain a colon, but not before a space.
+fn is_selection(name: &str) -> bool {
+    name.split_whitespace().next().is_none_or(|first| first.contains(':'))
+}
+
 /// Returns the same gate as [`Gate::new`].
 impl Default for Gate {
     fn default() -> Self {
@@ -178,7 +187,10 @@ impl Gate {
         let must_allow = self.must_allow.iter().fold(Expectations::new(registry.clone()), |expectations, must| {
             expectations.expect(Access::Allow, must.agents.iter().cloned(), must.paths.iter().cloned())
         });
-        let misspelled = |(kind, name)| Some(Objection::misspelled(kind, name, &registry.meant(name, robots)?));
+        let misspelled = |(kind, name)| {
+            let meant = if is_selection(name) { Some(A_NAME.to_owned()) } else { registry.meant(name, robots) };
+            Some(Objection::misspelled(kind, name, &meant?))
+        };
         objections.extend(self.names().filter_map(misspelled));
         let unmet = must_allow.evaluate(robots);
         objections.extend(Objection::unmet(ObjectionKind::MustAllow, &unmet.unmet));
@@ -232,8 +244,8 @@ impl Gate {
     ///
     /// Also refuses every version if an agent's name is probably misspelled, because the condition
     /// would have no effect. A name is probably misspelled if no crawler and no group has this
-    /// name, but a registered crawler has a similar name. Default: no conditions. A second call
-    /// adds conditions.
+    /// name, but a registered crawler has a similar name; or if it is empty or selects several
+    /// crawlers, such as `category:search`. Default: no conditions. A second call adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,

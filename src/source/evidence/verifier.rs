@@ -45,6 +45,9 @@ pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 /// The key in [`VerifierStatus::by_cause`] for the problem that no evidence can refute any claim.
 pub(super) const NOTHING: &str = "nothing";
 
+/// The cause of the problem that no list can refute claims, although host names may.
+pub(super) const NO_LIST: &str = "no list";
+
 pub(super) struct Evidence {
     pub(super) began: Instant,
     pub(super) following: Following,
@@ -403,12 +406,8 @@ impl VerifierStatus {
     /// if claims can be refuted. Also `None` before all lists were fetched, but for at most a
     /// minute after the start.
     pub fn ineffective_reason(&self) -> Option<String> {
-        let of_lists = || {
-            let unconfirmed = "impostors of crawlers without host names pass unrecognised: no published \
-                               list was confirmed by its server within a day";
-            (self.is_list_fresh == Some(false)).then(|| unconfirmed.to_owned())
-        };
-        self.by_cause().remove(NOTHING).or_else(of_lists)
+        let mut problems = self.by_cause();
+        problems.remove(NOTHING).or_else(|| problems.remove(NO_LIST))
     }
 
     /// Returns the problems by cause. The cause is the beginning of a message, up to the first
@@ -443,6 +442,12 @@ impl VerifierStatus {
             None => "no host names are looked up",
             Some(_) => "no DNS resolver has answered within an hour",
         };
+        if self.can_refute == Some(true) && self.is_list_fresh == Some(false) {
+            let unconfirmed = "impostors of crawlers without host names pass unrecognised, and impostors of other \
+                               crawlers pass until a request of the same operator is verified: no published list \
+                               was confirmed by its server within a day";
+            causes.insert(NO_LIST.to_owned(), unconfirmed.to_owned());
+        }
         if self.can_refute == Some(false) {
             let of_lists = "impostors pass unrecognised: no published list was confirmed by its server \
                             within a day";

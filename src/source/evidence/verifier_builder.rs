@@ -17,7 +17,7 @@ use super::documents::ListCopy;
 use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
 use super::verified_claims::{EvidenceVersion, VerifiedClaims};
-use super::verifier::{Configured, Evidence, FIRST_FETCHES, NOTHING, Verifier};
+use super::verifier::{Configured, Evidence, FIRST_FETCHES, NO_LIST, NOTHING, Verifier};
 use crate::agent::{Network, Registry};
 use crate::identity::{DirectoryUrl, RequiredComponent};
 use crate::live::{Clock, Mutex, ProblemEvent, ProblemListener};
@@ -210,8 +210,11 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
                     notify(&listeners, &ProblemEvent { site: None, text: problem, is_over: false });
                 }
                 if said.contains_key(NOTHING) && !found.contains_key(NOTHING) && !found.is_empty() {
-                    let text =
-                        "impostors can be recognised again: a server has confirmed its list, or a DNS resolver answers";
+                    let text = if found.contains_key(NO_LIST) {
+                        "a DNS resolver answers again"
+                    } else {
+                        "impostors can be recognised again: a server has confirmed its list"
+                    };
                     notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
                 if found.is_empty() && !said.is_empty() {

@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
-use robots_core::rules::{AgentRules, RequestPath, RobotsTxt};
+use robots_core::rules::{AgentRules, Authority, RequestPath, RobotsTxt, ValueError};
 
 use super::freshness::{self, Freshness, later};
 use super::outcome::{FetchOutcome, Validators};
+use crate::source::hosts::Origin;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -26,7 +27,8 @@ const GIVE_UP: Duration = DAY.saturating_mul(30);
 const RETRY_FIRST: Duration = Duration::from_secs(60);
 const RETRY_MOST: Duration = Duration::from_secs(3600);
 
-/// The cached robots.txt of one site, and what it allows a crawler to do.
+/// The cached robots.txt of one site, and what it allows a crawler to do. A site is a scheme, a host
+/// and a port (RFC 9309, section 2.3), so a crawler needs one cache for each of them.
 ///
 /// The cache has no clock and does not fetch. The crawler fetches the file when
 /// [`CrawlerCache::is_due`] returns true, records the outcome with [`CrawlerCache::record`], and
@@ -54,16 +56,19 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// use tower_robots::source::fetch::{CrawlerCache, FetchOutcome};
 ///
 /// let now = SystemTime::now();
-/// let mut cache = CrawlerCache::default();
+/// let mut cache = CrawlerCache::new("https://example.com")?;
 /// assert!(cache.is_due(now));
-/// let file = *b"User-agent: *\nDisallow: /x\n";
+/// let file = "User-agent: *\nDisallow: /x\n";
 /// cache.record(FetchOutcome::of(StatusCode::OK, &HeaderMap::new(), file, now), now);
 /// assert!(cache.allows("OurBot/2.0", "https://example.com/products", now));
 /// assert!(!cache.allows("OurBot/2.0", "https://example.com/x", now));
+/// assert!(!cache.allows("OurBot/2.0", "https://other.example/products", now));
 /// assert_eq!(cache.next_fetch(), Some(now + Duration::from_secs(24 * 3600)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct CrawlerCache {
+    site: Origin,
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
@@ -112,7 +117,22 @@ pub enum CrawlerReading<'a> {
 }
 
 impl CrawlerCache {
-    /// Records the outcome of a fetch.
+    /// Creates an empty cache for the site of a URL, such as `https://example.com`. The path of the
+    /// URL is ignored.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `site` is not an absolute URL.
+    pub fn new(site: impl AsRef<str>) -> Result<Self, ValueError> {
+        let site = site.as_ref();
+        let origin = Origin::of(site).ok_or_else(|| {
+            ValueError::new(site, "is not the URL of a site: write one such as \"https://example.com\"")
+        })?;
+        let (known, fresh_until, failing, rules) = Default::default();
+        Ok(Self { site: origin, known, fresh_until, failing, rules, goes_by_last_copy: false })
+    }
+
+    /// Records the outcome of a fetch of this site's robots.txt.
     pub fn record(&mut self, answer: FetchOutcome, now: SystemTime) {
         match answer {
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
@@ -154,7 +174,8 @@ impl CrawlerCache {
 
     /// Reports whether the crawler may fetch a path or URL of this site now. A crawler may always
     /// fetch the site's `/robots.txt` (RFC 9309, section 2.2.2), but nothing else before the first
-    /// outcome is recorded.
+    /// outcome is recorded. A URL of another site may not be fetched, because this robots.txt does
+    /// not apply to it.
     ///
     /// `agent` has the same meaning as in [`RobotsTxt::for_agent`], and `url` as in
     /// [`AgentRules::allows`]. If [`is_due`](Self::is_due) has been true for more than an hour and
@@ -165,6 +186,10 @@ impl CrawlerCache {
     /// at each call.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
         let (agent, url) = (agent.as_ref(), url.as_ref());
+        let is_path = url.starts_with(b"/") || Authority::of_url(url).is_none();
+        if !is_path && !self.site.covers(&String::from_utf8_lossy(url)) {
+            return false;
+        }
         if self.is_forgotten(now) {
             return RequestPath::is_robots_txt_target(url);
         }

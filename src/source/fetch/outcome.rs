@@ -63,18 +63,20 @@ pub struct Validators {
 }
 
 impl FetchOutcome {
-    /// Converts a response that another HTTP client has received.
+    /// Converts a response that another HTTP client has received. If there was no response, for
+    /// example because of a timeout, use [`FetchOutcome::Failed`] with
+    /// [`FetchErrorKind::Timeout`] instead.
     ///
     /// Before you call this function, follow up to five redirects (RFC 9309, section 2.3.1.2). For
     /// a response with status 301, 302, 303, 307 or 308, the outcome is [`FetchOutcome::Failed`],
     /// because the file at the target is unknown. If there are too many redirects, or if a redirect
     /// has no valid target, use [`FetchOutcome::Redirected`] instead.
-    pub fn of(status: StatusCode, headers: &HeaderMap, body: impl Into<Arc<[u8]>>, now: SystemTime) -> Self {
+    pub fn of(status: StatusCode, headers: &HeaderMap, body: impl AsRef<[u8]>, now: SystemTime) -> Self {
         let freshness = Freshness::of(headers);
         if status.is_success() {
             let validators = Validators::of(headers);
             let content_type = headers.get(CONTENT_TYPE).cloned();
-            Self::Found { bytes: body.into(), status, freshness, validators, content_type }
+            Self::Found { bytes: body.as_ref().into(), status, freshness, validators, content_type }
         } else if status == StatusCode::NOT_MODIFIED {
             Self::NotModified(freshness)
         } else if is_redirect(status) {

@@ -42,7 +42,7 @@ fn answer_to(octets: impl Into<Vec<u8>>) -> FetchOutcome {
 /// Returns `allow`, `disallow` or the body.
 fn reading(answer: FetchOutcome) -> String {
     let now = SystemTime::now();
-    let mut cache = CrawlerCache::default();
+    let mut cache = CrawlerCache::new("http://127.0.0.1").unwrap();
     cache.record(answer, now);
     match cache.permission(now) {
         CrawlerReading::AllowAll => "allow".into(),

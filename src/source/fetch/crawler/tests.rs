@@ -19,7 +19,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self { cache: CrawlerCache::default(), now: SystemTime::UNIX_EPOCH + 20_000 * DAY }
+        Self { cache: CrawlerCache::new("https://example.com").unwrap(), now: SystemTime::UNIX_EPOCH + 20_000 * DAY }
     }
 
     fn after(&mut self, time: Duration) -> &mut Self {
@@ -105,6 +105,31 @@ fn a_redirect_that_nobody_followed_disallows_all() {
         let mut world = World::new();
         assert_eq!(world.status(status).reads(), "disallow", "{status}");
         assert_eq!(world.due_in(), RETRY_FIRST);
+    }
+}
+
+#[test]
+fn a_cache_answers_only_for_its_own_site() {
+    let mut world = World::new();
+    world.found("User-agent: *\nDisallow: /x\n");
+    for (url, allowed) in [
+        ("/page", true),
+        ("/go?to=https://other.example/", true),
+        ("https://example.com/page", true),
+        ("HTTPS://EXAMPLE.com:443/page", true),
+        ("https://example.com/x", false),
+        ("http://example.com/page", false),
+        ("https://example.com:8443/page", false),
+        ("https://other.example/page", false),
+        ("https://other.example/robots.txt", false),
+        ("ftp://example.com/page", false),
+        ("https:///page", false),
+    ] {
+        assert_eq!(world.cache.allows("OurBot", url, world.now), allowed, "{url}");
+    }
+    for site in ["example.com", "/robots.txt", "", "mailto:a@example.com", "https://:80/"] {
+        let error = CrawlerCache::new(site).unwrap_err().to_string();
+        assert!(error.contains("is not the URL of a site: write one such as"), "{error}");
     }
 }
 
