@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::io::{InspectReader, InspectWriter};
 use tower_robots::internals::{self, Excess};
 
@@ -58,6 +58,9 @@ const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 /// of connections, it closes the connection that has been idle longest. If this was the connection
 /// of a slow command, the command must connect again.
 const ATTEMPTS: usize = 5;
+
+/// Pause before the local token is read again, after a process has rejected a request.
+const TOKEN_WRITTEN: Duration = Duration::from_millis(100);
 
 /// Maximum size of a response, in bytes. It is large enough for the status of a hundred thousand
 /// sites.
@@ -208,14 +211,13 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
         let traffic = Arc::new(Traffic::default());
         match send(traffic.of(socket), place, of, (&host, token.as_deref())).await {
             Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(of) => attempts += 1,
-            // During an upgrade, the new process may create its token after this command has read
-            // the token of the old process.
-            Ok(answer)
-                if attempts < ATTEMPTS
-                    && is_local
-                    && answer.status() == StatusCode::UNAUTHORIZED
-                    && read_token() != token =>
-            {
+            // A process that has just started may have written its token and place file after this
+            // command has looked for them.
+            Ok(answer) if attempts < ATTEMPTS && is_local && answer.status() == StatusCode::UNAUTHORIZED => {
+                sleep(TOKEN_WRITTEN).await;
+                if read_token() == token {
+                    return Ok(answer);
+                }
                 attempts += 1;
             }
             answer => return answer,
@@ -227,7 +229,7 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
 fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     match place {
         AdminPlace::Local(_, file) => file.read(),
-        _ => find_token(address)?.read(),
+        _ => find_token(address),
     }
 }
 

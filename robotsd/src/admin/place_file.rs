@@ -152,16 +152,16 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     ))
 }
 
-/// Finds the file that contains the local token of the process that listens on a loopback address.
-/// Searches the place files in the runtime folders, and the one in the state directory of the
+/// Returns the local token of the process that listens on a loopback address, if this user can read
+/// it. Searches the place files in the runtime folders, and the one in the state directory of the
 /// default config.
-pub(super) fn find_token(address: SocketAddr) -> Option<TokenFile> {
+pub(super) fn find_token(address: SocketAddr) -> Option<String> {
     let of_runtime = runtime_folders().into_iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
     let of_runtime = of_runtime.filter(|path| path.extension() == Some("place".as_ref()));
     let of_state = iter::once_with(|| StatePlace::load(&config_if_any(None)?).ok()?.folder).flatten();
     let mut left =
         of_runtime.chain(of_state.map(|folder| folder.join(IN_STATE))).filter_map(|path| read(&path).ok()?);
-    left.find(|left| left.addresses.contains(&address))?.token
+    left.find_map(|left| left.token.filter(|_| left.addresses.contains(&address))?.read())
 }
 
 /// The data that a command reads from a place file.
