@@ -104,8 +104,9 @@ impl KillSwitch {
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
-            // Dropped sites are removed only before the list grows. If they were removed whenever
-            // one of ten thousand sites is added, each removal would visit ten thousand entries.
+            // Dropped sites are removed only before the list grows, because the removal visits all
+            // entries. If ten thousand sites are added, most additions should not visit ten
+            // thousand entries.
             joined.sites.retain(|(_, other)| other.strong_count() > 0);
         }
         let weak = Arc::downgrade(site);

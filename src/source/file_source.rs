@@ -26,7 +26,7 @@ pub struct FileSource {
     watcher: Option<Watcher>,
 }
 
-/// The robots.txt file of an open site.
+/// The source of a site whose robots.txt is in a file. It exists while the site is open.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,

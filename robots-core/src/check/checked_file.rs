@@ -1,5 +1,5 @@
-//! The file that lints and fixes examine, with data that several lints or fixes need. Also creates
-//! edits that add and remove lines.
+//! The robots.txt that lints and fixes examine, with data that they share. Also creates the edits
+//! that add or remove lines of this file.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};

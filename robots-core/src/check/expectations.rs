@@ -61,7 +61,7 @@ pub struct ExpectationOutcome {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Unmet {
-    /// Index of the expectation in the order of the calls of [`Expectations::expect`], from 0.
+    /// Index of the expectation: the number of earlier calls to [`Expectations::expect`].
     pub expectation: usize,
     /// Agent, as written in the expectation.
     pub agent: String,

@@ -86,8 +86,8 @@ impl Examination {
     /// If the check of the address failed, undecided outcomes that the sender can cause are
     /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
     /// with an unknown key, and the holder of an address controls its reverse DNS zone. Outcomes
-    /// with the reason [`UndecidedReason::UnprovenResolver`] are also ignored, because a failed
-    /// check of the operator's complete lists refutes the claim without DNS.
+    /// with the reason [`UndecidedReason::UnprovenResolver`] are also ignored: if the operator's
+    /// lists are complete and do not contain the address, they refute the claim without DNS.
     ///
     /// A user-triggered fetcher may run on a person's device, so its claim is unverifiable if the
     /// check of its address failed. An invalid signature still refutes the claim, because it does
@@ -242,9 +242,9 @@ impl ListEvidence<'_> {
     /// not loaded.
     ///
     /// The claim is verified if one of the lists contains the address. The claim fails if no list
-    /// contains the address and every list can refute the claim. A list can refute the claim if the
-    /// list was confirmed at most 24 hours ago, or more than 24 hours after the address was first
-    /// seen with this claim.
+    /// contains the address and every list can refute the claim. A list can refute the claim if its
+    /// server confirmed it within the last 24 hours, or more than 24 hours after the first request
+    /// with this claim from the address.
     pub fn examine(
         lists: impl IntoIterator<Item = Option<Self>>,
         address: PublicAddress,

@@ -152,8 +152,8 @@ impl GateSettings {
     }
 }
 
-/// Reads a baseline. The file is opened like a served robots.txt, so that a file that could not be
-/// served is rejected.
+/// Reads a baseline. Rejects the file for the same reasons for which it would be rejected as the
+/// robots.txt of a site.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {

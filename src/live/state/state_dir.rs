@@ -252,8 +252,8 @@ impl StateDir {
     /// site are in the site's [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn problems(&self) -> Vec<String> {
         let problems = self.root.folder.problems.all();
-        // A folder that cannot be written cannot be locked, either. So only the problem with
-        // writing is reported.
+        // If nothing can be written to the folder, it cannot be locked, either. In this case, only
+        // the first of these problems is reported.
         let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
         let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()

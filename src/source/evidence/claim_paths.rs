@@ -280,8 +280,9 @@ pub(super) struct VerifiedPath {
 /// Maximum time until a change is saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// The file that saves results for the next start. It contains, for each path, when a crawler was
-/// last verified, and for each operator, an address that was verified by its reverse DNS name.
+/// The file that keeps results for the next start. For each claim path, it contains the time when
+/// the crawler was last verified. For each operator, it contains an address that was verified by
+/// its reverse DNS name.
 ///
 /// Without this file, a new process could not refute claims until a genuine crawler is verified.
 #[derive(Clone, Debug)]

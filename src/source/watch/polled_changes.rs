@@ -61,8 +61,9 @@ impl PolledChanges {
         true
     }
 
-    /// Stores a result that was passed to the site, and the result that is live now. If the site
-    /// has refused the result, later polls do not pass it to the site again.
+    /// Records that a result was passed to the site. `known` is the result that is live after this.
+    /// If they differ, the site has refused the result, so later polls do not pass it to the site
+    /// again.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);

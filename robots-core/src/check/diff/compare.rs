@@ -61,9 +61,8 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers that keep their verdicts and delays because a group names them, while verdicts or
-    /// delays change for crawlers that are not named in any group. Empty if nothing changes for
-    /// crawlers without a group.
+    /// Crawlers whose verdicts and delays do not change, because a group names them. Empty if
+    /// nothing changes for crawlers that are not named in any group.
     ///
     /// Each inner list contains the crawlers that obey the same groups, search engines first. A
     /// crawler may obey the group of another crawler.

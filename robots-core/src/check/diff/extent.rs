@@ -6,7 +6,8 @@ use crate::rules::{Access, RequestPath, Selection};
 /// Maximum number of rules whose paths are tried, to bound the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
-/// Paths that no rule in a real file is about. Their verdict is the verdict on most of the site.
+/// Invented paths that no real rule mentions. Most paths of a site have the same verdict as these
+/// paths.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
 /// How much of a site a crawler may fetch.

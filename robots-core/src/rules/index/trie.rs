@@ -1,5 +1,6 @@
-//! A radix trie of the literal patterns and of the literal prefixes of all other patterns. A
-//! verdict takes one walk along the path, for any number of patterns.
+//! A radix trie. It contains the patterns without wildcards, and the literal prefixes of all other
+//! patterns. To find the verdict for a path, the path is walked once, regardless of the number of
+//! patterns.
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
 //! walk need not remember earlier nodes. A shorter pattern may take precedence over a longer one,
@@ -159,8 +160,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Stores a [`NodeEnd`] and returns its index. If it is empty or equal to the one of the
-    /// parent, returns the existing index.
+    /// Returns the index of a [`NodeEnd`]. Stores it only if it is neither empty nor equal to the
+    /// [`NodeEnd`] of the parent, whose index is `above`.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {

@@ -168,7 +168,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     for forbidden in &args.forbid {
         guards.extend(guards_of(forbidden, &site.settings.registry).map_err(io::Error::other)?);
     }
-    // A `--forbid` for an unknown crawler would never fail, so it is an error.
+    // A `--forbid` with an unknown crawler name could never detect a change, so it is an error.
     for guard in &guards {
         if let Some(unknown) = old.unknown_name(&guard.crawler, Some(&new)) {
             return Err(io::Error::other(unknown_crawler(guard, &unknown)));
