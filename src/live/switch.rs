@@ -99,8 +99,8 @@ impl KillSwitch {
     }
 
     /// Adds a site to this switch, and sets the current position in the site. Later changes of the
-    /// switch are also set in the site. `place` is the number of this switch in the site. Returns
-    /// the reason for the switch's position; `None` if an operator has set it.
+    /// switch also change the position in the site. `place` is the number of this switch in the
+    /// site. Returns the reason for the switch's position; `None` if an operator has set it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {

@@ -19,7 +19,7 @@ pub(super) struct CheckedFile<'a> {
     pub(super) site: &'a SiteContext,
     /// Codes of all lints. Comments in the file can turn these lints off.
     pub(super) codes: &'a [&'static str],
-    /// Name in the first user-agent line. Rules before this line do not belong to any group.
+    /// The value of the first `User-agent` line. Rules before this line do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
     // The following fields are computed on first use, because only some lints need them.

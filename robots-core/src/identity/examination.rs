@@ -225,15 +225,15 @@ const CLOCK_STEP: Duration = Duration::from_secs(60);
 /// A list of addresses from an operator, as evidence.
 ///
 /// A list of any age can verify claims, but only a fresh list can refute claims. Within four
-/// months, one published list lost 119 of its 240 prefixes and gained 83. So an address that is
-/// missing in an old copy may belong to the crawler by now.
+/// months, one published list lost 119 of its 240 prefixes and gained 83. So an address may belong
+/// to the crawler although it is missing in an old copy of the list.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// The addresses on the list.
     pub set: &'a RangeSet,
     /// Time of the last confirmation by the operator's server, which sent the list or responded
-    /// that the list has not changed. `None` for an embedded list, which can verify claims but
-    /// never refutes them.
+    /// that the list has not changed. `None` for a list that is embedded in the program. Such a
+    /// list can verify claims, but it never refutes them.
     pub confirmed: Option<SystemTime>,
 }
 

@@ -8,8 +8,8 @@
 //!
 //! 1. An address is evidence only if it is public and belongs to the client. An unknown, private or
 //!    reserved address, or the address of a trusted proxy, proves nothing ([`PublicAddress`]).
-//! 2. Methods are tried in the order signature, range, reverse DNS. The first method that confirms
-//!    the claim decides.
+//! 2. The methods are tried in this order: signature, range, reverse DNS. The first method that
+//!    confirms the claim decides.
 //! 3. A method is complete if it verifies all genuine requests of the crawler. A claim is refuted
 //!    only if every complete method that could be tried failed. If evidence is missing, old or
 //!    unreliable, the claim is undecided.

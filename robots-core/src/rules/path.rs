@@ -208,8 +208,8 @@ fn before_fragment(target: &[u8]) -> &[u8] {
 ///
 /// Servers may disagree on the end of the authority in a URL. For example, a proxy may have built
 /// the URL from a `Host` field with a `?` or `#`, and browsers treat `\` as `/` and accept any
-/// number of slashes before the authority. In targets that are not URLs, some servers add a leading
-/// slash, and others find the same path as the reference parser.
+/// number of slashes before the authority. If the target is not a URL, some servers add a leading
+/// slash to it, and others find the same path as the reference parser.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));

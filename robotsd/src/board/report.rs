@@ -228,7 +228,7 @@ impl NeverHit {
         let certain = if self.is_certain {
             ""
         } else {
-            "; this may be wrong, because some hits were counted for several lines together, or not at all"
+            "; this may be wrong, because some lines share one count, or hits were not counted"
         };
         format!(
             "Since {since} UTC, {count} of {lines} {have} disallowed no request{certain}.",

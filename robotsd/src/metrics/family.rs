@@ -81,7 +81,7 @@ families! {
         "Whether the rules of a site are enforced: 0 if the site has no robots.txt, or if its enforcement is \
          switched off.";
     SITE_PENDING = Gauge "robotsd_site_pending",
-        "1 if a version of a site is pending: the gate holds it until it is accepted.";
+        "1 if the gate holds a version of the site until it is accepted.";
     SITE_PUBLISHED = Gauge "robotsd_site_published_timestamp_seconds" ("seconds"),
         "Publication time of the live version of a site, in Unix time.";
     SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings in the live version, by severity.";
@@ -96,8 +96,8 @@ families! {
         "Versions of a site that its hooks have announced or given up, by destination host and `outcome`: `delivered` \
          or `given-up`.";
     PUBLISH_PENDING = Gauge "robotsd_publish_pending",
-        "1 if a hook of a site has not announced the live version to the destination host, because it is still trying \
-         or has given up.";
+        "1 if the hooks have not announced a site's live version to the destination host, because they are still \
+         trying or have given up.";
     NOTIFICATIONS = Counter "robotsd_notifications",
         "Notifications of [[notify]], by destination host and `outcome`: `delivered` or `given-up`.";
     CONNECTIONS = Gauge "robotsd_connections", "Open connections from clients, by listener.";
@@ -142,9 +142,9 @@ families! {
         "1 if this process can read and write the fleet's store.";
     FLEET_REPLICAS = Gauge "robotsd_fleet_replicas",
         "Number of replicas of the fleet in each `state`, as seen by this process: `synced`, or the kind of problem.";
-    UPSTREAM_HEALTHY = Gauge "robotsd_upstream_healthy", "1 if requests are sent to this server of a site.";
+    UPSTREAM_HEALTHY = Gauge "robotsd_upstream_healthy", "1 if requests are sent to this server.";
     UPSTREAM_CONNECTIONS = Gauge "robotsd_upstream_connections",
-        "Connections to a server of a site, by `state`: `active` (being opened, or with a request), `idle`, or \
+        "Connections to a site's server, by `state`: `active` (being opened, or with a request), `idle`, or \
          `tunnel`.";
 
     DECISIONS = Counter "robotsd_decisions",

@@ -152,8 +152,7 @@ impl GateSettings {
     }
 }
 
-/// Reads a baseline. Rejects the file for the same reasons for which it would be rejected as the
-/// robots.txt of a site.
+/// Reads a baseline. Rejects the file if it would be rejected as a site's robots.txt.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {

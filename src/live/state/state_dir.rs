@@ -259,10 +259,10 @@ impl StateDir {
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
     }
 
-    /// Returns a problem if the last history entry of a site was more than an hour in the future
-    /// when the site was opened. In this case, the clock is wrong now, or was wrong when the entry
-    /// was written. `None` if no site has such an entry, or if the clock has passed the time of the
-    /// entry in the meantime.
+    /// Returns a problem if, when a site was opened, its last history entry was more than an hour
+    /// in the future. In this case, the clock is wrong now, or was wrong when the entry was
+    /// written. `None` if no site has such an entry, or if the time of the entry is now in the
+    /// past.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();

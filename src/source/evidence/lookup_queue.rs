@@ -84,7 +84,7 @@ impl<T> LookupQueue<T> {
     }
 
     /// Adds a lookup to the queue. If the queue is full, removes and returns the lookup with the
-    /// highest count, which may be the new lookup.
+    /// highest counts. This may be the new lookup.
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);

@@ -107,8 +107,8 @@ pub enum CrawlerReading<'a> {
     Rules(&'a Arc<[u8]>),
     /// The crawler may fetch all paths.
     AllowAll,
-    /// The crawler may fetch no path, because fetches fail. This ends when a fetch succeeds, or
-    /// after 30 days of failures.
+    /// The crawler may fetch no path, because fetches of robots.txt fail. This ends when a fetch
+    /// succeeds, or after 30 days of failures.
     DisallowAll,
 }
 

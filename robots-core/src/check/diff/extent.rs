@@ -22,7 +22,7 @@ pub(in crate::check) enum SiteExtent {
 }
 
 impl SiteExtent {
-    /// Reports whether paths that no rule is about are allowed.
+    /// Reports whether the paths that no rule mentions are allowed.
     pub(in crate::check) fn is_open_at_large(selection: Selection<'_>) -> bool {
         UNNAMED.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
     }

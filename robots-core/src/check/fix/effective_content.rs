@@ -1,10 +1,10 @@
 //! The normal form of a file's content. Two files with equal normal forms have the same effect.
 //!
-//! The names of groups determine the rules for a crawler, and a verdict depends only on these
-//! rules. The longest pattern decides; if patterns are equally long, an allow rule decides. So two
-//! files have the same effect if, for every name that some [`Reading`] distinguishes, they have the
-//! same rules in the same order of precedence. Rules are converted to a normal form that does not
-//! change any verdict in any reading:
+//! The names of groups determine which rules apply to a crawler, and a verdict depends only on
+//! these rules. The longest matching pattern decides; if patterns are equally long, an allow rule
+//! decides. So two files have the same effect if, for every name that some [`Reading`]
+//! distinguishes, they have the same rules in the same order of precedence. Rules are converted to
+//! a normal form that does not change any verdict in any reading:
 //!
 //! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
 //!   the meaning nor the priority of a pattern.

@@ -10,8 +10,8 @@
 //! one comparison of machine words if there are up to eight children, otherwise in a table. The
 //! walk then compares eight bytes of the child's label at once.
 //!
-//! Radix trees from crates store one value per key. They cannot store the best rank above a node,
-//! or all tries of a file in one vector.
+//! Existing crates for radix trees store one value per key. They cannot store the best rank of a
+//! node and all nodes above, and they cannot store all tries of a file in one vector.
 
 use super::candidates::Rank;
 
@@ -181,8 +181,8 @@ impl Tries {
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Makes all nodes from index `first_child` the children of a node. They must be sorted by
-    /// their first bytes.
+    /// Makes all nodes from index `first_child` to the last one children of `node`. They must be
+    /// sorted by their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];

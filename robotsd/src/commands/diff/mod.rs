@@ -161,7 +161,8 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
-    // OLD may be any file, for example an HTML page that was published as robots.txt by mistake.
+    // The old file need not be a robots.txt. For example, it may be an HTML page that was published
+    // as robots.txt by mistake.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     let mut guards = Vec::new();

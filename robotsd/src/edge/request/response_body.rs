@@ -34,12 +34,12 @@ pin_project! {
     }
 }
 
-/// Splits a body into pieces for an HTTP/2 stream. Whenever a piece has been sent, the client
-/// counts as reading.
+/// Splits a body into pieces for an HTTP/2 stream. Whenever a piece has been sent, this shows that
+/// the client still reads.
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
-    /// The rest of a frame, which is returned in the next pieces.
+    /// The part of the last frame that has not been returned yet.
     queued: Bytes,
 }
 
