@@ -264,8 +264,8 @@ const STEP: u64 = 10 * 60;
 /// How far the clock may be set back before saved times become invalid.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// An entry of the file: when a crawler was last verified on a path. Times are in seconds since
-/// 1970. The fields have the same order in the file.
+/// An entry of the file: the times when a crawler was last verified on a path, in Unix time. The
+/// fields are written to the file in this order.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
     crawler: Box<str>,
