@@ -26,7 +26,7 @@ pub struct FileSource {
     watcher: Option<Watcher>,
 }
 
-/// The source of a site whose robots.txt is in a file. It exists while the site is open.
+/// The source of an open site whose robots.txt is in a file.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,

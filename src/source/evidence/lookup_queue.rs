@@ -9,7 +9,7 @@
 //! have many /64 networks. Among lookups with equal counts, the first that arrived is next.
 //!
 //! So if many addresses of one network claim to be crawlers, they mainly delay lookups for their
-//! own network. A lookup for another network waits only for lookups in progress.
+//! own network. Only their lookups in progress delay lookups for other networks.
 
 use crate::live::Mutex;
 use std::sync::Arc;
