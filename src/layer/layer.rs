@@ -125,9 +125,9 @@ impl RobotsLayer {
     /// client's address is the rightmost address in `X-Forwarded-For` that is not in one of these
     /// networks. If there is no `X-Forwarded-For`, `Forwarded` (RFC 7239) is used instead.
     ///
-    /// - Entries on the left of the client's address are ignored, because clients can forge them.
-    ///   An invalid entry and all entries on its left are ignored, too. If the peer is not a
-    ///   trusted proxy, both fields are ignored.
+    /// - All entries to the left of the client's address are ignored, because clients can forge
+    ///   them. An invalid entry and all entries to its left are ignored, too. If the peer is not a
+    ///   trusted proxy, the whole field is ignored.
     /// - If all valid entries are trusted proxies, the leftmost of these entries counts as the
     ///   client.
     /// - If a trusted proxy sends no address, the client's address is unknown.

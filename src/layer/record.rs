@@ -132,9 +132,8 @@ impl Record {
     ///
     /// - `;form=resolved` is the form of the path that matches the rule ([`PathForm`]). It is
     ///   omitted if the path matches as sent.
-    /// - `;reason=search-engine`: the request is only tagged because it is from the crawler of a
-    ///   search engine that people use ([`Reason::SearchEngine`]). The policy refuses other
-    ///   crawlers.
+    /// - `;reason=search-engine`: the policy refuses disallowed requests, but this request is from
+    ///   a search engine with a public index, so it is only tagged ([`Reason::SearchEngine`]).
     /// - `;reason=impostor`: the request is tagged because of its sender ([`Reason::Impostor`]).
     ///   The verdict may then be `allow`. `rule` and `line` are omitted if no rule matches.
     /// - `;identity=verified` is the result of checking who sent the request, if senders are

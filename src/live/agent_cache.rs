@@ -144,7 +144,8 @@ impl AgentCache {
         let is_taken = !before.header.is_empty();
         drop(before);
         let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
-        // Another thread may have stored another header as the first one in the meantime.
+        // If the slot already has a first entry, perhaps from another thread in the meantime, the
+        // new entry replaces the last one.
         if slot.first.set(entry.clone()).is_err() {
             slot.last.store(entry.clone());
             if is_taken {

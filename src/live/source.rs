@@ -105,11 +105,11 @@ impl Appending {
     }
 
     /// Returns the candidate with the parts appended. Nothing is appended to a candidate that is
-    /// not a robots.txt, so the rejection names the right reason.
+    /// not a robots.txt. It is then rejected for this reason.
     ///
-    /// `before` is the content that the site serves, or served last. If `before` contains a part
-    /// that was not read yet since the start, the candidate is rejected. Otherwise, publishing the
-    /// candidate would remove that part.
+    /// `before` is the content that the site serves, or served last. If `before` contains an
+    /// appended part that has not been read since the start, the candidate is rejected, because
+    /// publishing it would remove that part.
     pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
         let mut last = self.last.lock();
         let version = match candidate {

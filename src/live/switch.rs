@@ -99,13 +99,14 @@ impl KillSwitch {
     }
 
     /// Adds a site to this switch, and sets the current position in the site. Later changes of the
-    /// switch are also set in the site. `place` is the number of this switch in the site. Returns
-    /// the reason for the switch's position; `None` if an operator has set it.
+    /// switch also change the position in the site. `place` is the number of this switch in the
+    /// site. Returns the reason for the switch's position; `None` if an operator has set it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
-            // Dropped sites are removed only before the list grows. If they were removed whenever
-            // one of ten thousand sites is added, each removal would visit ten thousand entries.
+            // Dropped sites are removed only before the list grows, because the removal visits all
+            // entries. If ten thousand sites are added, most additions should not visit ten
+            // thousand entries.
             joined.sites.retain(|(_, other)| other.strong_count() > 0);
         }
         let weak = Arc::downgrade(site);

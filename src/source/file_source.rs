@@ -11,8 +11,8 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// While a reload waits until the file is complete, the interval between checks whether the watcher
-/// has already published the file.
+/// Interval between checks while a reload waits until the file is complete. Each check finds out
+/// whether the watcher has already published the file.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Maximum time to wait for a missing file while its folder keeps changing.
@@ -26,7 +26,7 @@ pub struct FileSource {
     watcher: Option<Watcher>,
 }
 
-/// The robots.txt file of an open site.
+/// The source of an open site whose robots.txt is in a file.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,

@@ -100,7 +100,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
     }
 
-    /// Reports whether the part at this position may name the agent.
+    /// Reports whether the part of the header at this position may contain the name of the agent.
     fn speaks(&self, at: usize) -> bool {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }

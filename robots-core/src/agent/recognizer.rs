@@ -106,10 +106,10 @@ impl Recognizer {
         Agents::new(Agent::of((*first).clone()), further.chain(own))
     }
 
-    /// Returns the agent that people mean by a name on a command line or in a file of expectations,
-    /// and the kind of the name. The name may be `*`; a registered crawler's name, header name or
-    /// first product token; a whole `User-Agent` header; or the product token of an unregistered
-    /// crawler.
+    /// Resolves a name that a person has written on a command line or in a file of expectations.
+    /// Returns the kind of the name and the agent. The name may be `*`; the name, header name or
+    /// first product token of a registered crawler; a whole `User-Agent` header; or the product
+    /// token of an unregistered crawler.
     ///
     /// A header may name several agents. Callers should consider all of them.
     ///

@@ -1,5 +1,5 @@
-//! The file that lints and fixes examine, with data that several lints or fixes need. Also creates
-//! edits that add and remove lines.
+//! The robots.txt that lints and fixes examine, with data that they share. Also creates the edits
+//! that add or remove lines of this file.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ pub(super) struct CheckedFile<'a> {
     pub(super) site: &'a SiteContext,
     /// Codes of all lints. Comments in the file can turn these lints off.
     pub(super) codes: &'a [&'static str],
-    /// Name in the first user-agent line. Rules before this line do not belong to any group.
+    /// The value of the first `User-agent` line. Rules before this line do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
     // The following fields are computed on first use, because only some lints need them.

@@ -51,8 +51,9 @@ pub struct ExpectationOutcome {
     pub evaluated: usize,
     /// The pairs whose verdict is not the expected one, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// For each unknown agent name that is similar to the name of a crawler, one message with the
-    /// probable name. An expectation with a misspelled name protects nothing.
+    /// Messages about unknown agent names that are similar to the name of a crawler, because an
+    /// expectation with a misspelled name protects nothing. Each message contains the probable
+    /// name.
     pub misspelled: Vec<String>,
 }
 
@@ -61,7 +62,7 @@ pub struct ExpectationOutcome {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Unmet {
-    /// Index of the expectation in the order of the calls of [`Expectations::expect`], from 0.
+    /// Index of the expectation: the number of earlier calls to [`Expectations::expect`].
     pub expectation: usize,
     /// Agent, as written in the expectation.
     pub agent: String,

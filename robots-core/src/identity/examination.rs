@@ -86,8 +86,8 @@ impl Examination {
     /// If the check of the address failed, undecided outcomes that the sender can cause are
     /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
     /// with an unknown key, and the holder of an address controls its reverse DNS zone. Outcomes
-    /// with the reason [`UndecidedReason::UnprovenResolver`] are also ignored, because a failed
-    /// check of the operator's complete lists refutes the claim without DNS.
+    /// with the reason [`UndecidedReason::UnprovenResolver`] are also ignored: if the operator's
+    /// lists are complete and do not contain the address, they refute the claim without DNS.
     ///
     /// A user-triggered fetcher may run on a person's device, so its claim is unverifiable if the
     /// check of its address failed. An invalid signature still refutes the claim, because it does
@@ -225,15 +225,15 @@ const CLOCK_STEP: Duration = Duration::from_secs(60);
 /// A list of addresses from an operator, as evidence.
 ///
 /// A list of any age can verify claims, but only a fresh list can refute claims. Within four
-/// months, one published list lost 119 of its 240 prefixes and gained 83. So an address that is
-/// missing in an old copy may belong to the crawler by now.
+/// months, one published list lost 119 of its 240 prefixes and gained 83. So an address may belong
+/// to the crawler although it is missing in an old copy of the list.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// The addresses on the list.
     pub set: &'a RangeSet,
     /// Time of the last confirmation by the operator's server, which sent the list or responded
-    /// that the list has not changed. `None` for an embedded list, which can verify claims but
-    /// never refutes them.
+    /// that the list has not changed. `None` for a list that is embedded in the program. Such a
+    /// list can verify claims, but it never refutes them.
     pub confirmed: Option<SystemTime>,
 }
 
@@ -242,9 +242,9 @@ impl ListEvidence<'_> {
     /// not loaded.
     ///
     /// The claim is verified if one of the lists contains the address. The claim fails if no list
-    /// contains the address and every list can refute the claim. A list can refute the claim if the
-    /// list was confirmed at most 24 hours ago, or more than 24 hours after the address was first
-    /// seen with this claim.
+    /// contains the address and every list can refute the claim. A list can refute the claim if its
+    /// server confirmed it within the last 24 hours, or more than 24 hours after the first request
+    /// with this claim from the address.
     pub fn examine(
         lists: impl IntoIterator<Item = Option<Self>>,
         address: PublicAddress,

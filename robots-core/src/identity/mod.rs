@@ -6,16 +6,16 @@
 //! of an address, and a signature on the request. This module does not fetch documents, resolve
 //! names or read the clock: lists, DNS answers, keys and the time are arguments.
 //!
-//! 1. Only the client's own public address is evidence. An unknown, private or reserved address, or
-//!    the address of a trusted proxy, proves nothing ([`PublicAddress`]).
-//! 2. Methods are tried in the order signature, range, reverse DNS. The first method that confirms
-//!    the claim decides.
+//! 1. An address is evidence only if it is public and belongs to the client. An unknown, private or
+//!    reserved address, or the address of a trusted proxy, proves nothing ([`PublicAddress`]).
+//! 2. The methods are tried in this order: signature, range, reverse DNS. The first method that
+//!    confirms the claim decides.
 //! 3. A method is complete if it verifies all genuine requests of the crawler. A claim is refuted
 //!    only if every complete method that could be tried failed. If evidence is missing, old or
 //!    unreliable, the claim is undecided.
 //! 4. A list of any age can verify a claim. A list can refute a claim only if its server confirmed
-//!    the list at most a day ago, or if it confirmed the list more than a day after the first
-//!    request from the address ([`ListEvidence`]).
+//!    it within the last day, or more than a day after the first request from the address
+//!    ([`ListEvidence`]).
 //! 5. A reverse DNS name verifies a claim only if the name is in the operator's domain and resolves
 //!    back to the client's address. A failed check refutes the claim only if the same resolver
 //!    verified another address of this operator within the last hour.

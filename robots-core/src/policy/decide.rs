@@ -219,7 +219,8 @@ impl Policy {
         self.rate.overrides.iter().filter(is_running).filter(|over| over.mode != RateMode::Off)
     }
 
-    /// Returns descriptions of the overrides that have ended by the time `now`, each with its end.
+    /// Returns the overrides that have already ended at the time `now`: for each, a description and
+    /// the time when it ended.
     #[doc(hidden)]
     pub fn ended_overrides(&self, now: SystemTime) -> impl Iterator<Item = (String, SystemTime)> {
         let modes = self.overrides.iter().map(|over| (format!("override for {over}"), over.until));

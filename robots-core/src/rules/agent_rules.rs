@@ -75,11 +75,13 @@ impl AgentRules {
         Self { readings: readings.map(|reading| file.compile_with(reading, stands_for)).into(), agents, stands_for }
     }
 
-    /// Restricts the rules to one reading. If called again, the last reading counts.
+    /// Uses only one reading instead of both. If this method is called again, the last reading
+    /// counts.
     ///
     /// With [`Reading::Reference`], the verdict and its line are the same as in google/robotstxt.
-    /// This reading cuts the names in the file at the first byte that is not a letter, `-` or `_`,
-    /// so no group matches `Our2Bot`.
+    /// This reading cuts group names at the first byte that is not a letter, `-` or `_`. For
+    /// example, a group for `Our2Bot` is read as a group for `Our`, so no group matches the agent
+    /// `Our2Bot`.
     ///
     /// ```
     /// use robots_core::{Reading, RobotsTxt};

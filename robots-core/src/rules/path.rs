@@ -32,7 +32,8 @@ pub struct RequestPath<'t> {
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Paths that servers may find, instead of the usual path, in a target without a leading slash.
+    /// Paths that some servers use instead of the usual path. Only a target without a leading slash
+    /// has such paths.
     further: Vec<Vec<u8>>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
@@ -146,12 +147,12 @@ impl<'t> RequestPath<'t> {
     }
 }
 
-/// Reports whether every server interprets all bytes of an origin-form target in the same way. The
-/// scan ignores the positions of the bytes. So even if the result is `false`, the target may have
-/// only one form.
+/// Reports whether an origin-form target contains only bytes that every server interprets in the
+/// same way. The positions of the bytes are ignored, so a target may have only one form even if the
+/// result is `false`.
 ///
-/// For most targets, no other work is needed. The scan works in blocks without an early exit, so
-/// that the compiler can vectorise it.
+/// Most targets contain only such bytes. The function checks blocks of bytes without an early exit,
+/// because the compiler can vectorise this.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let telling = |octets: &[u8], next: &[u8]| {
@@ -195,21 +196,20 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// Maximum number of paths that servers may find, in addition to the usual path, in a target
-/// without a leading slash.
+/// Maximum number of paths of a target without a leading slash, in addition to the usual path.
 const MAX_FURTHER_FORMS: usize = 2;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// Returns the usual path of a target that does not begin with `/`, and other paths that servers
-/// may find in the target. Some of these paths may be equal.
+/// Returns the usual path of a target that does not begin with `/`, and the paths that some servers
+/// use instead. Some of the paths may be equal.
 ///
 /// Servers may disagree on the end of the authority in a URL. For example, a proxy may have built
 /// the URL from a `Host` field with a `?` or `#`, and browsers treat `\` as `/` and accept any
-/// number of slashes before the authority. In targets that are not URLs, some servers add a leading
-/// slash, and others find the same path as the reference parser.
+/// number of slashes before the authority. If the target is not a URL, some servers add a leading
+/// slash to it, and others find the same path as the reference parser.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));

@@ -1,10 +1,10 @@
 //! The forms of a path: the paths that the server behind a proxy may derive from it.
 //!
-//! Servers apply some of these steps to a path, in different orders: decoding `%uXXXX`, cutting
-//! path parameters, decoding `%2F` and `%5C`, treating the segment after `//` as an authority,
-//! resolving dot segments, and merging empty segments. Each [kind of form](PathForm) is named after
-//! one step. Steps are combined in the orders that servers use. A path that no step changes has
-//! only its standard form.
+//! A server may transform a path by some of these steps, and each server has its own order:
+//! decoding `%uXXXX`, cutting path parameters, decoding `%2F` and `%5C`, treating the segment after
+//! `//` as an authority, resolving dot segments, and merging empty segments. Each [kind of
+//! form](PathForm) is named after one step. Forms are computed for the orders that servers use. If
+//! no step changes a path, it has only its standard form.
 //!
 //! URL crates compute only one of these forms.
 

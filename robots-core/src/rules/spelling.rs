@@ -31,8 +31,9 @@ pub(super) enum TargetPart {
 /// and `$` in patterns (RFC 9309, section 2.2.3). The caller stores a literal `*` of a pattern
 /// separately from wildcards.
 ///
-/// A `%` that does not begin an escape usually stays. If it would begin an escape after the next
-/// bytes are decoded, it is written as `%25`: `%%361` is a percent sign and `61`, not `a`.
+/// A `%` that does not begin an escape usually stays. It is written as `%25` if it would begin an
+/// escape after the escapes behind it are decoded. So `%%361` becomes `%2561`, because `%61` would
+/// mean `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
         TargetPart::Path => octets.len(),

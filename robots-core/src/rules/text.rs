@@ -31,12 +31,12 @@ const END: u8 = 0xFF;
 /// following literal.
 const STAR: u8 = 0x80;
 
-/// Number of positions at the start of a path where a literal is compared directly. This is faster
-/// than starting a search.
+/// Number of positions where a literal is compared directly before a search starts. If the literal
+/// is at one of the first positions, comparing is faster than searching.
 const NEAR: usize = 16;
 
-/// Maximum number of comparisons with the literal, one per occurrence of the rare byte. After that,
-/// the search switches to an algorithm with guaranteed linear cost.
+/// Maximum number of occurrences of the rare byte where the literal is compared. If none of them
+/// matches, an algorithm with guaranteed linear cost continues the search.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
@@ -57,8 +57,8 @@ pub(super) enum Query {
     Before(usize),
 }
 
-/// Returns the positions where the query may begin in a pattern. The pattern has one encoded form
-/// for each position. Almost all patterns have only one.
+/// Returns the positions where the query may begin in a pattern. The pattern is encoded once for
+/// each position. Almost all patterns have only one position.
 pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
     let path = match reading {
         Reading::Reference => &b""[..],

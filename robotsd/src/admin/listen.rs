@@ -164,10 +164,10 @@ impl AddressSocket {
             (AdminAccess::Full, _) => "",
             (AdminAccess::Read, _) => " (read-only)",
             (AdminAccess::TokenForChanges, Some(local)) => {
-                &*format!(" (changes only with the token in {file})", file = local.file.display())
+                &*format!(" (changes require the token in {file})", file = local.file.display())
             }
-            (AdminAccess::TokenForChanges, None) => " (changes only with a token)",
-            (AdminAccess::Token, _) => " (only with a token)",
+            (AdminAccess::TokenForChanges, None) => " (changes require a token)",
+            (AdminAccess::Token, _) => " (requires a token)",
             (AdminAccess::Proxy, _) => " (only for a proxy)",
         };
         let terms = AddressTerms { names: names.to_vec(), config: config.clone() };

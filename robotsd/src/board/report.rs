@@ -228,7 +228,7 @@ impl NeverHit {
         let certain = if self.is_certain {
             ""
         } else {
-            "; this is not certain, because hits of several lines are counted together, or were not counted"
+            "; this may be wrong, because some lines share one count, or hits were not counted"
         };
         format!(
             "Since {since} UTC, {count} of {lines} {have} disallowed no request{certain}.",

@@ -336,12 +336,12 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
         return None;
     }
     let crawler = match (named_as, crawler) {
-        (NamedAs::Registered, Some(crawler)) => format!("the crawler {}", printable(crawler)),
-        (NamedAs::Star, _) => "every crawler that no group names".to_owned(),
-        _ => "a crawler that is not registered".to_owned(),
+        (NamedAs::Registered, Some(crawler)) => format!("the name of the crawler {}", printable(crawler)),
+        (NamedAs::Star, _) => "every crawler that is not named in any group".to_owned(),
+        _ => "the name of an unregistered crawler".to_owned(),
     };
     Some(format!(
-        "{header:?} is read here as a whole User-Agent header; `explain --user-agent` reads it as the name of {crawler}"
+        "this command reads {header:?} as a whole User-Agent header, but `explain --user-agent` reads it as {crawler}"
     ))
 }
 

@@ -10,8 +10,8 @@
 //!    first start), these files are refused. The port of a host does not matter.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
-//! settings is therefore a position in the joined text. A comparison of two configs also compares
-//! the sites in their included files.
+//! settings is therefore a position in the joined text. If two configs are compared, the sites in
+//! their included files are compared, too.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -40,8 +40,9 @@ pub(super) struct Asked {
 pub(super) type WriteRequest = (Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>);
 pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String>>;
 
-/// A request of a hook that asks whether this replica sends a notice. Contains the ID of the
-/// notice. If the channel is dropped without a reply, the hook sends the notice.
+/// The ID of a notice, and the channel for the reply to a hook. The hook asks whether this replica,
+/// and not another one, must send the notice. If the channel is dropped without a reply, the hook
+/// sends the notice.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
 /// A request to a task for one more round. The task drops the sender at the end of the first round

@@ -265,10 +265,10 @@ impl<'a> ControlLoop<'a> {
         self.active.listeners.lock().drain();
     }
 
-    /// Notifies the watchdog of the supervisor when all workers have run a task. Does not wait for
-    /// the workers.
+    /// Sends a task to every worker. When all workers have run it, a background task notifies the
+    /// watchdog of the supervisor. This function does not wait for the workers.
     fn report_alive(&mut self) {
-        // After an upgrade, the watchdog must depend on the new process alone.
+        // After an upgrade, only the new process may notify the watchdog.
         if self.upgrade.successor.is_some() {
             return;
         }

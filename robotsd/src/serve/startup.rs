@@ -39,8 +39,8 @@ const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so 
 /// Maximum time to wait until the admin socket of a killed process accepts no more connections.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Message for a signal that ends the process before it serves.
-const STOPPED: &str = "robotsd was stopped by a signal before it served anything";
+/// Error message if a signal ends the process before it serves any request.
+const STOPPED: &str = "a signal stopped robotsd before it served any request";
 
 /// Config, log and other inputs of a start.
 struct Start<'a> {

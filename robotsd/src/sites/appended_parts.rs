@@ -244,13 +244,13 @@ impl PartReader {
                 };
                 if before != Some(hash) {
                     let names = fragment.robots.groups().flat_map(|group| group.names());
-                    let names = plural(names.filter(|name| !name.is_star()).count(), "name");
+                    let names = plural(names.filter(|name| !name.is_star()).count(), "crawler name");
                     let level = left_out.map_or(LogLevel::Info, |_| LogLevel::Warn);
                     let what = left_out.map(|what| format!("; {what}")).unwrap_or_default();
                     self.say(
                         level,
                         &format!(
-                            "version {version} of the list, with {names}, is appended now{what}",
+                            "version {version} of the list, which contains {names}, is now appended{what}",
                             version = hash.short()
                         ),
                     );

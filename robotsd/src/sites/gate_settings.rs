@@ -152,8 +152,7 @@ impl GateSettings {
     }
 }
 
-/// Reads a baseline. The file is opened like a served robots.txt, so that a file that could not be
-/// served is rejected.
+/// Reads a baseline. Rejects the file if it would be rejected as a site's robots.txt.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {

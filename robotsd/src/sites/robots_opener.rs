@@ -118,8 +118,8 @@ impl RobotsOpener {
     }
 
     /// Returns an opener whose sites inherit state according to `inheritance`. The opener holds
-    /// only a weak reference. A file that is added to a folder later, when the inheritance has been
-    /// dropped, therefore inherits nothing.
+    /// only a weak reference, so sites that it opens after `inheritance` was dropped inherit
+    /// nothing. An example is the site of a file that is added to a folder later.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
@@ -137,8 +137,8 @@ impl RobotsOpener {
         FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, &self.log).map(Some)
     }
 
-    /// Returns the settings of a site's gate. If `before` belongs to the same site, its pages are
-    /// kept.
+    /// Returns the settings of a site's gate. If `before` belongs to the same site, the pages in
+    /// `before` are kept.
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),

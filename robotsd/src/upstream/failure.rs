@@ -126,8 +126,10 @@ impl UpstreamReporter {
     /// Reports that a server is out of service for a while.
     pub(super) fn ejected(&self, server: &dyn fmt::Display, span: Duration, why: &dyn fmt::Display, are_all_out: bool) {
         let rest = if are_all_out { "; because no other server is left, this one still gets requests" } else { "" };
-        let detail =
-            format!("{server} gets no requests for about {time}: {why}{rest}", time = humantime::format_duration(span));
+        let detail = format!(
+            "{server} will get no requests for about {time}: {why}{rest}",
+            time = humantime::format_duration(span)
+        );
         self.tell(UpstreamEventKind::Ejected, detail);
     }
 

@@ -231,7 +231,8 @@ fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Caus
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }
 
-/// Determines whether the client or the upstream has broken an exchange, and returns the failure.
+/// Returns the failure that describes why an exchange ended early. Its kind depends on whether the
+/// client or the upstream caused it.
 fn failure(lease: &Lease, state: ExchangeState, error: &Cause) -> UpstreamFailure {
     let is_invalid = error.is_parse() || state.is_flooded;
     let of_upstream = if is_invalid { FailureKind::Invalid } else { FailureKind::Broken };

@@ -130,7 +130,7 @@ const TABLE: &[Row] = &[
         },
         mended: well(
             (&["robotsd_append_part_state{", "\"appended\""], "1"),
-            ("append", "with 1 name, is appended now"),
+            ("append", "which contains 1 crawler name, is now appended"),
         ),
     },
     Row {

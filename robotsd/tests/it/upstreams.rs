@@ -30,7 +30,7 @@ fn a_dead_upstream_fails_no_request_and_is_ejected_once_for_all_workers() {
     let line = running.wait_for_event("upstream", |line| line["reason"] == "ejected");
     assert_eq!(line["site"], "shop");
     let message = message(&line);
-    let want = format!("{dead} gets no requests for about 10m: 3 failures in a row: ");
+    let want = format!("{dead} will get no requests for about 10m: 3 failures in a row: ");
     assert!(message.starts_with(&want), "{message}");
     assert_eq!(running.events("upstream"), 1);
 }

@@ -160,8 +160,8 @@ pub enum ProblemKind {
     Switch,
     /// Entries of the history cannot be saved yet. The write is retried.
     History,
-    /// The live version is, or may be, older than the version that was live before the restart. The
-    /// later version could not be saved, and the source had no usable content.
+    /// The live version may be older than the version that was live before the restart, because
+    /// that version could not be saved, and the source had no usable content at the start.
     Behind,
     /// The kill switch counts as [`Enforcement::Off`](crate::live::Enforcement::Off), although no
     /// operator has switched it off, because its file is damaged or could not be read. The problem

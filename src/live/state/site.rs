@@ -275,10 +275,10 @@ impl SiteStore {
         self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
-    /// Writes the list of versions. First writes the record of the live version, because this
-    /// usually needs no free disk space. Then writes the bytes of the versions and the list, and
-    /// finally removes files that are no longer needed. Returns the results for the list and for
-    /// the record.
+    /// Saves the versions of the site. First writes the record of the live version, because this
+    /// usually needs no free disk space. Then writes the bytes of all versions, and the list of
+    /// versions. Finally removes files that are no longer needed. Returns two results: whether the
+    /// list was written, and whether the record was written.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);

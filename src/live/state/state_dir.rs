@@ -252,17 +252,17 @@ impl StateDir {
     /// site are in the site's [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn problems(&self) -> Vec<String> {
         let problems = self.root.folder.problems.all();
-        // A folder that cannot be written cannot be locked, either. So only the problem with
-        // writing is reported.
+        // If nothing can be written to the folder, it cannot be locked, either. In this case, only
+        // the first of these problems is reported.
         let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
         let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
     }
 
-    /// Returns a problem if the last history entry of a site was more than an hour in the future
-    /// when the site was opened. In this case, the clock is wrong now, or was wrong when the entry
-    /// was written. `None` if no site has such an entry, or if the clock has passed the time of the
-    /// entry in the meantime.
+    /// Returns a problem if, when a site was opened, its last history entry was more than an hour
+    /// in the future. In this case, the clock is wrong now, or was wrong when the entry was
+    /// written. `None` if no site has such an entry, or if the time of the entry is now in the
+    /// past.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();

@@ -115,7 +115,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder cannot be listed. The sites then do not change.
+    /// Returns an error if the folder cannot be listed. In this case, no site is opened or closed.
     pub fn rescan(&self) -> Result<(), Rejection> {
         self.shared.scan(Age::Settled).map(drop)
     }

@@ -264,8 +264,8 @@ const STEP: u64 = 10 * 60;
 /// How far the clock may be set back before saved times become invalid.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// An entry of the file: when a crawler was last verified on a path. Times are in seconds since
-/// 1970. The fields have the same order in the file.
+/// An entry of the file: the times when a crawler was last verified on a path, in Unix time. The
+/// fields are written to the file in this order.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
     crawler: Box<str>,
@@ -280,8 +280,9 @@ pub(super) struct VerifiedPath {
 /// Maximum time until a change is saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// The file that saves results for the next start. It contains, for each path, when a crawler was
-/// last verified, and for each operator, an address that was verified by its reverse DNS name.
+/// The file that keeps results for the next start. For each claim path, it contains the time when
+/// the crawler was last verified. For each operator, it contains an address that was verified by
+/// its reverse DNS name.
 ///
 /// Without this file, a new process could not refute claims until a genuine crawler is verified.
 #[derive(Clone, Debug)]

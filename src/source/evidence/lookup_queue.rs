@@ -2,14 +2,14 @@
 //! is dropped if the queue is full. Each network gets a fair share of the lookups. Also contains
 //! `RecentMarks`, a lock-free filter for repeated notes.
 //!
-//! The count of a lookup is the number of lookups for the same network that were already waiting or
-//! in progress when it arrived. The lookup with the lowest count is next. First, the counts for the
-//! narrow networks are compared (/24 for IPv4, /64 for IPv6). If they are equal, the counts for the
-//! wide networks are compared (/48 for IPv6), because one customer may have many /64 networks. If
-//! these are equal, too, the first arrival is next.
+//! Each lookup has two counts: how many lookups for the same narrow network (/24 for IPv4, /64 for
+//! IPv6), and for the same wide network (/48 for IPv6), were already waiting or in progress when
+//! the lookup arrived. The next lookup is the one with the lowest count for its narrow network.
+//! Among these, it is the one with the lowest count for its wide network, because one customer may
+//! have many /64 networks. Among lookups with equal counts, the first that arrived is next.
 //!
-//! So if many addresses of one network claim to be crawlers, they mainly delay lookups of their own
-//! network. They delay lookups of other networks only by their lookups in progress.
+//! So if many addresses of one network claim to be crawlers, they mainly delay lookups for their
+//! own network. Only their lookups in progress delay lookups for other networks.
 
 use crate::live::Mutex;
 use std::sync::Arc;
@@ -68,8 +68,8 @@ impl Networks {
         Self([64, 48].map(|length| Network::around(address.get(), 24, length)))
     }
 
-    /// Returns how many of `others` have the same narrow network, and how many have the same wide
-    /// network.
+    /// Returns two counts: how many of `others` have the same narrow network as `self`, and how
+    /// many have the same wide network.
     fn count<'a>(self, others: impl Iterator<Item = &'a Self>) -> [usize; 2] {
         others.fold([0, 0], |[narrow, wide], other| {
             [narrow + usize::from(other.0[0] == self.0[0]), wide + usize::from(other.0[1] == self.0[1])]
@@ -84,7 +84,7 @@ impl<T> LookupQueue<T> {
     }
 
     /// Adds a lookup to the queue. If the queue is full, removes and returns the lookup with the
-    /// highest count, which may be the new lookup.
+    /// highest counts. This may be the new lookup.
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);

@@ -30,13 +30,15 @@ const FEW: u32 = 10;
 /// - No claim was verified within 24 hours. So there is no proof that the crawler's address or
 ///   signature arrives unchanged on this path.
 /// - More clients were refuted than verified in the last hour, although this was not so in the day
-///   before. This ends when the refuted clients are no longer in the majority. After a day, it also
-///   ends if the crawler was verified in the meantime: the site then really has many impostors.
+///   before. This ends when the refuted clients are no longer in the majority. It also ends if the
+///   crawler was verified after it began and a day has passed: the path then works, and the refuted
+///   clients are real impostors.
 ///
 /// The breaker counts each client at most once in the last hour and once in the day before,
 /// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are
-/// counted as one client. So an impostor cannot make the path suspect with a thousand requests, or
-/// with all addresses of its network, as long as the genuine crawler visits the site.
+/// counted as one client. So as long as the genuine crawler visits the site, the path does not
+/// become suspect because of one impostor that sends a thousand requests, or uses all addresses of
+/// its network.
 ///
 /// Checks of addresses and checks of signatures are counted separately, because a valid signature
 /// proves nothing about the address, and vice versa.

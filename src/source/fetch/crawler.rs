@@ -104,15 +104,16 @@ struct Failing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
-    /// Nothing is known, because the file was not fetched yet. The crawler must fetch the file
-    /// first.
+    /// It is not known what is allowed, because robots.txt was not fetched yet. The crawler must
+    /// fetch it first.
     Unknown,
-    /// The crawler may fetch the paths that a robots.txt with these bytes allows.
+    /// The rules in robots.txt decide which paths the crawler may fetch. Contains the bytes of
+    /// robots.txt.
     Rules(&'a Arc<[u8]>),
     /// The crawler may fetch all paths.
     AllowAll,
-    /// The crawler may fetch no path, because fetches fail. This ends when a fetch succeeds, or
-    /// after 30 days of failures.
+    /// The crawler may fetch no path, because fetches of robots.txt fail. This ends when a fetch
+    /// succeeds, or after 30 days of failures.
     DisallowAll,
 }
 

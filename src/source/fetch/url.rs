@@ -183,9 +183,9 @@ pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    // A password may contain a delimiter such as `/`. The part of the password before the delimiter
-    // then looks like an invalid port. In this case, the `@` is searched in the whole rest of the
-    // URL.
+    // If a password contains a delimiter such as `/`, the text between `:` and the delimiter looks
+    // like an invalid port. The `@` is then behind the delimiter, so the rest of the URL is
+    // searched, too.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
     let shown = match (if is_cut { rest } else { authority }).rfind('@') {

@@ -46,8 +46,8 @@ impl PolledChanges {
         self.seen.is_some() || self.stamp.as_ref() != Some(stamp)
     }
 
-    /// Stores the result of a poll, and reports whether to publish it. A new result is published as
-    /// soon as two successive polls have found it.
+    /// Stores the result of a poll, and reports whether to publish it. A new result is published
+    /// when two successive polls have found it.
     pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
         self.stamp = stamp.is_telling().then_some(stamp);
         if Some(fingerprint) == known || Some(fingerprint) == self.refused {
@@ -61,8 +61,9 @@ impl PolledChanges {
         true
     }
 
-    /// Stores a result that was passed to the site, and the result that is live now. If the site
-    /// has refused the result, later polls do not pass it to the site again.
+    /// Records that a result was passed to the site. `known` is the result that is live after this.
+    /// If they differ, the site has refused the result, so later polls do not pass it to the site
+    /// again.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);

@@ -41,8 +41,8 @@ pub struct Guard {
 pub struct Breach {
     /// The guard that is violated.
     pub guard: Guard,
-    /// The change that violates the guard. If several changes violate it, the one that affects the
-    /// largest part of the site.
+    /// The change that violates the guard. If there are several, this is the change that affects
+    /// the largest part of the site.
     pub change: Change,
 }
 
@@ -51,8 +51,7 @@ pub struct Breach {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Diff {
-    /// Changed verdicts. Each element is for crawlers with the same changes. Search engines come
-    /// first.
+    /// Changed verdicts, search engines first. Crawlers with the same changes share one element.
     pub effects: Vec<Effect>,
     /// Changed delays, search engines first.
     pub delays: Vec<DelayChange>,
@@ -61,9 +60,8 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers that keep their verdicts and delays because a group names them, while verdicts or
-    /// delays change for crawlers that are not named in any group. Empty if nothing changes for
-    /// crawlers without a group.
+    /// Crawlers whose verdicts and delays do not change, because a group names them. Empty if
+    /// nothing changes for crawlers that are not named in any group.
     ///
     /// Each inner list contains the crawlers that obey the same groups, search engines first. A
     /// crawler may obey the group of another crawler.

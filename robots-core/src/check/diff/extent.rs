@@ -6,7 +6,8 @@ use crate::rules::{Access, RequestPath, Selection};
 /// Maximum number of rules whose paths are tried, to bound the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
-/// Paths that no rule in a real file is about. Their verdict is the verdict on most of the site.
+/// Invented paths that no real rule mentions. Most paths of a site have the same verdict as these
+/// paths.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
 /// How much of a site a crawler may fetch.
@@ -21,7 +22,7 @@ pub(in crate::check) enum SiteExtent {
 }
 
 impl SiteExtent {
-    /// Reports whether paths that no rule is about are allowed.
+    /// Reports whether the paths that no rule mentions are allowed.
     pub(in crate::check) fn is_open_at_large(selection: Selection<'_>) -> bool {
         UNNAMED.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
     }

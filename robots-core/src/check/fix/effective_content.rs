@@ -1,17 +1,17 @@
 //! The normal form of a file's content. Two files with equal normal forms have the same effect.
 //!
-//! The names of groups determine the rules for a crawler, and a verdict depends only on these
-//! rules. The longest pattern decides; if patterns are equally long, an allow rule decides. So two
-//! files have the same effect if they have the same rules in the same order of precedence for every
-//! name that some [`Reading`] distinguishes. Rules are converted to a normal
-//! form that does not change any verdict in any reading:
+//! The names of groups determine which rules apply to a crawler, and a verdict depends only on
+//! these rules. The longest matching pattern decides; if patterns are equally long, an allow rule
+//! decides. So two files have the same effect if, for every name that some [`Reading`]
+//! distinguishes, they have the same rules in the same order of precedence. Rules are converted to
+//! a normal form that does not change any verdict in any reading:
 //!
 //! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
 //!   the meaning nor the priority of a pattern.
 //! - Consecutive `*` become one `*`, and a `*` at the end is dropped, because it has no effect.
 //! - If several rules match the same paths, only the rule with the highest priority is kept.
-//! - The order of two rules does not matter if both allow or both disallow. An allow rule is kept
-//!   only if a disallow rule with a lower priority follows.
+//! - Consecutive rules that all allow or all disallow may be in any order. Allow rules without a
+//!   disallow rule of lower priority are dropped, because they have no effect.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

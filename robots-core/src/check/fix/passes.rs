@@ -281,8 +281,8 @@ impl Prover {
         rejected
     }
 
-    /// Returns the indexes of as many candidates in `of` as possible that can be applied together.
-    /// Their common outcome must be `worst` or better.
+    /// Selects as many candidates as possible from the indexes `of`, such that the outcome of
+    /// applying all of them together is `worst` or better. Returns their indexes.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);

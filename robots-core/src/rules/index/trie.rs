@@ -1,5 +1,6 @@
-//! A radix trie of the literal patterns and of the literal prefixes of all other patterns. A
-//! verdict takes one walk along the path, for any number of patterns.
+//! A radix trie. It contains the patterns without wildcards, and the literal prefixes of all other
+//! patterns. To find the verdict for a path, the path is walked once, regardless of the number of
+//! patterns.
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
 //! walk need not remember earlier nodes. A shorter pattern may take precedence over a longer one,
@@ -9,8 +10,8 @@
 //! one comparison of machine words if there are up to eight children, otherwise in a table. The
 //! walk then compares eight bytes of the child's label at once.
 //!
-//! Radix trees from crates store one value per key. They cannot store the best rank above a node,
-//! or all tries of a file in one vector.
+//! Existing crates for radix trees store one value per key. They cannot store the best rank of a
+//! node and all nodes above, and they cannot store all tries of a file in one vector.
 
 use super::candidates::Rank;
 
@@ -159,8 +160,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Stores a [`NodeEnd`] and returns its index. If it is empty or equal to the one of the
-    /// parent, returns the existing index.
+    /// Returns the index of a [`NodeEnd`]. Stores it only if it is neither empty nor equal to the
+    /// [`NodeEnd`] of the parent, whose index is `above`.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -180,8 +181,8 @@ impl Tries {
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Makes all nodes from index `first_child` the children of a node. They must be sorted by
-    /// their first bytes.
+    /// Makes all nodes from index `first_child` to the last one children of `node`. They must be
+    /// sorted by their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];

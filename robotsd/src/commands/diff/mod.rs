@@ -161,14 +161,15 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
-    // OLD may be any file, for example an HTML page that was published as robots.txt by mistake.
+    // The old file need not be a robots.txt. For example, it may be an HTML page that was published
+    // as robots.txt by mistake.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     let mut guards = Vec::new();
     for forbidden in &args.forbid {
         guards.extend(guards_of(forbidden, &site.settings.registry).map_err(io::Error::other)?);
     }
-    // A `--forbid` for an unknown crawler would never fail, so it is an error.
+    // A `--forbid` with an unknown crawler name could never detect a change, so it is an error.
     for guard in &guards {
         if let Some(unknown) = old.unknown_name(&guard.crawler, Some(&new)) {
             return Err(io::Error::other(unknown_crawler(guard, &unknown)));

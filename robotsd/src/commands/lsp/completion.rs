@@ -37,7 +37,7 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
     // The range is explicit, because an editor may treat a hyphen as the end of the word.
     let rest = after.find([' ', '\t', '#']).unwrap_or(after.len());
     let range = document.range(cursor - value.trim_start().len()..cursor + rest);
-    let star = item("*", VALUE, "every crawler that no group names", "*", range);
+    let star = item("*", VALUE, "every crawler that is not named in any group", "*", range);
     let crawlers = document.registry().crawlers();
     [star].into_iter().chain(crawlers.filter_map(|crawler| of_crawler(crawler, range))).collect()
 }
@@ -57,8 +57,8 @@ fn is_user_agent(name: &str) -> bool {
 fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
     let detail = match directive {
         Directive::UserAgent => "begins a group: the name of a crawler, or *",
-        Directive::Allow => "paths that the group may fetch",
-        Directive::Disallow => "paths that the group may not fetch",
+        Directive::Allow => "paths that the crawlers of the group may fetch",
+        Directive::Disallow => "paths that the crawlers of the group may not fetch",
         Directive::Sitemap => "address of a sitemap, for all crawlers",
         _ => "an extension, which some crawlers read",
     };

@@ -143,8 +143,7 @@ impl Exception {
         {
             let message =
                 "rate = \"refuse\" is allowed only for a single search engine, not for all of them (\"index\")";
-            let help =
-                "write \"agent:bingbot\" instead of \"index\", and a group for it with a Crawl-delay in robots.txt";
+            let help = "write \"agent:bingbot\" instead of \"index\", and add a group for bingbot with a Crawl-delay to robots.txt";
             return Err(rate.fault(message).help(help.to_owned()));
         }
         let end = until.as_ref().map(end).transpose()?;

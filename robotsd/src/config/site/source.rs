@@ -179,7 +179,7 @@ fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<Ro
     let shown = folder.join(path.get_ref());
     if !shown.is_dir() {
         let message = format!(
-            "{path:?} is not a folder: write the folder that contains a robots.txt for each host, such as \
+            "{path:?} is not a folder: name the folder that contains a robots.txt for each host, such as \
              example.com.txt",
             path = shown.display().to_string()
         );

@@ -52,8 +52,8 @@ pub(crate) struct Http2ServerConnection<S> {
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// Time that a flooding client has to receive its GOAWAY. Every client that still reads needs less
-/// time.
+/// Maximum time for sending GOAWAY to a client that floods the connection. This is enough for every
+/// client that still reads.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 enum Part {

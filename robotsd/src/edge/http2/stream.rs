@@ -104,8 +104,8 @@ where
     loop {
         let step = poll_fn(|cx| {
             let frame = body.as_mut().poll_frame(cx);
-            // A reset is detected here only while there is no frame. Otherwise, sending the frame
-            // fails if the client has reset the stream.
+            // This code checks for a reset by the client only if there is no frame to send. If
+            // there is one, sending it fails after a reset.
             if frame.is_pending() && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(BodyStep::Reset);
             }

@@ -34,12 +34,12 @@ pin_project! {
     }
 }
 
-/// Splits a body into pieces for an HTTP/2 stream. Whenever a piece has been sent, the client
-/// counts as reading.
+/// Splits a body into pieces for an HTTP/2 stream. Whenever a piece has been sent, this shows that
+/// the client still reads.
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
-    /// The rest of a frame, which is returned in the next pieces.
+    /// The part of the last frame that has not been returned yet.
     queued: Bytes,
 }
 
@@ -53,8 +53,8 @@ impl Http2Pieces {
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
-    /// Records that the body returns a frame or its end. If the frame is larger than a piece, its
-    /// rest is queued.
+    /// Records that the body returns this frame, or `None` at its end. If the frame is larger than
+    /// one piece, keeps only the first piece in the frame and queues the others.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)

@@ -88,7 +88,7 @@ fn the_specification_of_origins_row_by_row() {
         let rules = [rule(server.address, &host, port), down("", 80), down("", 443), down("", 81), down("", 8181)];
         let checked = Checked::of(&mut check(&[url], &rules));
         let refusals =
-            [("/folder/", "crawlers read only /robots.txt at the top of a host"), ("ftp://", "ftp is not supported")];
+            [("/folder/", "crawlers read robots.txt only at the root of a host"), ("ftp://", "ftp is not supported")];
         if let Some((_, why)) = refusals.iter().find(|(part, _)| url.contains(part)) {
             assert!(checked.stderr().contains(why) && checked.exit() == 2, "{url}: {}", checked.stderr());
             continue;

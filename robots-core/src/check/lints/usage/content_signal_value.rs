@@ -28,7 +28,7 @@ const fn words(signal: &[u8]) -> &'static [&'static str] {
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let span = field.value_or_name();
     let help =
-        "write signals such as \"search=yes, ai-train=no\", with \"use\" as \"immediate\", \"reference\" or \"full\"";
+        "write signals such as \"search=yes, ai-train=no\"; \"use\" requires \"immediate\", \"reference\" or \"full\"";
     if let Some(item) = first_wrong(field.value, words) {
         sink.report(span, format_args!("{item} is not a content signal", item = Quoted(item))).help(help);
         return;

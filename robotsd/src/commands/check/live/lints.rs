@@ -34,8 +34,8 @@ lints! {
         "A connection that ends early, a body shorter than announced and an invalid HTTP response are network \
          errors: crawlers treat the whole site as disallowed (RFC 9309, section 2.3.1.4).";
     NOT_FINAL = Error "answer-not-final": "a status that is not a final answer",
-        "304 to an unconditional request, and statuses below 200 or above 599, do not tell crawlers anything about \
-         the file. Crawlers count them as failures.";
+        "Crawlers learn nothing about the file from a status below 200 or above 599, or 304 to an unconditional \
+         request. Such answers count as failures.";
     REDIRECT_UNREACHABLE = Error "redirect-unreachable": "a redirect to an unreachable server",
         "The redirect leads to a name without an address, to a port without a server, or from a public address to a private one. \
          For a crawler this is the same as a failing server: the whole site is treated as disallowed.";

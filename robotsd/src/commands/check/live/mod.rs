@@ -161,7 +161,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     let scheme = if named.is_https() { "https" } else { "http" };
     if named.target().as_str() != "/robots.txt" {
         return Err(format!(
-            "{named}: crawlers read only /robots.txt at the top of a host (RFC 9309, section 2.3): write {right}",
+            "{named}: crawlers read robots.txt only at the root of a host (RFC 9309, section 2.3): write {right}",
             right = site_of(&named)
         ));
     }
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_file_elsewhere_is_no_robots_txt() {
         let error = names_of_site("https://example.com/folder/robots.txt").expect_err("not at the top");
-        assert!(error.contains("at the top of a host") && error.ends_with("write https://example.com"), "{error}");
+        assert!(error.contains("at the root of a host") && error.ends_with("write https://example.com"), "{error}");
         let error = names_of_site("ftp://example.com").expect_err("ftp");
         assert!(error.contains("ftp is not supported"), "{error}");
     }
