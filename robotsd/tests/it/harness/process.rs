@@ -221,7 +221,7 @@ impl Running {
     /// Returns the header field with the local token; empty if the log names no file with a token.
     pub(crate) fn local_token(&self) -> String {
         let listening = self.wait_for_message("admin-listening", "http://");
-        let file = message(&listening).split_once(" with the token in ").map(|(_, file)| file.trim_end_matches(')'));
+        let file = message(&listening).split_once(" the token in ").map(|(_, file)| file.trim_end_matches(')'));
         let field = |file| format!("Authorization: Bearer {}\r\n", fs::read_to_string(file).unwrap().trim());
         file.map(field).unwrap_or_default()
     }
