@@ -422,10 +422,12 @@ mod tests {
     /// The first response is that of a process which has replaced the token of its predecessor.
     #[test]
     fn a_request_with_the_token_of_the_previous_process_is_sent_again() {
-        for (token_after, is_answer, came) in [("new", true, 2), ("old", false, 1)] {
+        let [old, new] = [(); 2].map(|()| crate::admin::new_token().unwrap().0);
+        for (token_after, is_answer, came) in [(&new, true, 2), (&old, false, 1)] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("admin.token");
-            std::fs::write(&path, "old").unwrap();
+            std::fs::write(&path, &old).unwrap();
+            let (token_after, accepted) = (token_after.clone(), format!("Bearer {new}"));
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();
             let file = TokenFile { path: path.clone(), owner: rustix::process::geteuid().as_raw() };
@@ -438,8 +440,8 @@ mod tests {
                         break;
                     }
                     came += 1;
-                    std::fs::write(&path, token_after).unwrap();
-                    let is_new = String::from_utf8_lossy(&head[..read]).contains("Bearer new");
+                    std::fs::write(&path, &token_after).unwrap();
+                    let is_new = String::from_utf8_lossy(&head[..read]).contains(&accepted);
                     let status = if is_new { "200 OK" } else { "401 Unauthorized" };
                     let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\ntrue");
                 }

@@ -79,9 +79,17 @@ pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
     DeTable::parse(text).map_err(|error| syntax_fault(&error))
 }
 
+/// The help for a key that occurs twice. Dotted keys and a table of the same name also conflict.
+const TWICE: &str = "write each key once, and all keys of a table in one place: `robots.path = …` in [[site]], or a \
+                     table [site.robots]";
+
 /// Converts a syntax error of the parser. The message is that of the parser.
 pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
-    Fault::new(error.span().unwrap_or_default(), error.message())
+    let fault = Fault::new(error.span().unwrap_or_default(), error.message());
+    match error.message() {
+        "duplicate key" => fault.help(TWICE.to_owned()),
+        _ => fault,
+    }
 }
 
 /// Reads a document, or returns its problems.
