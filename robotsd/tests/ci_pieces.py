@@ -611,7 +611,7 @@ def links_out_of_the_checkout_are_not_read(folder):
         git(site, "add", "--all")
         git(site, "commit", "--quiet", "--message", str(number))
         action = Action(scene, options="--config=robotsd.toml" if link == "robotsd.toml" else "", base=scene.base)
-        outputs = fails(action, "--within . allows only that folder")
+        outputs = fails(action, "--within allows only files in .")
         sarif = pathlib.Path(outputs["sarif"]).read_text() if outputs["sarif"] else ""
         for said in (action.log, action.summary, sarif, json.dumps(scene.written())):
             assert "hunter2" not in said and "onnection" not in said, f"{link} -> {target}:\n{said}"

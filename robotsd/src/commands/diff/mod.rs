@@ -85,7 +85,7 @@ struct DiffJson<'d> {
 /// Parses the value of `--forbid`: crawlers, and the paths whose access must not change for these
 /// crawlers. The crawlers may be a selection, such as `category:ai-training`.
 fn forbidden_change(text: &str) -> Result<Guard, String> {
-    let missing = || "write crawler, colon and path, such as \"Googlebot:/products/\"".to_owned();
+    let missing = || "write a crawler, a colon and a path, such as \"Googlebot:/products/\"".to_owned();
     let key = ["category:", "operator:"].into_iter().find(|key| text.starts_with(key)).unwrap_or_default();
     let colon = key.len() + text[key.len()..].find(':').ok_or_else(missing)?;
     let (crawlers, pattern) = (&text[..colon], text[colon + 1..].trim());
