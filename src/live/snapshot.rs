@@ -17,7 +17,7 @@ use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Override, Policy, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
-use crate::rules::{Access, Fallback, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
+use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
 /// An immutable snapshot of one site: the file, its compiled rules, the recogniser of crawlers, and
 /// the policy.
@@ -109,17 +109,16 @@ impl Snapshot {
     /// the names may be written for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
-        let recognizer = &content.compiled.recognizer;
+        let registry = content.compiled.recognizer.registry();
         let misspelled = self.policy.named_crawlers().filter_map(|(place, token)| {
             let name = token.to_string();
-            let is_control = recognizer.registry().crawler(&name).is_some_and(|crawler| crawler.is_control);
-            let is_known = || content.rules().names(token) || recognizer.resolve(&name).1.first().is_registered();
-            let effect = match recognizer.registry().meant(&name, content.robots()) {
+            let is_control = registry.crawler(&name).is_some_and(|crawler| crawler.is_control);
+            let effect = match registry.meant(&name, content.robots()) {
                 Some(meant) => {
                     format!("has no effect, because no crawler and no group has this name: did you mean {meant}?")
                 }
                 None if is_control => "has no effect, because this name never occurs in requests".to_owned(),
-                None if is_known() => return None,
+                None if content.known_agents(token).is_some() => return None,
                 None => "only affects requests that contain exactly this name, because no crawler in the registry and \
                          no group has it: check the spelling, or add a group with this name"
                     .to_owned(),
@@ -159,15 +158,10 @@ impl Snapshot {
                  its name, and add a group with its name and a Crawl-delay to robots.txt",
             );
         }
-        let name = over.agent_name()?;
-        let (_, agents) = content.compiled.recognizer.resolve(&name.to_string());
+        // An unknown name may be misspelled, or meant for a group that a later version contains.
+        let agents = content.known_agents(over.agent_name()?)?;
         let agent = agents.first();
-        // The name may be misspelled, or meant for a group that a later version contains.
-        if !agent.is_registered() && !content.rules().names(name) {
-            return None;
-        }
-        let fallback = if self.policy.holds_to_star(agent) { Fallback::Star } else { Fallback::Nothing };
-        let selection = content.rules().select(agent.tokens(), fallback);
+        let selection = self.policy.selection(content.rules(), agent);
         if selection.crawl_delay().is_none() {
             return Some(
                 "has no effect, because no Crawl-delay applies to this crawler: add a group with its name and a \
@@ -281,6 +275,13 @@ impl Compiled {
 }
 
 impl Content {
+    /// Returns the agents that a configured name stands for; `None` if no crawler in the registry
+    /// and no group has the name.
+    fn known_agents(&self, name: &ProductToken) -> Option<Agents> {
+        let (_, agents) = self.compiled.recognizer.resolve(&name.to_string());
+        (agents.first().is_registered() || self.rules().names(name)).then_some(agents)
+    }
+
     /// Creates the content. `modified` must not be in the future. Otherwise, caches would use the
     /// file for too long (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {

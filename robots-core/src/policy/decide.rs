@@ -273,8 +273,14 @@ impl Policy {
     /// Reports whether a group applies to an agent. Ignores the method of the request.
     #[doc(hidden)]
     pub fn has_group(&self, rules: &RuleSet, agent: &Agent) -> bool {
+        self.selection(rules, agent).applies()
+    }
+
+    /// Returns the groups that apply to an agent. Ignores the method of the request.
+    #[doc(hidden)]
+    pub fn selection<'r>(&self, rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
         let fallback = if self.star.holds(agent) { Fallback::Star } else { Fallback::Nothing };
-        rules.select(self.tokens_of(agent), fallback).applies()
+        rules.select(self.tokens_of(agent), fallback)
     }
 
     /// Returns the agent that a decision is about. If no rule was applied, returns the first agent

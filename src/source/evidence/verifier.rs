@@ -442,16 +442,15 @@ impl VerifierStatus {
             None => "no host names are looked up",
             Some(_) => "no DNS resolver has answered within an hour",
         };
-        if self.can_refute == Some(true) && self.is_list_fresh == Some(false) {
-            let unconfirmed = "impostors of crawlers without host names pass unrecognised, and impostors of other \
-                               crawlers pass until a request of the same operator is verified: no published list \
-                               was confirmed by its server within a day";
-            causes.insert(NO_LIST.to_owned(), unconfirmed.to_owned());
-        }
         if self.can_refute == Some(false) {
             let of_lists = "impostors pass unrecognised: no published list was confirmed by its server \
                             within a day";
             causes.insert(NOTHING.to_owned(), format!("{of_lists}, and {of_names}"));
+        } else if self.is_list_fresh == Some(false) {
+            let unconfirmed = "impostors of crawlers without host names pass unrecognised, and impostors of other \
+                               crawlers pass until a request of the same operator is verified: no published list \
+                               was confirmed by its server within a day";
+            causes.insert(NO_LIST.to_owned(), unconfirmed.to_owned());
         } else if self.are_names_answered == Some(false) {
             causes.insert(
                 of_names.to_owned(),
