@@ -1,6 +1,6 @@
 //! `unknown-lint`: a comment that turns off an unknown lint.
 
-use strsim::generic_damerau_levenshtein;
+use strsim::osa_distance;
 
 use crate::check::checked_file::codes;
 use crate::check::lint::*;
@@ -38,8 +38,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 
 /// Returns the code that is probably meant.
 fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
+    let code = std::str::from_utf8(code).ok()?;
     let near = codes.iter().filter(|known| known.len().abs_diff(code.len()) <= MAX_SLIPS);
-    let near = near.map(|known| (generic_damerau_levenshtein(code, known.as_bytes()), *known));
+    let near = near.map(|known| (osa_distance(code, known), *known));
     near.filter(|(distance, _)| *distance <= MAX_SLIPS).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
