@@ -32,7 +32,7 @@ macro_rules! debug_as_displayed {
     };
 }
 
-// If a feature in the attribute is off, no other module uses some items of this module.
+// Without the features in the attribute, some items of the module are unused.
 #[cfg_attr(not(feature = "check"), allow(dead_code, unused_imports))]
 pub mod rules;
 

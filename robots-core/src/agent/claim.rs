@@ -1,5 +1,5 @@
-//! Determines what an unregistered agent claims to be, from the words of its header: its product
-//! and its class.
+//! Determines the class, the category and the product that an unregistered agent claims, from the
+//! words of its header.
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, i
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// The purposes that words of the header suggest, in the order of the header. Each element
-    /// contains the index of the part with the word, and the purpose.
+    /// The purposes that words of the header suggest, in the order of the header. Each purpose
+    /// comes with the index of the part that contains the word.
     purposes: Vec<(usize, Purpose)>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct ClaimReader<'a, 'h> {
 pub(super) struct Claim {
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Name of the product that makes the claim; `None` if it has no name.
+    /// Name of the agent's product; `None` if the header does not name one.
     pub(super) product: Option<String>,
 }
 
@@ -70,8 +70,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word that may name the agent. Everyday words can be names only if they are
-    /// this word.
+    /// Returns the first word that may name the agent. An everyday word is accepted as a name only
+    /// if it is this first word.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -138,7 +138,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                     evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
                 Purpose::Presents => evidence.presents = true,
-                // `Archive Viewer/2.0 (Mac OS X)` is a program on a person's computer. So the word
+                // `Archive Viewer/2.0 (Mac OS X)` is a program on a person's computer. So `Archive`
                 // only suggests a category, and does not declare a crawler.
                 Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
@@ -156,24 +156,24 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence
     }
 
-    /// Reports whether a part with the word "crawler" or "bot" belongs to a program for people.
+    /// Reports whether a part names a program for people, although it contains a word such as
+    /// "spider" or "bot".
     fn is_of_program(&self, at: usize, on_device: bool) -> bool {
         let header = self.header;
         let part = &header.parts[at];
-        // People's telephones send headers such as `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9
-        // MAUI/11A`.
+        // Phones send headers such as `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9 MAUI/11A`.
         if (on_device || is_in_view(header)) && !declares_on_device(header, part) {
             return true;
         }
-        // A program on a person's computer, such as `SpiderOak/7.2 (Windows)`.
+        // Desktop programs send headers such as `SpiderOak/7.2 (Windows)`.
         if is_on_desk(header) && !has_contact(part) && goes_on_as_other(header.product(part).as_bytes()) {
             return true;
         }
-        // The comment of an old browser may contain a toolbar, such as `Bot Toolbar 2`.
+        // The comment of an old browser may name a toolbar, such as `Bot Toolbar 2`.
         part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
     }
 
-    /// Returns the first part with a contact that does not belong to a program. Prefers parts that
+    /// Returns the first part with a contact, except for contacts of programs. Prefers parts that
     /// also name a product, because the contact may come before the product.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
@@ -198,8 +198,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word says "crawler", not only "bot". If so, the client is a crawler even if other
-    /// words suggest another purpose.
+    /// Whether a word suggests a crawler (`crawl`, `spider`), not only a bot. If so, the client is
+    /// a crawler even if other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
@@ -255,8 +255,8 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether a part names a client that fetches feeds or streams. Such a client has a
-/// contact, or its name is the host of an audio service.
+/// Reports whether a part names a client that fetches feeds or streams. The addresses in the
+/// header, or the name of such a client, belong to an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
@@ -338,11 +338,11 @@ fn silent_class(header: &Header<'_>) -> Class {
     }
 }
 
-// The following functions search a header for another crawler besides the registered ones, so that
-// this crawler cannot hide behind a registered name. Words outside registered names may also
-// describe a registered crawler (`serpstatbot/1.0 (advanced backlink tracking bot; …)`,
-// `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So these words must declare a
-// crawler more clearly than in a header without registered names.
+// The following functions find an unregistered crawler in a header that also contains registered
+// names. Otherwise, such a crawler could hide behind a registered name. Words outside registered
+// names may also describe a registered crawler (`serpstatbot/1.0 (advanced backlink tracking bot;
+// …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So a crawler must be
+// declared more clearly there than in a header without registered names.
 impl Header<'_> {
     /// Reports whether a word outside these ranges may belong to the name of a product. The ranges
     /// must be in the order of the header.
@@ -372,8 +372,8 @@ impl Header<'_> {
         self
     }
 
-    /// Marks words that may describe a registered crawler as ignored. In a header
-    /// [without](Self::without) the registered names, all words are ignored except these:
+    /// Marks words that may describe a registered crawler as ignored. Expects a header from
+    /// [`Header::without`]. All words are ignored except these:
     ///
     /// - outside comments: products with a version (`MyBot/1.0`), and words that contain bot or
     ///   crawler;
@@ -402,8 +402,8 @@ impl Header<'_> {
     }
 }
 
-/// Reports whether a version with a digit follows a `/`. In prose, a word follows the slash
-/// (`addresses/domains`).
+/// Reports whether one of the words is a version that contains a digit. In prose, another word may
+/// follow a `/` (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
     let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))

@@ -1,5 +1,5 @@
-//! A row of the registry: a crawler, its purpose and the rules that it obeys. This module also
-//! contains the changes to a registry.
+//! A row of the registry: a crawler, its purpose and the rules that it obeys. Also defines
+//! `RegistryRow`, which adds, replaces or removes a row.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::rules::{Fallback, ProductToken};
 
 /// A row of a [`Registry`](super::Registry): a crawler and the known facts about it.
 ///
-/// To add a crawler, start with [`Crawler::new`] and set the fields with other values.
+/// To add a crawler, start with [`Crawler::new`] and set the fields that differ from its defaults.
 /// [`Registry::extended_with`](super::Registry::extended_with) checks the values.
 ///
 /// ```
@@ -31,7 +31,7 @@ pub struct Crawler {
     /// Product tokens whose groups the crawler obeys. If a file has groups for several of these
     /// tokens, only the group for the first token in this list is used. Never empty in a registry.
     pub tokens: Vec<ProductToken>,
-    /// Operator of the crawler.
+    /// Name of the company or organisation that operates the crawler.
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,

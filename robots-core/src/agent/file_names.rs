@@ -1,4 +1,4 @@
-//! Finds crawlers in headers by the names that are in a robots.txt but not in the registry.
+//! Finds the crawlers in a header that a robots.txt names, but the registry does not contain.
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
@@ -30,7 +30,7 @@ impl FileNames {
         Self { tokens: tokens.into(), index }
     }
 
-    /// Returns the longest name that equals a product of the header. If no name equals a product,
+    /// Returns the longest name that equals a product in the header. If no name equals a product,
     /// returns the longest name that is followed by a version.
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
@@ -76,8 +76,8 @@ impl FileNames {
     }
 }
 
-/// Reports whether a product with the name of this token obeys the token's group. It does not if
-/// the token is an ordinary word.
+/// Reports whether an agent obeys the group for this token if the token is the name of its product.
+/// It does not if the token is an ordinary word.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
@@ -109,9 +109,10 @@ impl Registry {
     /// [`ProductToken::from_name`]. For use with
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
-    /// Crawlers cut names after their longest prefix in `[A-Za-z_-]`. So an unregistered name also
-    /// stands for this prefix if the prefix is a registered token. A `User-Agent` header that was
-    /// pasted into the file stands for the products that the header declares.
+    /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So an
+    /// unregistered name also stands for the part before this byte if that part is a registered
+    /// token. A `User-Agent` header that was pasted into the file stands for the products that the
+    /// header declares.
     ///
     /// ```
     /// use robots_core::agent::Registry;

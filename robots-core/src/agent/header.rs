@@ -16,9 +16,9 @@ pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// Index of the first part that looks like the header of a browser. This is the part with
-    /// `Mozilla/` or `Opera/` if the header also names an engine. It is 0 for a browser that does
-    /// not call itself Mozilla or Opera. `None` for other headers.
+    /// Index of the part where the header begins to look like a browser's: the first part with
+    /// `Mozilla/` or `Opera/` if the header also names an engine, or 0 if the first word is a
+    /// browser that does not call itself Mozilla or Opera. `None` for other headers.
     pub(super) browser: Option<usize>,
     /// The kinds of all words that are not ignored, combined in one set.
     pub(super) kinds: Kinds,
@@ -78,7 +78,7 @@ impl Marks {
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);
     /// The part is a product and its version.
     pub(super) const VERSIONED: Self = Self(1 << 5);
-    /// The part contains a word with letters that is not one of the words that all browsers send.
+    /// The part contains a word with letters, other than the words that all browsers send.
     pub(super) const OWN_WORD: Self = Self(1 << 7);
     /// The part contains the word `Build`, so it names a device even if it looks like a product.
     pub(super) const BUILD: Self = Self(1 << 6);
@@ -136,7 +136,7 @@ impl<'h> Header<'h> {
         &self.words[part.words.clone()]
     }
 
-    /// Iterates over the words, except words of device models. A product with a version after a
+    /// Iterates over the words, except words of device models. A versioned product that follows a
     /// model does not belong to the model (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
     pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
         let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);

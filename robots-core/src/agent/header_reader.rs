@@ -23,9 +23,8 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// The initial marks of the following parts, in the open comment or, if no comment is open,
-    /// outside comments. While a comment is open, `inherited_outside` stores the marks for the
-    /// parts after the comment.
+    /// Marks that the following parts begin with. While a comment is open, they are only for this
+    /// comment, and `inherited_outside` stores the marks for the parts after it.
     inherited: Marks,
     inherited_outside: Marks,
     /// Which of the following words are ignored because of an earlier word such as "like".
@@ -188,8 +187,8 @@ impl<'h> HeaderReader<'h> {
             && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
     }
 
-    /// Ends the current part if it is a product with a version outside comments, because the next
-    /// word begins another product.
+    /// Outside comments, ends the current part if it already has a version, because the next word
+    /// begins another product.
     fn begin_product(&mut self) {
         if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
             self.end_part();

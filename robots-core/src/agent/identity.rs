@@ -126,7 +126,7 @@ keyword_enum! {
         /// Too many claims fail on the network path of the request, so client addresses on this
         /// path are unreliable. A proxy may be missing in `trusted_proxies`.
         SuspectPath = "suspect-path",
-        /// The operator publishes only keys for verification, and the request is not signed.
+        /// Signatures are the operator's only verification method, and the request is not signed.
         Unsigned = "unsigned",
         /// The request is signed but has no `Signature-Agent`, so the signer's keys cannot be
         /// found.

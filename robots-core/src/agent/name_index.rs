@@ -136,7 +136,7 @@ impl NameIndex {
     pub(super) fn with_first_word(&self, hash: WordHash) -> impl Iterator<Item = &Named> {
         let mut slot = hash.0 as usize & (self.slots.len() - 1);
         let mut first = self.names.len();
-        // The loop ends at an empty slot, because at most half of the slots are full.
+        // The loop always reaches an empty slot, because at most half of the slots are full.
         while let Some(at) = (self.slots[slot] as usize).checked_sub(1) {
             if self.names[at].hash == hash {
                 first = at;
@@ -225,11 +225,13 @@ pub(super) struct Kinds(u32);
 impl Kinds {
     /// A word that all browsers send; never a crawler's name.
     pub(super) const BROWSER: Self = Self(1);
-    /// A browser engine. A header with an engine and `Mozilla/` or `Opera/` looks like a browser's.
+    /// A browser engine. A header with an engine and `Mozilla/` or `Opera/` looks like the header
+    /// of a browser.
     pub(super) const ENGINE: Self = Self(1 << 1);
     /// A system, device or machine; never a crawler's name.
     pub(super) const PLATFORM: Self = Self(1 << 2);
-    /// An everyday word of many headers. It can be a crawler's name only if it is the leading word.
+    /// An everyday word that occurs in many headers. It can be a crawler's name only if it is the
+    /// leading word.
     pub(super) const GENERIC: Self = Self(1 << 3);
     /// An HTTP library or command line client.
     pub(super) const LIBRARY: Self = Self(1 << 4);
@@ -244,7 +246,7 @@ impl Kinds {
     pub(super) const SYNTAX: Self = Self(1 << 8);
     /// A word that precedes the model of a device in a comment.
     pub(super) const DEVICE: Self = Self(1 << 9);
-    /// A word in the headers of televisions and old telephones without ordinary browsers.
+    /// A word in the headers of televisions and of old phones, which have no ordinary browsers.
     pub(super) const APPLIANCE: Self = Self(1 << 10);
     /// A runtime or library of applications on people's devices.
     pub(super) const RUNTIME: Self = Self(1 << 11);
@@ -316,7 +318,8 @@ const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl b
 const FORGES: &str = "github.com gitlab.com codeberg.org bitbucket.org sourceforge.net sr.ht git.sr.ht pypi.org crates.io \
     npmjs.com packagist.org rubygems.org metacpan.org hackage.haskell.org pear.php.net";
 
-/// Reports whether a host is for other people's source code or packages.
+/// Reports whether a host is one of the [`FORGES`], where anybody can publish source code or
+/// packages.
 pub(super) fn is_forge(host: &[u8]) -> bool {
     let host = host.strip_prefix(b"www.").unwrap_or(host);
     FORGES.split_ascii_whitespace().any(|forge| forge.as_bytes().eq_ignore_ascii_case(host))

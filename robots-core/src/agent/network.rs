@@ -120,8 +120,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Implements [`IntoNetwork`] for each type with the given function. The function converts a
-/// reference to a network.
+/// Implements [`IntoNetwork`] for each type with the given function. The function takes a reference
+/// to the type and returns a network.
 macro_rules! into_network {
     ($($type:ty: $network:expr),* $(,)?) => {
         $(impl sealed::Sealed for $type {}

@@ -93,8 +93,8 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
     })
 }
 
-/// Reports whether every address in the header is the location of the program's source code.
-/// Crawlers usually have the address of another page.
+/// Reports whether every address in the header is the location of the program's source code. The
+/// headers of crawlers usually contain the address of another page.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
@@ -109,8 +109,8 @@ fn is_of_source(address: &[u8]) -> bool {
 
 /// Reports whether every address in the header is the home page of a versioned product, as in
 /// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Headers of crawlers contain the address
-/// of a page about the crawler, or of a site with another name than the crawler. Search engines are
-/// excluded, because their crawlers may have the same name as their home pages.
+/// of a page about the crawler, or of a site whose name is not the crawler's name. Search engines
+/// are excluded, because their crawlers may have the same name as their home pages.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some()
@@ -119,9 +119,9 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
         && contacts.all(|part| is_home_page(header, part))
 }
 
-/// Reports whether a part is a comment that contains only `+` and a host, and the host has the name
-/// of a product in the header. Hosts of audio services are excluded, because their clients are
-/// treated as fetchers of feeds.
+/// Reports whether a part is a comment that contains only `+` and a host that is named like a
+/// product in the header. Hosts of audio services are excluded, because their clients are treated
+/// as fetchers of feeds.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);

@@ -8,14 +8,14 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 use super::crawler::Category;
 use super::name_index::ends_with;
 
-/// The purpose of a product that a piece of a word suggests.
+/// The purpose that a piece of a word suggests for a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// The product crawls. Only crawlers use these words, so the word declares a crawler even in a
     /// browser's header.
     Crawls,
-    /// The product is a bot. This is treated like [`Crawls`](Self::Crawls), but other words may
-    /// suggest another purpose, because some bots monitor a site for its owner.
+    /// The product is a bot. This is treated like [`Crawls`](Self::Crawls), but another purpose
+    /// takes precedence if other words suggest it, because some bots monitor a site for its owner.
     IsBot,
     /// The product fetches, checks or collects. The word declares a crawler unless the header is a
     /// browser's.
@@ -92,7 +92,8 @@ pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
-/// Finds the pieces in [`PURPOSES`] that suggest a purpose in their words.
+/// Finds the pieces of [`PURPOSES`] in a text. Skips a piece if it suggests no purpose at its
+/// position in the word.
 fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;
     automaton.find_iter(text).filter_map(move |hit| {

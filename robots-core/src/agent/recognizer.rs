@@ -107,8 +107,8 @@ impl Recognizer {
     }
 
     /// Resolves a name that a person has written on a command line or in a file of expectations.
-    /// Returns the kind of the name and the agent. The name may be `*`; the name, header name or
-    /// first product token of a registered crawler; a whole `User-Agent` header; or the product
+    /// Returns the meaning of the name, and the agents. The name may be `*`; the name, header name
+    /// or first product token of a registered crawler; a whole `User-Agent` header; or the product
     /// token of an unregistered crawler.
     ///
     /// A header may name several agents. Callers should consider all of them.
@@ -143,9 +143,9 @@ impl Recognizer {
         }
     }
 
-    /// Returns the agent outside the registered names of a header. `places` contains the ranges of
-    /// these names. `None` if the words outside neither declare a crawler nor contain a name from
-    /// the file.
+    /// Returns the agent that the words outside the registered names of a header describe. `places`
+    /// contains the ranges of these names. `None` if the other words neither declare a crawler nor
+    /// contain a name from the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -190,8 +190,8 @@ impl Recognizer {
     }
 }
 
-/// Creates the agent with this claim. `name` is a name from the file that the header contains. The
-/// agent obeys the group for this name or, if `name` is `None`, the group for its own product.
+/// Creates the agent with this claim. `name` is the name in the header for which the file has a
+/// group. The agent obeys this group or, if `name` is `None`, the group for its own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
@@ -244,9 +244,9 @@ impl<'r> NamedCrawlers<'r> {
 }
 
 impl Registry {
-    /// Returns the first framework in a header, and its position. Always searches versions.
-    /// Searches the words that may name crawlers only if `speaks` is true: [`NamedCrawlers::of`]
-    /// has then found a framework among these words.
+    /// Returns the first framework in a header, and its position. Versions (`Nutch-1.10`) are
+    /// always searched. The words that may name crawlers are searched only if `speaks` is true,
+    /// because [`NamedCrawlers::of`] has then found a framework among them.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.

@@ -76,8 +76,9 @@ impl ReferrerIndex {
     }
 }
 
-/// Returns the length of the domain after the name in a host such as `google.co.uk`: `com`, `de`,
-/// `cat`, `co.uk` or `com.br`. `None` if the host ends with another kind of domain.
+/// Returns the length of the domain that follows the name in a host such as `google.co.uk`. The
+/// domain may be `com`, `de`, `cat`, `co.uk`, `com.br` or similar. `None` if the host ends with
+/// another kind of domain.
 fn country_domain(name: &[u8]) -> Option<usize> {
     let is_country = |label: &[u8]| label.len() == 2 && label.iter().all(u8::is_ascii_lowercase);
     let (before, last) = name.split_at(memchr::memrchr(b'.', name)? + 1);

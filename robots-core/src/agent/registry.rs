@@ -255,7 +255,7 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
             if other == crawler.name {
                 continue;
             }
-            // At least one of the two crawlers is from these rows, because no two crawlers of the
+            // At least one of the two crawlers is from the new rows, because no two crawlers of the
             // original registry have the same header name.
             let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(

@@ -11,8 +11,8 @@
 //! 4. A crawler that is not edited may obey the group of an edited crawler (`Googlebot-Image` obeys
 //!    the group of `Googlebot`). Its name is added to the group that it obeyed, so that its rules
 //!    do not change.
-//! 5. If the file ends with a group without rules, an empty rule is added to it before a new group
-//!    follows. Otherwise, crawlers would read both as one group.
+//! 5. If the last group of the file has no rules, it gets an empty rule before a new group is
+//!    added. Otherwise, crawlers would read both as one group.
 //! 6. The edited file is compared with the original. It is accepted only if every edited crawler
 //!    has the requested access, and the verdicts and delays of all other crawlers are unchanged.
 
@@ -160,7 +160,7 @@ fn spelled(name: &str, own: &ProductToken) -> String {
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of a file that block all crawlers in `own`, or that allow all of them.
+/// Collects the edits of one file. The edits either block or allow all crawlers in `own`.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
@@ -169,11 +169,11 @@ struct Draft<'f, 'a> {
     /// Own tokens of the edited crawlers. Leaves out crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
-    /// Names of the crawlers that no group names and that obey the group of an edited crawler. The
-    /// key is the index of this group.
+    /// The crawlers that no group names and that obey the group of an edited crawler. Maps the
+    /// index of each such group to the names of the crawlers.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// The groups that are only for edited crawlers and were changed, by index. The value is false
-    /// if the whole group was removed.
+    /// Changed groups, by index. All of them are only for edited crawlers. The value is false if
+    /// the whole group was removed.
     changed: BTreeMap<usize, bool>,
     /// New groups. The key contains the lines of a group, and the value its names.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
@@ -244,8 +244,8 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Gives a crawler the requested access. Changes its groups that are only for edited crawlers,
-    /// and removes its name from its other groups. If it is then in no group and needs one, adds a
-    /// new group.
+    /// and removes its name from its other groups. If the crawler is then in no group but needs
+    /// one, adds a new group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -348,9 +348,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         false
     }
 
-    /// Returns the lines of a new group for an allowed crawler: the rules of its groups for parts
-    /// of the site, and all other lines of its groups. If its groups disallow no parts of the site,
-    /// returns the rules that would apply to the crawler without these groups.
+    /// Returns the lines of a new group for an allowed crawler: the lines of its current groups,
+    /// except rules that disallow the whole site. If these groups disallow no parts of the site,
+    /// the rules are those that the crawler would obey without them.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
@@ -362,7 +362,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         lines
     }
 
-    /// Returns the rules of these groups without those that disallow the whole site. If the groups
+    /// Returns the rules of these groups, except rules that disallow the whole site. If the groups
     /// disallow no parts of the site, returns an empty `Disallow:`.
     fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
         let groups: Vec<_> = groups.collect();
@@ -384,8 +384,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.bytes()[self.file.lines()[line].content()].to_vec()
     }
 
-    /// Finds a group that only blocks its crawlers from the whole site. Returns the index of the
-    /// line with its last name; `None` if there is no such group.
+    /// Finds a group whose only effect is to block its crawlers from the whole site. Returns the
+    /// index of the line with the group's last name; `None` if there is no such group.
     fn shut_group(&self) -> Option<usize> {
         let mut groups = self.file.robots.groups().enumerate();
         let (_, group) = groups.find(|(at, group)| {
@@ -423,7 +423,7 @@ impl<'f, 'a> Draft<'f, 'a> {
                 && (first..=last).all(|line| !self.file.bytes()[self.file.whole_line(line)].contains(&b'#'));
             if is_whole && (first == 0 || is_blank(first - 1)) {
                 // At the end of the file, the blank line before the removed lines is also removed.
-                // A new group adds its own.
+                // A new group adds its own blank line.
                 let is_end = self.file.whole_line(last + 1).is_empty();
                 blanks.extend(if is_end { first.checked_sub(1) } else { Some(last + 1) });
             }
@@ -440,8 +440,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Adds the new groups at the end of the file. If the file has a group that only blocks its
-    /// crawlers, adds the names of blocked crawlers to this group instead.
+    /// Adds the new groups at the end of the file. If the file has a group whose only effect is to
+    /// block its crawlers, newly blocked crawlers are named in this group instead.
     fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
@@ -466,8 +466,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Returns the last line of the file's last group if this group has no rules. Crawlers would
-    /// read a new group below it as part of it.
+    /// Returns the last line of the file's last group if this group has no rules. If a new group
+    /// followed, crawlers would read both as one group.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));

@@ -39,7 +39,7 @@ pub(super) struct AlikeGroups<'a> {
     /// Indexes of all groups with the same names. The key is the index of the first of these
     /// groups.
     pub(super) alike: HashMap<usize, Vec<usize>>,
-    /// Numbers of user-agent lines that repeat a name of the same group.
+    /// Numbers of the user-agent lines that repeat an earlier name of their group.
     pub(super) repeated: HashSet<usize>,
     /// For each group, whether at least one of its names is not empty.
     pub(super) is_named: Vec<bool>,

@@ -1,5 +1,5 @@
-//! The crawlers of a registry, by token. Also finds the crawlers that misspelled names probably
-//! mean.
+//! The crawlers of a registry, by token. Also finds the crawlers that were probably meant by
+//! misspelled names.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -43,13 +43,13 @@ impl<'r> CrawlersByToken<'r> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }
 
-    /// Returns the crawler whose own token this is.
+    /// Returns the crawler whose own token is `token`.
     pub(super) fn of_token(&self, token: &ProductToken) -> Option<&'r Crawler> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the name of the crawler that a longer value contains. The value may be a whole
-    /// header or `Googlebot 2.1`.
+    /// Returns the name of the crawler that is part of a longer value, such as `Googlebot 2.1` or a
+    /// whole `User-Agent` header.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
@@ -80,8 +80,8 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Reports whether no crawler obeys this token and similar names may be suggested. No names are
-    /// suggested for tokens with spaces, because these are not typing errors.
+    /// Reports whether similar names may be suggested for a token. The token must be unknown and
+    /// not too short. It must not contain spaces, because such a value is not a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')
@@ -96,8 +96,9 @@ impl<'r> CrawlersByToken<'r> {
         Some(likely).filter(|likely| !likely.is_empty())
     }
 
-    /// Returns the names of the crawlers that people mean by an operator's name: its search and AI
-    /// crawlers. Mozilla is left out, because many `User-Agent` headers begin with this word.
+    /// Returns the crawlers that people probably mean if they write the name of an operator: its
+    /// search and AI crawlers. Mozilla is left out, because many `User-Agent` headers begin with
+    /// this word.
     fn of_operator(&self, token: &ProductToken) -> impl Iterator<Item = &'r str> {
         const MEANT: [Category; 3] = [Category::Search, Category::AiTraining, Category::AiSearch];
         let is_meant = |crawler: &&Crawler| {
@@ -109,7 +110,7 @@ impl<'r> CrawlersByToken<'r> {
         self.registry.crawlers().filter(is_meant).map(|crawler| &*crawler.name)
     }
 
-    /// Returns the name of the crawler whose token is most similar to this one.
+    /// Returns the name of the crawler whose own token is most similar to `token`.
     pub(super) fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
         let token = token.as_bytes();
         if token.len() < MIN_GUESS_LENGTH {

@@ -39,8 +39,8 @@ pub(super) fn is_rule(field: &Field<'_>) -> bool {
 
 /// Returns the lines that contain several directives, each with the range of the second directive's
 /// name. In such files, line ends were lost, or replaced by other characters (spaces, `\n` as two
-/// characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and everything
-/// after it is its value.
+/// characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and treat
+/// everything after it as its value.
 ///
 /// If the file has no rules, comments are also searched, because a whole file without line ends is
 /// a comment if it begins with one.
@@ -93,8 +93,8 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
 }
 
 /// Returns the directive in a name that also contains invisible characters, such as a byte order
-/// mark inside the file. `None` if the name has no invisible characters, or if it is not a
-/// directive without them.
+/// mark inside the file. `None` if the name has no invisible characters, or if the visible
+/// characters are not a directive.
 pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
     let visible = without_invisible(name)?;
     let directive = Directive::names().find(|(known, _)| visible.eq_ignore_ascii_case(known))?.1;

@@ -82,7 +82,7 @@ const HEAD: usize = 512;
 /// Maximum number of NUL bytes that text may contain by accident.
 const FEW: usize = 4;
 
-/// Reports whether a file is not text, or is damaged text with NULs instead of large blocks.
+/// Reports whether a file is not text, or is text in which large blocks were overwritten with NULs.
 ///
 /// Text in an old encoding contains bytes that are not UTF-8, and any text may contain a control
 /// character or a few NULs. But only images and archives contain both many invalid bytes and many

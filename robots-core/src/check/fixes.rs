@@ -9,8 +9,9 @@ keyword_enum! {
     /// Whether a [`Fix`] may be applied without a review by a person.
     #[derive(PartialOrd, Ord)]
     Safety, "a safety", {
-        /// The fix corrects the finding and changes nothing else: no verdict, delay or other line
-        /// for any crawler, in any [`Reading`](crate::rules::Reading).
+        /// The fix corrects the finding and has no other effect. In every
+        /// [`Reading`](crate::rules::Reading), all verdicts, delays and other settings stay the
+        /// same for every crawler.
         Safe = "safe",
         /// The fix changes the effect of the file, is one of two possible corrections, or would
         /// have taken too long to prove safe.

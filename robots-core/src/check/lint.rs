@@ -90,7 +90,8 @@ pub(super) struct LintFix {
 }
 
 /// A function that returns the same key for all findings that need the same edits, so that the
-/// edits are computed only once. `None` if no other finding needs the edits of a finding.
+/// edits are computed only once. It returns `None` for a finding that shares its edits with no
+/// other finding.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
 /// A function that returns the edits that correct a finding; `None` if the right correction is
@@ -133,7 +134,7 @@ impl Example {
         Self { head, unit: b"", times: 0, refused: &[] }
     }
 
-    /// Creates an example from a beginning and a part that is repeated, for lints about size.
+    /// Creates a large example that consists of a beginning and a repeated part.
     pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
         Self { head, unit, times, refused: &[] }
     }

@@ -11,8 +11,8 @@ use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 /// Options of a check. By default, all lints run with their usual severities, the registry is the
 /// built-in one, only `/.well-known/` is exempt, and no crawler is refused.
 ///
-/// Equal options produce the same findings for the same file. Two options are equal only if they
-/// share the same registry, not just equal copies.
+/// Equal options produce the same findings for the same file. Two `Options` are equal only if they
+/// share one registry; equal copies of a registry are not enough.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
@@ -62,10 +62,11 @@ impl Options {
         Ok(self)
     }
 
-    /// Sets the crawlers whose disallowed requests the site refuses, by their names in the
-    /// registry. Default: none. Only crawlers that feed the index of a search engine that people
-    /// use ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings,
-    /// because a [`Policy`](crate::policy::Policy) refuses them only if an override requires it.
+    /// Sets the crawlers, by their names in the registry, whose disallowed requests the site
+    /// refuses. Default: none. Only crawlers that feed the index of a search engine that people use
+    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings,
+    /// because a [`Policy`](crate::policy::Policy) refuses their requests only if an override
+    /// requires it.
     pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
         self.site.refused = crawlers.into_iter().map(Into::into).collect();
         self

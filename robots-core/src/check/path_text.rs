@@ -90,8 +90,8 @@ pub(super) fn joined_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     value.iter().any(is_joint).then(|| several_paths(value))?
 }
 
-/// Returns the paths in a value with several paths, which are separated by spaces or other
-/// separators. `None` if the value is one path, which may contain commas (`/a,b.html`).
+/// If a value contains several paths, separated by spaces, commas or similar characters, returns
+/// the paths. `None` if the value is one path, which may contain commas (`/a,b.html`).
 pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     let is_between = |octet: &u8| is_joint(octet) || is_blank(octet);
     if !value.iter().any(is_between) || is_expression(value) {
@@ -142,7 +142,7 @@ pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns a path without its invisible characters, possibly empty. `None` if the value has no
-/// invisible characters, or if it is not a path without them.
+/// invisible characters, or if the visible characters are not a path.
 pub(super) fn visible_path(value: &[u8]) -> Option<String> {
     without_invisible(value).filter(|seen| seen.is_empty() || seen.starts_with(['/', '*']))
 }

@@ -12,7 +12,8 @@ const ANY: u8 = 0;
 pub(super) struct Canonical {
     /// The pattern with [`ANY`] instead of each `*`, and with another [`ANY`] at the end unless the
     /// pattern is anchored there. There are several elements if the pattern contains a byte that
-    /// may match in the path or in the query, and whose standard form is different there.
+    /// may match both in the path and in the query, and if the canonical form of the byte differs
+    /// between the two.
     texts: Vec<Vec<u8>>,
 }
 

@@ -22,8 +22,8 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// A guard: a crawler, and a pattern of paths whose verdicts must not change for it. Written as
-/// `Googlebot:/products/`.
+/// A guard: a crawler and a path pattern. The crawler's verdicts on all paths that match the
+/// pattern must stay the same. Written as `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -354,8 +354,8 @@ impl Pair {
 const SHOWN: usize = 2;
 
 /// Writes the worst changes and the number of further changes: `"/" is disallowed for "Googlebot",
-/// "bingbot" and 640 more; ...`. The alternate form (`{:#}`) writes every change with the names of
-/// all affected crawlers that occur in a file.
+/// "bingbot" and 640 more; ...`. The alternate form (`{:#}`) writes every change, and names every
+/// affected crawler that occurs in one of the files.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

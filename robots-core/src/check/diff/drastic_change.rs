@@ -26,7 +26,7 @@ const FEW_RULES: usize = 10;
 /// Minimum number of newly allowed crawlers for [`DrasticChange::CrawlersLetIn`].
 const FEW_CRAWLERS: usize = 5;
 
-/// An effect of a new version of a file that is so large that it is rarely intended.
+/// An effect of a new version of a file. The effect is so large that it is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -153,8 +153,8 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
-/// Counts the lost and the new disallow rules, once for each class of crawlers that obeys the rule.
-/// Returns the change if too many were lost.
+/// Counts the disallow rules that were lost and that are new. A rule counts once for each class of
+/// crawlers that obeys it. Returns [`DrasticChange::RulesLost`] if too many rules were lost.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
@@ -168,8 +168,8 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
     (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })
 }
 
-/// Returns the number of disallow rules of `shut` whose paths `open` allows, and the number of all
-/// disallow rules of `shut` that disallow their path.
+/// Examines the disallow rules of `shut` that disallow their own shortest path. Returns the number
+/// of these rules whose path is allowed by `open`, and the number of all of them.
 fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
     for path in witness::of_rules(shut, Access::Disallow).take(most) {

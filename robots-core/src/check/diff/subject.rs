@@ -115,8 +115,8 @@ pub(super) fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
     crawlers
 }
 
-/// Returns all crawlers of the registry, all other names that the files contain in this
-/// [`Reading`], and a crawler without a name.
+/// Returns all crawlers of the registry, all other names in the files (as this [`Reading`]
+/// interprets them), and a crawler without a name.
 pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
     let token_of = |name: &[u8]| match reading {
         Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),

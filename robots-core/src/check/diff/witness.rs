@@ -1,14 +1,14 @@
 //! Witnesses: paths that may have different verdicts under two sets of rules.
 //!
-//! A verdict can only change on paths that match a rule of only one of the files. So paths are
-//! generated from the pattern of each such rule. A `*` is replaced by nothing in one path, and by a
-//! filler in another.
+//! A verdict can change only on a path that matches a rule that one of the files lacks. So paths
+//! are generated from the pattern of each such rule. A `*` is replaced by nothing in one path, and
+//! by a filler in another.
 //!
-//! The pattern is also combined with the patterns of all other rules, because an exception only
-//! affects paths that both rules match. For each pair of patterns, the shortest path that both
-//! match is generated. Two plain patterns (without `*` and `%`) need not be combined: if both match
-//! a path, one pattern begins with the other. Both patterns then match the text of the longer
-//! pattern.
+//! Each such pattern is also combined with the patterns of all other rules, because an exception to
+//! a rule only affects paths that both rules match. For each pair of patterns, the shortest path
+//! that both match is generated. Two plain patterns (without `*` and `%`) need not be combined: if
+//! both match a path, one pattern begins with the other. Both patterns then match the text of the
+//! longer pattern.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -26,9 +26,9 @@ const FILLER: &[u8] = b"x";
 const MAX_PAIRS: usize = 1_000_000;
 const MAX_STATES: usize = 10_000_000;
 
-/// Returns the URL of a path in the spelling that patterns match in the reference parser. The
-/// reference parser escapes bytes ≥ 0x80 in patterns and upper-cases the digits of escapes, but
-/// leaves the path of a URL unchanged.
+/// Returns a URL whose path the reference parser can compare with patterns. That parser escapes
+/// bytes ≥ 0x80 in patterns and upper-cases the digits of their escapes, but leaves the path of a
+/// URL unchanged. So this function does the same for the path.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
     [b"http://x", spelled(path).as_slice()].concat()
 }

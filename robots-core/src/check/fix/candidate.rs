@@ -11,8 +11,8 @@ use crate::check::lint::LintFix;
 use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt, starts_with};
 
-/// Maximum number of lines of a file that can be fixed. This limits the memory, which is about a
-/// hundred bytes per line. Only files with very short lines exceed it.
+/// Maximum number of lines in a file. Longer files get no fixes, because fixing takes about a
+/// hundred bytes of memory per line. Only files with very short lines exceed the limit.
 const MAX_LINES: usize = 1 << 21;
 
 /// The edits for one finding, or for several findings that need the same edits.
@@ -90,7 +90,8 @@ fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec
     (!edits.windows(2).any(is_conflict)).then_some(edits)
 }
 
-/// Reports whether a line is a field in quotes or in columns, as in the export of a spreadsheet.
+/// Reports whether a line is a field as a spreadsheet exports it: in quotes, or with the name and
+/// the value in separate columns.
 fn is_exported(line: Line<'_>) -> bool {
     let text = line.bytes().trim_ascii_start();
     let text = text.strip_prefix(b"\"").or_else(|| text.strip_prefix(b"'")).unwrap_or(text);

@@ -2,9 +2,9 @@
 //!
 //! The names of groups determine which rules apply to a crawler, and a verdict depends only on
 //! these rules. The longest matching pattern decides; if patterns are equally long, an allow rule
-//! decides. So two files have the same effect if, for every name that some [`Reading`]
-//! distinguishes, they have the same rules in the same order of precedence. Rules are converted to
-//! a normal form that does not change any verdict in any reading:
+//! decides. So two files have the same effect if, for every name in every [`Reading`], they have
+//! the same rules in the same order of precedence. Rules are converted to a normal form that does
+//! not change any verdict in any reading:
 //!
 //! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
 //!   the meaning nor the priority of a pattern.
@@ -20,7 +20,8 @@ use crate::agent::Registry;
 use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
-/// Maximum number of lines in all compared sets of groups, to bound the cost.
+/// Maximum number of lines that are converted, to bound the cost. The lines of a group count once
+/// for each combination of groups that applies to a name.
 const MAX_LINES: usize = 2_000_000;
 
 /// The content of a file in normal form, which does not depend on the order of groups and other
@@ -38,7 +39,8 @@ pub(super) struct EffectiveContent {
     is_read_whole: bool,
 }
 
-/// Groups with equal lines: maps the lines to all names that they apply to.
+/// Maps the lines of groups to all names that the lines apply to. Groups with equal lines share one
+/// entry.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
 /// Successive rules with the same access, in the order of precedence: whether the rules allow, and
@@ -66,8 +68,8 @@ enum NameKey {
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
 impl EffectiveContent {
-    /// Returns the normal form of a file. `None` if the sets of groups contain so many lines that a
-    /// comparison would take too long.
+    /// Returns the normal form of a file. `None` if the conversion would take too long
+    /// ([`MAX_LINES`]).
     pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
         let groups: Vec<Group<'_>> = robots.groups().collect();
         let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();

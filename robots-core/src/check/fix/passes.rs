@@ -132,7 +132,7 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
 /// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. A file counts
 ///   once per reading.
 /// - `MAX_FINDINGS_OF_LINT`: number of fixes of one lint that are examined separately.
-/// - `MAX_CHANGES`: number of comparisons for one lint that may find a change.
+/// - `MAX_CHANGES`: number of comparisons per lint that end with a changed effect.
 /// - `MAX_CHANGES_TOGETHER`: the same number for all fixes that are applied together.
 const MAX_BYTES: usize = 8 << 20;
 const MAX_COMPARED: usize = 4 << 20;
@@ -163,7 +163,7 @@ pub(super) struct Prover {
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
     compared: Cell<usize>,
-    /// Number of further comparisons that may find a change before the limit is reached.
+    /// How many more comparisons may end with a changed effect before the limit is reached.
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
 }

@@ -36,12 +36,12 @@ pub(crate) const LINT: Lint = Lint {
 const MAX_RULES: usize = 64;
 
 /// Maximum number of rules that an incomplete copy of the group for `*` may contain in addition to
-/// the copied rules. If a group has more additional rules than this, and more than copied rules, it
-/// was written for its crawler.
+/// the copied rules. A group with more additional rules than this, and with more additional than
+/// copied rules, was written for its crawler.
 const OWN_LIST: usize = 24;
 
-/// Words in a path that suggest that it is disallowed on purpose. The message lists paths with
-/// these words first.
+/// Words in a path that suggest that the path is disallowed on purpose. The message lists paths
+/// with these words first.
 const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";
@@ -96,8 +96,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // If a single rule is missing, it is often from a template, and its pages require a login
-        // anyway.
+        // A single missing rule is only a note, because it is often from a template, and its pages
+        // require a login anyway.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
@@ -125,7 +125,7 @@ impl Dropped {
         let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
         // `group-without-rules` reports groups without any lines.
         let is_bare = rules.is_empty() && selection.crawl_delay().is_none();
-        // A rule for the whole site shows that the group is intended.
+        // A rule for the whole site shows that the group differs on purpose.
         if is_bare || rules.iter().any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())) {
             return false;
         }
@@ -147,12 +147,13 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups are intended. Some are copies of the group for `*` that only lack
-        // rules for images, scripts and similar files. Others have many rules, and share only a few
-        // of them with the group for `*`.
+        // Two kinds of groups differ from the group for `*` on purpose. Some are copies of the
+        // group for `*` that only lack rules for images, scripts and similar files. Others have
+        // many rules, and share only a few of them with the group for `*`.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // A group is also intended if its own rules allow most of the paths.
+        // A group also differs on purpose if its own rules allow most of the paths that it does not
+        // disallow.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }

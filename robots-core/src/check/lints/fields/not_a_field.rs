@@ -17,8 +17,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix).shared_by(columns)),
 };
 
-/// Maximum number of lines in a file with columns that can be fixed. Each finding in such a file
-/// has the edits for all lines, so the edits of longer files would need too much memory.
+/// Maximum number of lines in a file with columns. Longer files get no fix: every finding in such a
+/// file has the edits for all lines, which would need too much memory.
 const MAX_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {

@@ -94,8 +94,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// Returns the index of the first group with the same names. It is the same key for all findings
-/// that one merge corrects. `None` if the finding is about a name that is repeated within a group.
+/// Returns the index of the first group with the same names, as the common key of all findings that
+/// one merge corrects. `None` if the finding is about a name that is repeated within a group.
 fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;

@@ -27,7 +27,7 @@ pub(crate) const LINT: Lint = Lint {
 /// semicolons.
 const JOINS: &[u8] = b"|&+/";
 
-/// Maximum number of names on a line to suggest a separate line for each name.
+/// Maximum number of names on a line. For a line with more names, no separate lines are suggested.
 const MAX_NAMES: usize = 16;
 
 fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
