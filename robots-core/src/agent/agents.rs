@@ -117,7 +117,7 @@ impl Agent {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }
 
-    /// Reports whether the agent is registered as an index crawler or a page tester of a search
+    /// Reports whether the agent is registered as an index crawler or page tester of a search
     /// engine that people use ([`Crawler::is_index_engine`]).
     pub fn is_index_engine(&self) -> bool {
         self.registered().is_some_and(|crawler| crawler.is_index_engine)

@@ -37,7 +37,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             if is_address_of_service(header.address(part)) {
                 reader.purposes.push((at, Purpose::Serves));
             }
-            // Most parts contain only words that all browsers send and that suggest no purpose.
+            // Other parts are skipped. Most parts contain only words that all browsers send, which
+            // suggest no purpose.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
                 reader.search(at, part);
             }
@@ -198,7 +199,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word suggests a crawler (`crawl`, `spider`), not only a bot. If so, the client is
+    /// Whether a piece such as `crawl` or `spider` was found, not only `bot`. If so, the client is
     /// a crawler even if other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,

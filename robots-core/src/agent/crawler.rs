@@ -35,8 +35,7 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Other purposes of the collected data. The operator publishes the data, and others use it for
-    /// these purposes.
+    /// Categories of use that others make of the operator's published data.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -162,7 +161,7 @@ keyword_enum! {
         /// An agent that is not in the registry, but calls itself a health probe, a validator or a
         /// webhook.
         Infrastructure = "infrastructure",
-        /// A browser that declares that it runs without a person.
+        /// A headless browser that identifies itself as such.
         Headless = "headless",
         /// An HTTP library or command line client. Its purpose is unknown.
         Library = "library",

@@ -235,7 +235,7 @@ impl Kinds {
     pub(super) const GENERIC: Self = Self(1 << 3);
     /// An HTTP library or command line client.
     pub(super) const LIBRARY: Self = Self(1 << 4);
-    /// A browser that runs without a person.
+    /// A headless browser.
     pub(super) const HEADLESS: Self = Self(1 << 5);
     /// A component of applications on people's devices.
     pub(super) const APP: Self = Self(1 << 6);

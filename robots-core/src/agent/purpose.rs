@@ -92,7 +92,7 @@ pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
-/// Finds the pieces of [`PURPOSES`] in a text. Skips a piece if it suggests no purpose at its
+/// Finds the pieces of [`PURPOSES`] in `text`. Skips a piece if it suggests no purpose at its
 /// position in the word.
 fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;

@@ -144,8 +144,8 @@ impl Recognizer {
     }
 
     /// Returns the agent that the words outside the registered names of a header describe. `places`
-    /// contains the ranges of these names. `None` if the other words neither declare a crawler nor
-    /// contain a name from the file.
+    /// contains the ranges of these names. `None` if the words outside declare no crawler and
+    /// contain no name from the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -190,8 +190,9 @@ impl Recognizer {
     }
 }
 
-/// Creates the agent with this claim. `name` is the name in the header for which the file has a
-/// group. The agent obeys this group or, if `name` is `None`, the group for its own product.
+/// Creates the agent with this claim. `name` is a name from the file that also occurs in the
+/// header. The agent obeys the group for this name or, if `name` is `None`, the group for its own
+/// product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));

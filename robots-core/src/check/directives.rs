@@ -66,9 +66,9 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
 }
 
 /// Returns the range of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word, such as `host`, is not a directive within a longer word. Within a path, it is a
-/// directive only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:` contain no
-/// directive.
+/// ordinary word, such as `host`, is not a directive within a longer word. Within a path, such a
+/// name is a directive only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:`
+/// contain no directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {

@@ -82,7 +82,8 @@ const HEAD: usize = 512;
 /// Maximum number of NUL bytes that text may contain by accident.
 const FEW: usize = 4;
 
-/// Reports whether a file is not text, or is text in which large blocks were overwritten with NULs.
+/// Reports whether a file is not text, or is text with large blocks that were overwritten with
+/// NULs.
 ///
 /// Text in an old encoding contains bytes that are not UTF-8, and any text may contain a control
 /// character or a few NULs. But only images and archives contain both many invalid bytes and many
@@ -131,8 +132,8 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     }
 }
 
-/// Beginnings of HTML pages. Tags such as `<pre>` are not included, because crawlers also find the
-/// rules in such an element.
+/// Beginnings of HTML pages. Tags such as `<pre>` are not included, because crawlers find rules
+/// inside such elements.
 const BEGINNINGS: [&[u8]; 9] =
     [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
 

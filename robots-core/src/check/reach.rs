@@ -61,7 +61,7 @@ impl<'r> Reach<'r> {
 
     /// Returns the rule that disallows the whole site, and the part of the site that is disallowed.
     /// `None` if there is no such rule. Also `None` if an allow rule for more than the home page
-    /// has the same priority as this rule or a higher one.
+    /// has at least the same priority.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))

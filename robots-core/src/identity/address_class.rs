@@ -1,11 +1,12 @@
 //! Classes of IP addresses, by the kind of network. The class decides whether an address can
 //! identify a client, and whether a server may redirect a fetch to the address.
 //!
-//! Documents are fetched from inside the operator's network. A server that redirects a fetch
-//! chooses the next address. It must not be able to choose an address that only this machine or its
-//! network can reach, such as an admin interface on the loopback, or the metadata service of a
-//! cloud on a link-local address. A name may resolve to a different address each time (DNS
-//! rebinding). So the class is checked after name resolution, for the address of the connection.
+//! Files such as address lists are fetched from inside a site's own network. A server that
+//! redirects such a fetch chooses the next address. It must not be able to choose an address that
+//! only the fetching machine or its network can reach, such as an admin interface on the loopback,
+//! or the metadata service of a cloud on a link-local address. A name may resolve to a different
+//! address each time (DNS rebinding). So the class is checked after name resolution, for the
+//! address of the connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -45,8 +45,8 @@ pub(super) struct Examination {
     /// Whether the operator's reverse DNS names are unreliable. Unreliable names can verify a
     /// claim, but not refute it.
     pub(super) is_rdns_weak: bool,
-    /// Whether the claimed crawler's operator publishes keys. If so, and if no method was tried,
-    /// the identity is undecided, not unverifiable.
+    /// Whether the claimed crawler's operator publishes keys. If so, a claim that no method could
+    /// check is undecided, not unverifiable.
     pub(super) is_signing: bool,
 }
 
@@ -213,13 +213,13 @@ pub trait ClaimEvidence {
 /// recently.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// If a list was confirmed this long after the first request with a claim, it can refute the claim
-/// even if the list is old. If the time is shorter, the order of the two events is uncertain,
-/// because the clock may have been wrong by a day.
+/// An old list can refute a claim if it was confirmed more than this time after the first request
+/// with the claim. If the time is shorter, it is uncertain which of the two came first, because the
+/// clock may have been wrong by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time from now to a confirmation of a list that seems to be in the future. If the time is
-/// longer, the clock was wrong then or is wrong now.
+/// How far in the future the confirmation time of a list may be. If it is further, the clock was
+/// wrong at the confirmation or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A list of addresses from an operator, as evidence.

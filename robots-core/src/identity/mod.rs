@@ -22,7 +22,7 @@
 //!
 //! If very many claims fail, the addresses that the server sees may not be the addresses of the
 //! clients, for example because of an unknown proxy. The caller should then not refute any claim.
-//! The `Verifier` counts failures to detect this situation.
+//! To detect this situation, the `Verifier` counts the claims that fail.
 //!
 //! Some items need cargo features: `RangeList` and `DocumentError` need `identity`, and items for
 //! signatures and keys need `signatures`. The feature `verify` of `tower-robots` enables both.

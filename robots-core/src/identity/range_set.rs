@@ -165,8 +165,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
 pub(super) struct SearchIndex {
     first: u64,
     shift: u32,
-    /// For each part, how many numbers come before it. The last element is the number of all
-    /// numbers.
+    /// For each part, how many numbers come before it. The last element is the total count.
     parts: Box<[u32]>,
 }
 

@@ -40,8 +40,8 @@ impl Signers {
         self.crawlers.get(directory)
     }
 
-    /// Returns the directories that verify a crawler's claims. The slice is empty if the crawler's
-    /// operator publishes no keys.
+    /// Returns the directories whose keys verify claims to be `crawler`. The slice is empty if the
+    /// crawler's operator publishes no keys.
     pub(super) fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
         self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice)
     }

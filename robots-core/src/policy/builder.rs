@@ -122,7 +122,7 @@ impl PolicyBuilder {
         self.with(|policy| policy.family = false)
     }
 
-    /// Sets the forms of a path that are matched with rules in addition to the path as sent.
+    /// Sets the forms of a path that are compared with the rules in addition to the path as sent.
     /// Default: [`PathForm::OPTIONAL`]. Leave out [`PathForm::Parameters`] if paths of the
     /// application contain path parameters (`;v=1`). A second call replaces the first.
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
@@ -213,7 +213,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets how disallowed requests with signs of a person are handled. Default:
+    /// Sets how disallowed requests are handled if they show signs of a human sender. Default:
     /// [`SuspectHuman::Record`]. A second call replaces the first.
     pub fn suspect_human(self, suspect_human: SuspectHuman) -> Self {
         self.with(|policy| policy.suspect_human = suspect_human)
@@ -232,9 +232,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.identity.impostors = impostors)
     }
 
-    /// Sets the identity that a request needs so that exempt agents, and overrides that are milder
-    /// than the mode, apply to it. Default: [`IdentityNeeded::Claimed`]. A second call replaces the
-    /// first.
+    /// Sets the identity that a request needs for the privileges of a crawler's name: exemptions of
+    /// agents, and overrides milder than the mode. Default: [`IdentityNeeded::Claimed`]. A second
+    /// call replaces the first.
     pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
         self.with(|policy| policy.identity.needed = needed)
     }
@@ -248,8 +248,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.overrides.push(over))
     }
 
-    /// Sets the action for allowed requests that come before the `Crawl-delay` of their crawler's
-    /// groups has passed. [`RateMode::Refuse`] refuses these requests only under [`Mode::Refuse`].
+    /// Sets the action for allowed requests that arrive too soon for the `Crawl-delay` of their
+    /// crawler's groups. [`RateMode::Refuse`] refuses these requests only under [`Mode::Refuse`].
     /// Under [`Mode::Tag`] and [`Mode::Observe`], the requests are only recorded. Under
     /// [`Mode::Off`], requests are not counted. Default: [`RateMode::Off`]. A second call replaces
     /// the first.
@@ -265,7 +265,7 @@ impl PolicyBuilder {
         self.with(|policy| policy.rate.mode = mode)
     }
 
-    /// Sets the number of requests that pass without a delay after a pause. Default:
+    /// Sets the burst: how many requests a crawler may send without delay after a pause. Default:
     /// [`Policy::DEFAULT_BURST`], 5. A second call replaces the first.
     pub fn rate_burst(self, burst: NonZeroU32) -> Self {
         self.with(|policy| policy.rate.burst = burst)

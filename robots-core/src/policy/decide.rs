@@ -44,7 +44,7 @@ impl Policy {
     pub const DEFAULT_WILDCARD_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
-    /// Default number of requests of a rate-limited crawler that pass without a delay after a
+    /// Default burst: how many requests a rate-limited crawler may send without delay after a
     /// pause.
     pub const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
 
@@ -63,9 +63,9 @@ impl Policy {
     ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]. Search engines
     ///    remove pages with status 403 from their index.
     /// 5. An impostor does not get the privileges of a crawler's name ([`IdentityNeeded`]):
-    ///    exemptions of agents, overrides milder than the mode, and the tag instead of a refusal
-    ///    for search engines. The policy may tag or refuse an impostor even if the rules allow the
-    ///    request ([`Impostors`]), within the limits of the mode, with [`Reason::Impostor`]. A
+    ///    exemptions of agents, overrides milder than the mode, and, for search engines, a tag
+    ///    instead of a refusal. The policy may tag or refuse an impostor even if the rules allow
+    ///    the request ([`Impostors`]), within the limits of the mode, with [`Reason::Impostor`]. A
     ///    request with an exempt address, path or cookie still passes.
     /// 6. If the request has several agents, the result is the strictest decision, with the
     ///    strictest [`RateLimit`] of all agents.
@@ -73,8 +73,7 @@ impl Policy {
     ///    `Crawl-delay` and the policy limits the agent's rate
     ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate) within the limits of the mode, or a
     ///    rate override). The `RateLimit` does not change the action. Only the layer counts
-    ///    requests, so only the layer can determine whether a request comes before the crawl delay
-    ///    has passed.
+    ///    requests, so only the layer can determine whether a request arrives too soon.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
     }
@@ -120,10 +119,10 @@ impl Policy {
         decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Applies the evidence that a person made the request. If the request has an exempt cookie,
-    /// the request passes. Signs of a person are recorded, and the request passes if the policy
-    /// exempts people. Changes the decision only if the request is disallowed, comes before its
-    /// crawl delay has passed, or is from an impostor.
+    /// Applies the evidence that a person made the request. If the request has an exempt cookie, it
+    /// passes. Otherwise, signs of a human sender are recorded. If there are such signs and the
+    /// policy exempts people, the request passes. Changes the decision only if the request is
+    /// disallowed, arrived too soon for its crawl delay, or is from an impostor.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
@@ -141,7 +140,7 @@ impl Policy {
     }
 
     /// Reports whether this evidence exempts a request from rate limiting. An exempt request is not
-    /// counted in a bucket. It passes even before its crawl delay has passed.
+    /// counted, and passes even if it arrives too soon for its crawl delay.
     #[doc(hidden)]
     pub fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
         let spares_people = self.suspect_human == SuspectHuman::Exempt;
@@ -190,12 +189,12 @@ impl Policy {
         handling.over.filter(|_| handling.reason == reason)
     }
 
-    /// Returns the path of a request in the forms that this policy matches with rules.
+    /// Returns the path of a request in the forms that this policy compares with the rules.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::with_forms(target, self.forms)
     }
 
-    /// Returns the path of a request in the forms that a [`Reading`] matches with rules.
+    /// Returns the path of a request in the forms that a [`Reading`] compares with the rules.
     /// [`Reading::Reference`] uses only one form.
     #[doc(hidden)]
     pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {
@@ -228,7 +227,7 @@ impl Policy {
         modes.chain(rates).filter_map(move |(over, end)| Some((over, end.filter(|end| *end <= now)?)))
     }
 
-    /// Returns the burst: the number of requests that pass without a delay after a pause.
+    /// Returns the burst: how many requests a crawler may send without delay after a pause.
     #[doc(hidden)]
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst
@@ -257,7 +256,7 @@ impl Policy {
     }
 
     /// Returns the settings of this policy that do not work if client addresses are unknown: one
-    /// clause per setting. The caller joins the clauses to a message.
+    /// clause per setting. The caller combines the clauses into one message.
     #[doc(hidden)]
     pub fn rules_by_address(&self) -> Vec<&'static str> {
         let limits = self.rate.mode != RateMode::Off || !self.rate.overrides.is_empty();

@@ -21,8 +21,7 @@ pub struct RequestFacts<'a> {
     pub(super) path: FactsPath<'a>,
     /// Function that returns the client's address, for comparison with the exempt networks.
     pub address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
-    /// Function that returns the present time. Needed for overrides with an end and for grace
-    /// periods.
+    /// Function that returns the current time. Needed for grace periods and for overrides that end.
     pub clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
     /// Outcome of verifying the request's claim about its sender. [`Identity::Unclaimed`] does not
     /// affect the decision.

@@ -22,8 +22,8 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// A guard: a crawler and a path pattern. The crawler's verdicts on all paths that match the
-/// pattern must stay the same. Written as `Googlebot:/products/`.
+/// A guard for a crawler: its verdicts on all paths that match a pattern must stay the same.
+/// Written as `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -116,7 +116,7 @@ pub(super) fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
 }
 
 /// Returns all crawlers of the registry, all other names in the files (as this [`Reading`]
-/// interprets them), and a crawler without a name.
+/// interprets them), and one unnamed crawler.
 pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
     let token_of = |name: &[u8]| match reading {
         Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),

@@ -7,8 +7,8 @@ use super::subject::{Subject, sorted};
 use super::witness::shortest;
 use crate::rules::{Group, RequestPath, Rule, RuleSet, Selection};
 
-/// A change of the usage preferences for a path. The path represents all paths to which the same
-/// lines apply.
+/// A change of the usage preferences for a path. The path represents all paths that the same lines
+/// apply to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -1,14 +1,14 @@
 //! Witnesses: paths that may have different verdicts under two sets of rules.
 //!
-//! A verdict can change only on a path that matches a rule that one of the files lacks. So paths
-//! are generated from the pattern of each such rule. A `*` is replaced by nothing in one path, and
-//! by a filler in another.
+//! A verdict can change only on paths that match a rule that one of the files lacks. So paths are
+//! generated from the pattern of each such rule. A `*` is replaced by nothing in one path, and by a
+//! filler in another.
 //!
-//! Each such pattern is also combined with the patterns of all other rules, because an exception to
-//! a rule only affects paths that both rules match. For each pair of patterns, the shortest path
-//! that both match is generated. Two plain patterns (without `*` and `%`) need not be combined: if
-//! both match a path, one pattern begins with the other. Both patterns then match the text of the
-//! longer pattern.
+//! Each such pattern is also combined with the patterns of all other rules, because exceptions only
+//! affect paths that both rules match. For each pair of patterns, the shortest path that both match
+//! is generated. Two plain patterns (without `*` and `%`) need not be combined: if both match a
+//! path, one pattern begins with the other. Both patterns then match the text of the longer
+//! pattern.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -126,8 +126,8 @@ fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     rules.map(|rule| (rule.access() == Access::Allow, rule.pattern())).collect()
 }
 
-/// Returns a pattern in the form that is compared with paths. The length of this form is not the
-/// priority of the pattern, which is its length as written.
+/// Returns a pattern in the form that is compared with paths. The priority of a pattern is its
+/// length as written, not the length of this form.
 fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     if reading == Reading::Reference {
         return pattern.to_vec();

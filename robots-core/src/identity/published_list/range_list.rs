@@ -18,10 +18,10 @@ const MIN_PREFIX_V6: u32 = 19;
 /// A list of the addresses that an operator publishes for a crawler.
 ///
 /// Three formats are supported. The first is the JSON object that search engines and AI crawlers
-/// publish, including its version in the draft of JAFAR (draft-illyes-webbotauth-jafar). The second
-/// is text with one prefix per line. The third is the CSV of a geofeed (RFC 8805). Any other
-/// content is an error. It must not be parsed as an empty list, because genuine crawlers would then
-/// be treated as impostors.
+/// publish, including the version in the JAFAR draft (draft-illyes-webbotauth-jafar). The second is
+/// text with one prefix per line. The third is the CSV of a geofeed (RFC 8805). Any other content
+/// is an error. It must not be parsed as an empty list, because genuine crawlers would then be
+/// treated as impostors.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};

@@ -23,8 +23,8 @@ pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 /// A Web Bot Auth signature that passed all checks that need no key. Its key has not been looked up
 /// yet.
 ///
-/// The results for equal candidates are equal. So a candidate can be the key of a cached result,
-/// which is valid until the time that [`until`](Self::until) returns.
+/// Equal candidates have equal results. So a result can be cached under its candidate, until the
+/// time that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
@@ -37,8 +37,8 @@ pub struct SignatureCandidate {
     /// Thumbprint of the key in the directory.
     pub keyid: String,
     pub(super) window: ValidityWindow,
-    /// The values of the request that the signature covers, for comparison with other requests;
-    /// `None` if some values cannot be compared.
+    /// The covered values of the request, for comparison with the values of other requests. `None`
+    /// if some values cannot be compared.
     pub(super) covered: Option<CoveredValues>,
 }
 
@@ -186,9 +186,9 @@ impl SignatureCheck {
 
     /// Returns the outcome of the signature for a claim. `directories` contains the key directories
     /// of the claimed crawler's operator; `None` if the operator is unknown. If the signature is
-    /// valid but of another operator, returns `None`, because it neither confirms nor refutes the
-    /// claim. If the keys of another operator are unavailable, returns the outcome for a directory
-    /// that is not configured.
+    /// valid but made with another operator's key, returns `None`, because it neither confirms nor
+    /// refutes the claim. If the keys of another operator are unavailable, returns the outcome for
+    /// a directory that is not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

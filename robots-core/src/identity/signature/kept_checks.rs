@@ -73,8 +73,9 @@ impl KeptChecks {
     }
 
     /// Checks the signatures of a request. Signatures that do not cover the `required` components
-    /// are undecided. The second value contains the results for the cache; `None` if the results do
-    /// not depend only on the request and on loaded keys.
+    /// are undecided. The second value contains the results for the cache; `None` if the results
+    /// must not be cached, because they depend on more than the request and loaded keys, or because
+    /// the signature fields are too long.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,
