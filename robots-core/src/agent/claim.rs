@@ -345,8 +345,8 @@ fn silent_class(header: &Header<'_>) -> Class {
 // …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So a crawler must be
 // declared more clearly there than in a header without registered names.
 impl Header<'_> {
-    /// Reports whether a word outside these ranges may belong to the name of a product. The ranges
-    /// must be in the order of the header.
+    /// Reports whether a word outside the ranges of `places` may belong to the name of a product.
+    /// The ranges must be in the order of the header.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
         self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
@@ -356,8 +356,8 @@ impl Header<'_> {
         })
     }
 
-    /// Marks the words in these ranges as registered names. Removes the contact from each part with
-    /// such a name, because the contact belongs to the registered crawler.
+    /// Marks the words in the ranges of `places` as registered names. Removes the contact from each
+    /// part with such a name, because the contact belongs to the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {

@@ -83,8 +83,8 @@ pub struct Crawler {
 }
 
 impl Crawler {
-    /// Creates a crawler whose header name and product token are this name. The `obeys_…` fields
-    /// are [`Obeys::Unknown`], and all other fields are empty.
+    /// Creates a crawler whose header name and product token are `name`. The `obeys_…` fields are
+    /// [`Obeys::Unknown`], and all other fields are empty.
     pub fn new(name: impl Into<String>, category: Category) -> Self {
         let name = name.into();
         Self {

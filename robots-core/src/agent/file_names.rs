@@ -76,8 +76,8 @@ impl FileNames {
     }
 }
 
-/// Reports whether an agent obeys the group for this token if the token is the name of its product.
-/// It does not if the token is an ordinary word.
+/// Reports whether the name of an agent's product may select the agent's group. Ordinary words may
+/// not.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
@@ -110,9 +110,9 @@ impl Registry {
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
     /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So an
-    /// unregistered name also stands for the part before this byte if that part is a registered
-    /// token. A `User-Agent` header that was pasted into the file stands for the products that the
-    /// header declares.
+    /// unregistered name also stands for the part that these crawlers read if this part is a
+    /// registered token. A `User-Agent` header that was pasted into the file stands for the
+    /// products that the header declares.
     ///
     /// ```
     /// use robots_core::agent::Registry;

@@ -26,7 +26,7 @@
 //!    that is followed by a version, as in `FooBot2` and `FooBot-1.0`. `FooBot-Image` does not
 //!    match `FooBot`, because it is the name of another crawler. Everyday words and very short
 //!    names are found only if they are the whole leading product. Words of the browsers' costume
-//!    are never found.
+//!    are never treated as names.
 //! 5. In a header that looks like the header of a browser, only declared parts are searched:
 //!    segments after `compatible;`, segments that contain or precede a contact address, and
 //!    products that call themselves a crawler.

@@ -147,8 +147,7 @@ impl NameIndex {
         self.names[first..].iter().take_while(move |name| name.hash == hash)
     }
 
-    /// Returns the value of the name that consists of this single word. `hash` is the hash of the
-    /// word.
+    /// Returns the value of the name that consists only of `word`. `hash` is the hash of this word.
     #[inline]
     pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)

@@ -39,7 +39,7 @@ impl Registry {
         &BUILTIN
     }
 
-    /// Returns a copy of this registry with the changes in these rows. A row with a new name adds a
+    /// Returns a copy of this registry with the changes in `rows`. A row with a new name adds a
     /// crawler, a row with a known name replaces a crawler, and [`RegistryRow::Remove`] removes a
     /// crawler.
     ///
@@ -64,7 +64,7 @@ impl Registry {
         let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
         let places: HashMap<String, usize> =
             self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
-        // For each row's name in lower case, the position of the row.
+        // Maps the name of each row, in lower case, to the position of the row.
         let mut named: HashMap<String, usize> = HashMap::new();
         for (at, row) in rows.into_iter().enumerate() {
             let change = row.into();

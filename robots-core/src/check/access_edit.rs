@@ -9,8 +9,8 @@
 //!    If the group disallows no parts of the site, the crawler gets the rules that it would obey
 //!    without a group. It always keeps the delays and usage preferences of the group.
 //! 4. A crawler that is not edited may obey the group of an edited crawler (`Googlebot-Image` obeys
-//!    the group of `Googlebot`). Its name is added to the group that it obeyed, so that its rules
-//!    do not change.
+//!    the group of `Googlebot`). The name of such a crawler is added to that group, so that the
+//!    crawler keeps its rules.
 //! 5. If the last group of the file has no rules, it gets an empty rule before a new group is
 //!    added. Otherwise, crawlers would read both as one group.
 //! 6. The edited file is compared with the original. It is accepted only if every edited crawler
@@ -42,7 +42,7 @@ pub struct EditedFile {
 }
 
 impl EditedFile {
-    /// Blocks each of these crawlers from the whole site ([`Access::Disallow`]) or allows it to
+    /// Blocks each crawler in `wanted` from the whole site ([`Access::Disallow`]) or allows it to
     /// fetch the site ([`Access::Allow`]). Crawlers with the same token are edited together,
     /// because a robots.txt cannot distinguish them. Comments, line ends and all other lines stay
     /// unchanged.

@@ -50,7 +50,8 @@ pub struct Example {
     pub(super) head: &'static [u8],
     pub(super) unit: &'static [u8],
     pub(super) times: usize,
-    /// The names of crawlers that the configuration refuses, for lints about the configuration.
+    /// Names of the crawlers whose disallowed requests are refused in this example. Only lints
+    /// about the configuration use these names.
     pub(super) refused: &'static [&'static str],
 }
 

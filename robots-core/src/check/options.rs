@@ -138,8 +138,8 @@ impl PartialEq for SiteContext {
 /// A registered crawler whose disallowed requests the site refuses, for
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
-/// By default, requests that any rule disallows are refused. If the crawler obeys `*` according to
-/// the registry, this includes the rules in groups for `*`. A name converts to a `RefusedCrawler`.
+/// By default, all disallowed requests are refused. The groups for `*` count, too, unless the
+/// crawler ignores `*` according to the registry. A name converts to a `RefusedCrawler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RefusedCrawler {

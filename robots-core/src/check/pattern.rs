@@ -112,7 +112,7 @@ pub(super) fn is_expression(pattern: &[u8]) -> bool {
 /// Reports whether syntax of regular expressions begins at `rest`. `before` is the text that
 /// precedes `rest`.
 fn is_sign(before: &[u8], rest: &[u8]) -> bool {
-    // The end of the expression, or a byte that may follow a repetition.
+    // A repetition must be at the end of the expression, or before one of these bytes.
     let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);
     match rest {
         [b'[', b'^', ..] | [b'(', b'?', ..] | [b'/' | b'(', b'.', b'*' | b'+', ..] => true,

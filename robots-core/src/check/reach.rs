@@ -22,7 +22,7 @@ impl fmt::Display for Extent {
     }
 }
 
-/// The rules for one token that disallow or allow the whole site.
+/// The rules in one or more groups that decide how much of the site is allowed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
     /// The disallow rule that matches every path, with the rule's priority.

@@ -193,10 +193,10 @@ pub trait ClaimEvidence {
         Err(UndecidedReason::DirectoryNotConfigured)
     }
 
-    /// Returns the outcomes of the signatures of a request from this address; `None` if the request
-    /// is not signed. The default implementation checks all signatures with the keys that
-    /// [`keys`](Self::keys) returns. Other implementations may cache results, and may limit the
-    /// checks for senders whose signatures fail.
+    /// Checks the signatures of a request from `address`. Returns `None` if the request is not
+    /// signed. The default implementation uses the keys that [`keys`](Self::keys) returns. Other
+    /// implementations may cache results, and may limit the checks for senders whose signatures
+    /// fail.
     #[cfg(feature = "signatures")]
     fn signatures(
         &self,

@@ -159,8 +159,8 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
 /// the first number in the part.
 ///
 /// If the numbers are evenly spread, a lookup takes one step. If the numbers form a few clusters, a
-/// lookup is a binary search within one cluster. No branch of the search depends on the numbers:
-/// addresses are random, so half of the branch predictions would be wrong.
+/// lookup is a binary search within one cluster. The search has no branches that depend on the
+/// numbers, because for random addresses, half of the branch predictions would be wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchIndex {
     first: u64,

@@ -159,9 +159,9 @@ impl Policy {
     }
 
     /// Returns the action and the reason for an agent's request at the time `now` if a rule with
-    /// this pattern disallows the request. If `pattern` is `None`, overrides for patterns do not
-    /// apply. Ignores exempt paths and addresses. Also ignores whether the rule's group applies to
-    /// the agent ([`Policy::holds_to_star`]).
+    /// the pattern `pattern` disallows the request. If `pattern` is `None`, overrides for patterns
+    /// do not apply. Ignores exempt paths and addresses. Also ignores whether the rule's group
+    /// applies to the agent ([`Policy::holds_to_star`]).
     #[doc(hidden)]
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
         if self.exempt.cover_agent(agent) {

@@ -1,10 +1,10 @@
-//! Changes that are rarely intended, because they block the whole site or allow many disallowed
-//! paths.
+//! Changes that are rarely intended, because they block the whole site or allow many paths that
+//! were disallowed.
 //!
 //! If the robots.txt of a staging site is published by mistake, it blocks every crawler. A file
 //! that was truncated, has lost its line breaks, or belongs to another site allows paths that were
-//! disallowed. All of these files are valid, and in a diff of paths, such a change may be one of
-//! hundreds of lines.
+//! disallowed. All of these files are valid, and a diff of paths may hide the important change
+//! among hundreds of lines.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -140,8 +140,8 @@ fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     text
 }
 
-/// Reports whether a pattern begins with a `*`, such as `*.pdf` and `/*?sort=`. Its text can then
-/// be anywhere in a path.
+/// Reports whether a pattern begins with a `*`, such as `*.pdf` and `/*?sort=`. The rest of such a
+/// pattern can match anywhere in a path.
 fn is_loose(pattern: &[u8]) -> bool {
     matches!(pattern, [b'*', ..] | [b'/', b'*', ..])
 }
