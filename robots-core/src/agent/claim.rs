@@ -256,8 +256,8 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether a part names a client that fetches feeds or streams. The addresses in the
-/// header, or the name of such a client, belong to an audio service.
+/// Reports whether a part names a client that fetches feeds or streams. This is the case if the
+/// addresses in the header, or the name in the part, belong to an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())

@@ -35,7 +35,7 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Categories of use that others make of the operator's published data.
+    /// Purposes of other parties that use the operator's published data.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,

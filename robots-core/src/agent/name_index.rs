@@ -2,10 +2,10 @@
 //! begin at this word. This module also contains the kinds of words, which determine the class of a
 //! header.
 //!
-//! Names begin at the beginning of a word. So hashing words finds all names in one pass over the
-//! header, for any number of names. An automaton over all names would step through every byte, and
-//! would also report matches inside words. For ten names, an automaton takes kilobytes per file,
-//! and this index takes a few hundred bytes.
+//! Names begin at the beginning of a word. So one pass that hashes the words of the header finds
+//! all names, however many there are. An automaton over all names would step through every byte,
+//! and would also report matches inside words. For ten names, an automaton takes kilobytes per
+//! file, and this index takes a few hundred bytes.
 
 use std::sync::LazyLock;
 
@@ -271,7 +271,7 @@ impl Kinds {
     }
 
     /// Reports whether a word of these kinds is part of the browsers' costume. Such a word is never
-    /// a name from the file.
+    /// accepted as a name from the file.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }

@@ -48,8 +48,8 @@ impl<'r> CrawlersByToken<'r> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the name of the crawler that is part of a longer value, such as `Googlebot 2.1` or a
-    /// whole `User-Agent` header.
+    /// Returns the crawler name that is part of a longer value, such as `Googlebot 2.1` or a whole
+    /// `User-Agent` header.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);

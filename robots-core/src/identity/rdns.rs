@@ -18,8 +18,8 @@ const MAX_NAMES: usize = 4;
 /// Maximum number of resolved addresses that are compared per name.
 const MAX_ADDRESSES: usize = 8;
 
-/// How long a resolver is trusted after one of an operator's addresses was verified with it. During
-/// this time, a failed check refutes a claim to be a crawler of this operator.
+/// After a resolver has verified an address of an operator, failed checks with this resolver refute
+/// claims to be a crawler of the operator for this long.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
 /// A check of one client address by reverse DNS.

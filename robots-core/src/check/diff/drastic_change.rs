@@ -153,8 +153,8 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
-/// Counts the disallow rules that were lost and that are new. A rule counts once for each class of
-/// crawlers that obeys it. Returns [`DrasticChange::RulesLost`] if too many rules were lost.
+/// Counts the lost and the new disallow rules. A rule counts once for each class of crawlers that
+/// obeys it. Returns [`DrasticChange::RulesLost`] if too many rules were lost.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);

@@ -20,7 +20,7 @@ pub struct EmbeddedList {
     pub url: &'static str,
     /// Date of the copy, for example `2026-09-02`.
     pub fetched: &'static str,
-    /// Collection of lists that the copy is from, with its version.
+    /// Name and version of the collection of lists that the copy is from.
     pub via: &'static str,
     /// Licence of the collection.
     pub licence: &'static str,
