@@ -31,8 +31,8 @@ impl PathPattern {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
 
-    /// Parses patterns of exempt paths like [`PathPattern::parse`]. Rejects patterns of routers
-    /// (`/api/{*rest}`), because they would exempt nothing.
+    /// Parses the patterns of exempt paths, each with [`PathPattern::parse`]. Rejects patterns of
+    /// routers (`/api/{*rest}`), because they would exempt nothing.
     pub(crate) fn parse_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
         let parse = |written: P| {
             let written = written.as_ref();
@@ -144,12 +144,12 @@ pub struct Costly {
 }
 
 impl Costly {
-    /// Maximum number of wildcards in a pattern that is not reported. No legitimate pattern has
-    /// more.
+    /// Maximum number of wildcards in a pattern. A pattern with more wildcards is reported; no
+    /// legitimate pattern has so many.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Maximum number of wildcards in the rules for one crawler if these rules are not reported. At
-    /// worst, matching this number of wildcards takes about a tenth of a millisecond.
+    /// Maximum number of wildcards in all rules for one crawler. If there are more, the rules are
+    /// reported. At worst, matching this number of wildcards takes about a tenth of a millisecond.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 

@@ -162,7 +162,8 @@ impl RuleSet {
         &self.sets[section]
     }
 
-    /// Returns the groups of a section, but only for verdicts: [`Verdict::name`] is not correct.
+    /// Returns a selection of the groups of a section. Do not call [`Verdict::name`] on its
+    /// verdicts, because the selection does not contain the names that matched.
     pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
         Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
     }

@@ -35,8 +35,9 @@ const STAR: u8 = 0x80;
 /// is at one of the first positions, comparing is faster than searching.
 const NEAR: usize = 16;
 
-/// Maximum number of occurrences of the rare byte where the literal is compared. If none of them
-/// matches, an algorithm with guaranteed linear cost continues the search.
+/// Maximum number of occurrences of the rare byte at which the whole literal is compared. If the
+/// literal does not match at any of them, an algorithm with guaranteed linear cost continues the
+/// search.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
@@ -305,8 +306,8 @@ pub enum NoteKind {
     PastLimit,
 }
 
-/// Returns notes on the lines that end after the first `limit` bytes of a file, because they are
-/// ignored.
+/// Returns notes on the lines that are ignored because they end after the first `limit` bytes of
+/// the file.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
         return Vec::new();
