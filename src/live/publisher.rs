@@ -328,9 +328,9 @@ impl Publisher {
         self.parsed = None;
     }
 
-    /// Changes the dates of versions that are after `now` to `now`, in memory and on disk.
-    /// Otherwise, the grace period of a version with a date in the future would start again
-    /// whenever the process starts.
+    /// If the date of a version is after `now`, sets it to `now`, in memory and on disk. Otherwise,
+    /// the grace period of a version with a date in the future would start again whenever the
+    /// process starts.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
