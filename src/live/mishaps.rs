@@ -124,8 +124,7 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests after which a warning is logged if `/robots.txt` was never
-    /// requested.
+    /// Number of crawler requests until a warning is logged, if `/robots.txt` is never requested.
     const MAX_UNSERVED: u64 = 100;
 
     /// Counts a mistake of the application. `mistake` is the message for the log.

@@ -161,8 +161,9 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // `supersede` may have changed which versions are rolled back, and this must be
-                // saved. `publish` does not always save: the version may already be known.
+                // `supersede` may have changed which versions count as rolled back. This change
+                // must be saved here, because `publish` does not save if the version is already
+                // known.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);

@@ -41,9 +41,9 @@ impl Grace {
         self.end_after(self.since)
     }
 
-    /// Counts the `Disallow` rules of the present version that are in their grace period for at
-    /// least one crawler of their group. Tests each rule with one path that its pattern matches.
-    /// The work is limited to the budget of one request (`MatchBudget`).
+    /// Counts the `Disallow` rules of the present version that are in a grace period for at least
+    /// one crawler in the rule's group. Tests each rule with one path that its pattern matches. The
+    /// work is limited to the budget of one request (`MatchBudget`).
     pub fn count_rules(&self, now: SystemTime, rules: &RuleSet) -> usize {
         let mut work = MatchBudget::new();
         let disallowing = rules.document().groups().flat_map(Group::rules);

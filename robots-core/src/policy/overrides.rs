@@ -3,9 +3,9 @@
 //! **The last override that applies decides**, as in `.gitignore`. So an exception to an override
 //! must come after it.
 //!
-//! An override for a crawler applies to that crawler only, not to other crawlers that obey its
-//! group. For example, an override for Googlebot does not apply to Applebot, although Applebot
-//! obeys Googlebot's group if the file has no group for Applebot.
+//! An override for a crawler applies only to that crawler, not to other crawlers that obey the
+//! crawler's group. For example, an override for Googlebot does not apply to Applebot, although
+//! Applebot obeys Googlebot's group if the file has no group for Applebot.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -61,8 +61,8 @@ impl Crawlers {
         called(name).map(Self::Agent)
     }
 
-    /// Reports whether an agent is one of these crawlers. Ignores the other tokens that the agent
-    /// obeys: a setting for Googlebot does not apply to Applebot, which may obey Googlebot's group.
+    /// Reports whether an agent is one of these crawlers. Ignores the tokens of other crawlers
+    /// whose groups the agent may obey: a setting for Googlebot does not apply to Applebot.
     pub fn contains(&self, agent: &Agent) -> bool {
         match self {
             Self::Agent(name) => is_called(agent, name),
@@ -228,8 +228,8 @@ fn no_name(name: &str, meant: Option<&str>) -> ValueError {
 }
 
 /// Reports whether an agent has this name: the crawler's name in the registry, the agent's own
-/// token, or a name that the crawler sends. Ignores the other tokens that the agent obeys. For
-/// example, Googlebot is not a name of Applebot.
+/// token, or a name that the crawler sends. Ignores the tokens of other crawlers whose groups the
+/// agent may obey. For example, Googlebot is not a name of Applebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)

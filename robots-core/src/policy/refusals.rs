@@ -1,4 +1,5 @@
-//! Selects special responses for some refused requests, by crawler, identity and path.
+//! Selects special responses for some refused requests, depending on the crawler, the identity and
+//! the path.
 //!
 //! **Requests for some documents never get a special response**: robots.txt, `security.txt`, and
 //! the sitemaps and licences that the robots.txt names. These documents contain the conditions of a

@@ -48,7 +48,7 @@ impl Quota {
     /// bucket's next value and, if the request does not pass, the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
         // If the bucket is ahead of the clock by more than a full burst, the interval was shortened
-        // or the clock was set back.
+        // or the clock was set back. The bucket is then limited to a full burst.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);

@@ -125,8 +125,8 @@ impl AgentRules {
         strictest.expect("there is a reading and an agent")
     }
 
-    /// Returns the time that the crawler should wait between two requests: the longest delay that a
-    /// reading finds in the crawler's groups. `None` if these groups have no delay.
+    /// Returns the time that the crawler should wait between two requests: the longest delay in the
+    /// crawler's groups, in any reading. `None` if these groups have no delay.
     pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
         let selections = self.readings.iter().flat_map(|rules| self.selections(rules));
         let delays = selections.filter_map(Selection::longest_crawl_delay);

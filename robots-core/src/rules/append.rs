@@ -228,8 +228,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Reports whether some crawlers may find no rule in the last group of the file. They would add the
-/// names of an appended group to that group.
+/// Reports whether some crawlers may find no rule in the last group of the file. They would apply
+/// the rules of an appended group to the names of that group, too.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {

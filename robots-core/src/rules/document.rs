@@ -64,7 +64,7 @@ struct ValueRecord {
     value: Range<usize>,
 }
 
-/// A crawl-delay line of a group, with a number above zero.
+/// A crawl-delay line of a group, with a delay above zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DelayRecord {
     pub(super) interval: Duration,

@@ -118,8 +118,9 @@ pub(crate) fn priority(written: &[u8]) -> usize {
     written.iter().map(|byte| if *byte >= 0x80 { 3 } else { 1 }).sum()
 }
 
-/// If the last segment of an allow pattern begins with `index.htm`, returns the pattern of its
-/// directory. As in the reference parser, the directory is tried if the rule itself does not match.
+/// If the last segment of an allow pattern begins with `index.htm`, returns a pattern for the
+/// directory of that file. As in the reference parser, this pattern is tried if the rule itself
+/// does not match.
 pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
     let slash = memchr::memrchr(b'/', written)?;
     written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())

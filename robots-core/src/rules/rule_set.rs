@@ -21,7 +21,8 @@ pub struct RuleSet {
     index: RuleIndex,
     /// For each section, the indexes of its groups.
     sets: Vec<Vec<usize>>,
-    /// For each group of a section, the matching name, as an index into the document's names.
+    /// For each token and each of its groups, the name that matches the token, as an index into the
+    /// document's names.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,

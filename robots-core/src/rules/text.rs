@@ -31,21 +31,20 @@ const END: u8 = 0xFF;
 /// following literal.
 const STAR: u8 = 0x80;
 
-/// Number of positions where a literal is compared directly before a search starts. If the literal
-/// is at one of the first positions, comparing is faster than searching.
+/// Number of positions at the start of the path where a literal is compared directly. If the
+/// literal is at one of these positions, comparing is faster than searching.
 const NEAR: usize = 16;
 
-/// Maximum number of occurrences of the rare byte at which the whole literal is compared. If the
-/// literal does not match at any of them, an algorithm with guaranteed linear cost continues the
-/// search.
+/// Maximum number of times that the literal is compared where its rare byte occurs. If it never
+/// matches, an algorithm with guaranteed linear cost continues the search.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. If more than two literals have different standard
-/// forms in path and query, all literals after the second are encoded for the same part as the
-/// second.
+/// forms in path and query, all literals after the second are encoded for the same part of the
+/// target (path or query) as the second.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The position where the query begins in an encoded pattern.

@@ -29,8 +29,8 @@ pub(super) struct UsageLines {
     /// The content-usage lines without duplicates. Several groups may contain the same line.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// The numbers of the sections, grouped by equal content-usage lines. The first element
-    /// contains the section of `*`.
+    /// The numbers of the sections. Each element contains the sections with the same content-usage
+    /// lines; the first element contains the section of `*`.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
