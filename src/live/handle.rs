@@ -529,7 +529,8 @@ impl Status {
         }
     }
 
-    /// Returns the problem of this kind with the site's part of the state directory, if any.
+    /// Returns the description of the problem of this kind in
+    /// [`state_problems`](Self::state_problems), if any.
     pub fn state_problem(&self, kind: ProblemKind) -> Option<&str> {
         self.state_problems.iter().find(|problem| problem.kind == kind).map(|problem| problem.text.as_str())
     }

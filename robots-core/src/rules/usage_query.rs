@@ -75,7 +75,7 @@ impl<'r> Selection<'r> {
         (is_allowed && !work.is_spent()).then_some(Usage { preferences, line })
     }
 
-    /// Returns the URLs of the licences of these groups or, if the groups have none, of the whole
+    /// Returns the licence URLs of these groups or, if the groups have none, those of the whole
     /// site. Values that cannot be sent in a `Link` field are left out.
     pub fn licenses(self) -> &'r [Box<str>] {
         let Some(usage) = &self.rules.usage else { return &[] };
