@@ -102,7 +102,7 @@ impl Answer {
                 return Some(*response);
             }
         }
-        // If an outer layer has tagged the request, its record is kept.
+        // If an outer layer has tagged the request, that layer's record is kept.
         if let Some(record) = record.filter(|record| record.action == Action::Tag || !is_tagged(request.extensions())) {
             request.extensions_mut().insert(*record);
         }

@@ -57,7 +57,7 @@ struct JudgedRequest<'j> {
     content: &'j Content,
     request: &'j OriginalRequest<'j>,
     agents: &'j [Agent],
-    /// The result of checking who sent the request; `None` if claims are not checked.
+    /// The result of checking who sent the request; `None` if senders are not checked.
     identity: Option<Identity>,
     /// The client's address, looked up when a rule first needs it.
     address: OnceCell<Option<IpAddr>>,
@@ -253,7 +253,7 @@ impl Enforcer {
     }
 
     /// Reports whether the check of the request's sender still waits for a lookup or download. If
-    /// `lookups` is set, the lookups of agents by this function are counted there.
+    /// `lookups` is `Some`, this function counts its lookups of agents in `lookups`.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -368,8 +368,8 @@ impl<'j> JudgedRequest<'j> {
 
     /// Returns the decision of the policy, based on the verdict of the rules.
     fn decide(&self) -> Decision<'j> {
-        // The policy may call this function twice, because the policy also computes the action
-        // under the mode `refuse`. So the address is cached.
+        // The policy may ask for the address twice, because it also computes the action under the
+        // mode `refuse`. So the address is cached.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);
@@ -402,8 +402,8 @@ impl<'j> JudgedRequest<'j> {
     /// Returns the answer to a request that needs no record. Most requests need none.
     #[inline]
     fn pass(&self, decision: &Decision<'_>) -> Answer {
-        // If no group applies to the agent, no mark is added. An inner layer can judge such a
-        // request faster than this layer can add a mark.
+        // If no group applies to the agent, no [`OuterDecision`] is added. An inner layer can judge
+        // such a request faster than this layer can add an extension.
         if decision.reason == Reason::NoGroup {
             return Answer::pass();
         }
@@ -497,8 +497,8 @@ impl<'j> JudgedRequest<'j> {
 
 /// Functions for requests that pass through several robots layers, for example in nested routers.
 impl Enforcer {
-    /// Returns the mark of an outer layer. Returns `None` if there is no mark, or if it is for
-    /// another site, method, target or `User-Agent`.
+    /// Returns the mark that an outer layer has added to the request's extensions. Returns `None`
+    /// if there is no mark, or if it is for another site, method, target or `User-Agent`.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
         let mark = request.extensions.get::<OuterDecision>()?;
@@ -516,7 +516,7 @@ impl Enforcer {
 }
 
 impl JudgedRequest<'_> {
-    /// Counts requests that show that the layer may be at the wrong place: a router has stripped
+    /// Counts a request that shows that the layer may be in the wrong place: a router has stripped
     /// the target's prefix, or only a layer in a nested router has judged the request.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {

@@ -43,7 +43,7 @@ pub(super) struct Enforcer {
     pub(super) observers: Observers,
     pub(super) crawler_records: CrawlerRecords,
     pub(super) refuse_with: Option<RefuseWith>,
-    /// The settings for fields of responses; `None` if no response gets a field.
+    /// The fields that the layer adds to responses; `None` if it adds none.
     pub(super) signals: Option<Arc<Signals>>,
     pub(super) agent_lookups: Option<Arc<AgentLookups>>,
     pub(super) robots_txt: RobotsTxtPlace,
@@ -156,8 +156,7 @@ impl Enforcer {
         is_near && is_forwarded && !self.is_trusted(peer)
     }
 
-    /// Returns advice for the operator, who must configure the layer so that it finds the client's
-    /// address.
+    /// Returns advice on how to configure the layer so that it finds the client's address.
     pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "set RobotsLayer::address_from, or use RobotsLayer::for_axum08",

@@ -27,7 +27,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Returns the signs, in the fields of a request, that a person sent it.
+/// Returns the evidence in a request's fields that a person sent the request.
 pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence<'a> {
     let field = |name: &HeaderName| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let cookies = request.headers.get_all(COOKIE).into_iter();
@@ -82,7 +82,8 @@ impl<'a> Event<'a> {
 }
 
 /// Extension of a response. It marks a refusal that may be replaced with the response of another
-/// server. The status of the replacement is not known yet, so the event contains no status.
+/// server. The status of the replacement is not known yet, so the request's [`Event`] contains no
+/// status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 
@@ -102,10 +103,10 @@ pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + 
 /// The result of checking the sender of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sender {
-    /// The identity of the sender; `None` if claims are not checked.
+    /// The identity of the sender; `None` if senders are not checked.
     pub(super) identity: Option<Identity>,
     /// The crawler that signed the request. It is set only if the `User-Agent` does not name a
-    /// crawler. The rules for this crawler then apply.
+    /// crawler. The rules for the signer then apply.
     pub(super) signer: Option<Agent>,
 }
 
@@ -124,8 +125,9 @@ impl Sender {
 /// The requests that an observer is notified of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// The requests that [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed) lists:
-    /// disallowed requests, requests that are sent too soon, and requests of impostors.
+    /// The requests that are described at
+    /// [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed): disallowed requests,
+    /// requests that come too soon, and requests of impostors.
     Reported,
     /// All requests that have a record.
     Crawlers,
@@ -136,7 +138,7 @@ pub(super) enum Interest {
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,
-    /// Whether an outer layer has already logged this decision.
+    /// Whether an outer layer has already logged the decision that these observers receive.
     #[cfg(feature = "tracing")]
     is_traced: bool,
 }

@@ -14,13 +14,15 @@ use http::header::{FORWARDED, HeaderMap, HeaderName};
 /// The route of a request from the client to this server, as reported by trusted proxies.
 #[derive(Debug)]
 pub struct ForwardedWay {
-    /// The addresses from the peer to the client; never empty. The last address is the client: the
-    /// first one that is not trusted or, if all are trusted, the leftmost one. The port is 0 if the
-    /// entry has no port.
+    /// The addresses from the peer to the client; never empty. The last address is the client's: it
+    /// is the first untrusted address or, if all addresses are trusted, the last valid one. The
+    /// port is 0 if the field contains no port.
     pub hops: Vec<SocketAddr>,
-    /// The scheme of the client's request, as the nearest proxy wrote it.
+    /// The scheme of the client's request: from the client's entry in `Forwarded`, or the last
+    /// value of `X-Forwarded-Proto`.
     pub scheme: Option<Vec<u8>>,
-    /// The host of the client's request, as the nearest proxy wrote it.
+    /// The host of the client's request: from the client's entry in `Forwarded`, or the last value
+    /// of `X-Forwarded-Host`.
     pub host: Option<Vec<u8>>,
 }
 
@@ -50,7 +52,8 @@ impl ForwardedWay {
     }
 }
 
-/// Returns the addresses from the peer to the client, and the entry that contains the client.
+/// Returns the addresses from the peer to the client, and the entry that contains the client's
+/// address.
 fn way_back(
     peer: SocketAddr,
     hops: impl Iterator<Item = Option<Hop>>,

@@ -31,8 +31,8 @@ pub enum GrpcCode {
 }
 
 impl GrpcCode {
-    /// Returns the fields of a response that contains nothing but this status. The caller must give
-    /// the response the HTTP status 200 and an empty body.
+    /// Returns the header fields of a response that consists only of this status and the message.
+    /// The caller must give the response the HTTP status 200 and an empty body.
     ///
     /// The message is for people. A longer message is cut off after 1,024 bytes.
     pub fn fields(self, message: &str) -> HeaderMap {

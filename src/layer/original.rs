@@ -57,7 +57,8 @@ enum HostIs<'a> {
 }
 
 impl<'a> OriginalRequest<'a> {
-    /// Describes a request that has not been changed since its client sent it.
+    /// Creates an `OriginalRequest` from a request that has not been changed since its client sent
+    /// it.
     pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method(),

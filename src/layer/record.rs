@@ -35,8 +35,8 @@ const MAX_NAME: usize = 128;
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The product token in the robots.txt that the agent obeys. It is set only if the agent has no
-    /// other name.
+    /// The agent's product token, as a group of the robots.txt names it. It is set only if the
+    /// agent has no other name.
     token: Option<String>,
     /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,
@@ -53,8 +53,9 @@ pub struct Record {
     /// the request is only observed, because the previous file did not disallow or limit it. `None`
     /// if no grace period applies, or if the request would pass without a grace period.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules of this version that are in their grace period. It is set only for the first
-    /// request that passes because of this grace period.
+    /// Number of rules that were in their grace period when the robots.txt went live. It is set
+    /// only for the first request, per version of the robots.txt, that passes because of a grace
+    /// period.
     pub grace_rules: Option<usize>,
     /// Whether the rules allow the request. `None` if they were not evaluated, because no group
     /// applies or the request is exempt (for example, a request for `/robots.txt`).
@@ -158,8 +159,7 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // If an agent has no name, the product token in the robots.txt that it obeys is used
-            // instead.
+            // If an agent has no name, its product token from the robots.txt is used instead.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
@@ -188,8 +188,8 @@ impl Record {
     }
 
     /// Returns the name that the agent claims, if any: the registered name, the name of the product
-    /// that declares itself a crawler, or the product token in the robots.txt that the agent obeys.
-    /// Escape the name, because it may come from the client.
+    /// that declares itself a crawler, or the agent's product token from the robots.txt. Escape the
+    /// name, because it may come from the client.
     pub fn claimed_name(&self) -> Option<&str> {
         self.agent.crawler().map(cut).or(self.token.as_deref())
     }
@@ -210,8 +210,8 @@ impl Record {
     /// Returns the value for `Retry-After`: the time to wait, increased by up to a tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // The multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1, no
-        // matter how many there are.
+        // The increases are spread evenly, no matter how many requests were refused, because
+        // multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
@@ -294,8 +294,8 @@ const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 const MAX_RULE: usize = 256;
 
 /// Reports whether a request has a verdict field, in either spelling. Comparing the names of all
-/// fields is faster than two lookups, because requests have few fields, and most names already
-/// differ in length.
+/// fields is faster than two lookups, because requests have few fields, and most names differ from
+/// both names in length.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }
@@ -308,9 +308,9 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Replaces the verdict fields that a client sent with the field of this record. Also removes the
-/// field's name from the client's `Connection` fields. Otherwise, the next proxy would remove the
-/// verdict as a hop-by-hop field.
+/// Removes the verdict fields that a client sent, and adds the field of this record. Also removes
+/// the field's name from the client's `Connection` fields. Otherwise, the next proxy would remove
+/// the verdict as a hop-by-hop field.
 pub fn mark(headers: &mut HeaderMap, record: Option<&Record>) {
     strip(headers);
     let Some(record) = record else { return };

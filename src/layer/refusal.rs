@@ -29,7 +29,7 @@ static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
 /// Initial capacity of a refusal's header map. It has room for the fields of every refusal, three
-/// fields of a rate limit, and one field that a proxy adds.
+/// rate limit fields, and one field that a proxy adds.
 const FIELDS: usize = 8;
 
 const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
@@ -412,7 +412,7 @@ fn page_fields(kind: &'static str) -> HeaderMap {
     fields
 }
 
-/// Returns a response to a gRPC call that contains nothing but this status.
+/// Returns a response to a gRPC call, with this status and message and without a body.
 fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.headers_mut() = code.fields(message);

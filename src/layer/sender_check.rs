@@ -1,7 +1,7 @@
 //! Checks who sent a request, using the evidence that a `Verifier` has collected so far.
 //!
-//! **For a request without a claim, this check costs only one scan of the field names.** It
-//! compares each name with `Signature-Input`. Requests have few fields, so this scan is faster than
+//! **For a request without a claim, this check costs only one scan of the field names.** The scan
+//! compares each name with `Signature-Input`. Requests have few fields, so a scan is faster than
 //! hash lookups of a name that is rarely present.
 
 use std::net::IpAddr;
@@ -32,7 +32,7 @@ pub struct SenderCheck {
 }
 
 impl SenderCheck {
-    /// Creates a check with the evidence that this `Verifier` collects.
+    /// Creates a check that uses the evidence of this `Verifier`.
     pub fn new(verifier: &Verifier) -> Self {
         Self { verifier: verifier.clone(), site: None, listener_from: None }
     }
@@ -53,8 +53,8 @@ impl SenderCheck {
     }
 
     /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
-    /// missing evidence. The evidence is then fetched for later requests, and the claim of this
-    /// request stays undecided.
+    /// missing evidence: it is fetched for later requests, and the claim of this request stays
+    /// undecided.
     pub(super) fn sender(
         &self,
         origin: &str,
@@ -114,8 +114,7 @@ impl SenderCheck {
 
 robots_core::debug_as!(|it| SenderCheck { site: it.site });
 
-/// Reports whether a request has signatures. Comparing the name of each field is faster than a
-/// lookup, because requests have few fields and the field is rarely present.
+/// Reports whether a request has signatures.
 fn is_signed(request: &OriginalRequest<'_>) -> bool {
     request.headers.keys().any(|name| *name == SIGNATURE_INPUT)
 }

@@ -42,8 +42,8 @@ keyword_enum! {
         /// No response. This is the default.
         #[default]
         Off = "off",
-        /// Responses for a path whose usage preferences are the same in all groups that may fetch
-        /// the path.
+        /// Responses for a path that has the same usage preferences for all crawlers that may fetch
+        /// it.
         Unanimous = "unanimous",
         /// All responses, each with the preferences for its client. These responses get `Vary:
         /// User-Agent`, so a cache stores a copy for each `User-Agent`.
@@ -96,7 +96,7 @@ fn can_be_added(name: &HeaderName) -> bool {
     !is_of_connection(&name) && !is_of_content(&name) && !is_of_caches(&name) && !RESERVED.contains(&&*name)
 }
 
-/// The settings of a layer for the fields of responses.
+/// The settings for the fields that a layer adds to responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Signals {
@@ -147,8 +147,8 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the same fields as [`Signals::response_fields`], but the site does not count the
-    /// fields that are not added to the response.
+    /// Returns the same fields as [`Signals::response_fields`], but for no particular site. So if
+    /// the response already has one of the fields, no status counts it.
     #[doc(hidden)]
     pub fn fields_of(
         &self,

@@ -87,7 +87,7 @@ pub struct VerifyLayer {
     pub(super) wait: Option<EvidenceWait>,
 }
 
-/// The source of the evidence, and the time that a request waits for evidence.
+/// The source of the evidence, and the maximum time that a request waits for evidence.
 #[derive(Clone)]
 pub(super) struct EvidenceWait {
     enforcer: Arc<Enforcer>,
@@ -113,8 +113,8 @@ impl VerifyLayer {
     ///
     /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request, so
     /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
-    /// create the `VerifyLayer` from a clone of the layer that has the counters, and serve requests
-    /// with a clone without counters.
+    /// set the counters only on the clone of the `RobotsLayer` that is passed to this function, and
+    /// serve requests with a clone without counters.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::MAX_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();

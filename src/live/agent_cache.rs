@@ -39,7 +39,7 @@ pub(super) struct AgentCache {
     small: [CacheSlot; SMALL],
     middle: OnceLock<Box<[CacheSlot]>>,
     large: OnceLock<Box<[CacheSlot]>>,
-    /// Number of times that a header has replaced another in the largest table.
+    /// Number of times that a header has replaced another in the current table.
     lost: AtomicU32,
     budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,
@@ -145,7 +145,7 @@ impl AgentCache {
         drop(before);
         let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
         // If the slot already has a first entry, perhaps from another thread in the meantime, the
-        // new entry replaces the last one.
+        // new entry replaces the slot's latest entry.
         if slot.first.set(entry.clone()).is_err() {
             slot.last.store(entry.clone());
             if is_taken {

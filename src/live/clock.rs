@@ -11,10 +11,10 @@ pub(crate) use self::tests::TestClock;
 #[derive(Clone)]
 pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    /// When the steady clock started; `None` if a test's clock replaces it.
+    /// When the steady clock started; `None` if the clock returns the wall time as its steady time.
     since: Option<Instant>,
-    /// A test's clock, which replaces both the wall clock and the steady clock. If a test sets this
-    /// clock, only its wall clock changes.
+    /// A test's clock that returns the steady time, which does not change when the test sets the
+    /// wall time back.
     #[cfg(test)]
     pub(super) steady: Option<TestClock>,
 }

@@ -99,7 +99,8 @@ impl CompileCache {
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {
             return compiled;
         }
-        // The lock is not held while compiling, because one long file would delay every other site.
+        // The lock is not held while compiling, so that one long file does not delay every other
+        // site.
         let (reading, registry) = (settings.reading, &settings.registry);
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);

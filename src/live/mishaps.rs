@@ -1,5 +1,5 @@
-//! Counts panics while requests are judged, and mistakes in the use of the layer that only requests
-//! reveal. The first occurrence of each mistake is logged.
+//! Counts panics that occur while requests are judged. Also counts mistakes in the use of the
+//! layer, if only requests reveal them. The first occurrence of each mistake is logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,8 +75,8 @@ impl MishapCounts {
         });
     }
 
-    /// Counts a request whose client address the policy needs, but that came through a proxy that
-    /// is not listed in `RobotsLayer::forwarded_for`.
+    /// Counts a request through a proxy that `RobotsLayer::forwarded_for` does not list, although
+    /// the policy needs the client's address.
     pub(crate) fn count_unlisted_proxy(&self) {
         self.count_mistake(
             &self.without_address,
@@ -124,8 +124,7 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests that cause a warning in the log if `/robots.txt` was not
-    /// requested.
+    /// Number of crawler requests until a warning is logged, if `/robots.txt` is never requested.
     const MAX_UNSERVED: u64 = 100;
 
     /// Counts a mistake of the application. `mistake` is the message for the log.

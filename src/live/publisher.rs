@@ -161,8 +161,9 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // `supersede` may have changed which versions are rolled back, and this must be
-                // saved. `publish` does not always save: the version may already be known.
+                // `supersede` may have changed which versions count as rolled back. This change
+                // must be saved here, because `publish` does not save if the version is already
+                // known.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
@@ -328,9 +329,9 @@ impl Publisher {
         self.parsed = None;
     }
 
-    /// Changes the dates of versions that are after `now` to `now`, in memory and on disk.
-    /// Otherwise, the grace period of a version with a date in the future would start again
-    /// whenever the process starts.
+    /// If the date of a version is after `now`, sets it to `now`, in memory and on disk. Otherwise,
+    /// the grace period of a version with a date in the future would start again whenever the
+    /// process starts.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);

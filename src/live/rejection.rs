@@ -75,7 +75,7 @@ keyword_enum! {
         Held = "held",
         /// Text was published for a site whose robots.txt is read from a file or fetched.
         NotInline = "not-inline",
-        /// The live version contains an appended part that was not read yet since the start. The
+        /// The live version contains an appended part that has not been read since the start. The
         /// new version would lack this part.
         NotAppended = "not-appended",
         /// A panic in this crate interrupted the reload.
@@ -108,9 +108,9 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds to the message how to accept the pending version. This is needed for a site that was
-    /// not opened, because its caller has no handle. `is_remembered` is whether the site has a
-    /// state directory, because an acceptance can only be saved there.
+    /// Adds to the message how to accept the pending version. This is needed if a site was not
+    /// opened, because the caller then has no handle. `is_remembered` is `true` if the site has a
+    /// state directory, which can save the acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();

@@ -1,5 +1,5 @@
-//! Reloads of a site: their causes and outcomes, callers that wait for them, history entries, and
-//! the listeners that are notified of them.
+//! Reloads of a site: their causes and outcomes, their history entries, and the callers and
+//! listeners that receive the outcome.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -246,9 +246,9 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 /// The listeners of a site, and the queue of reloads that the listeners must still be notified of.
 ///
 /// A reload is added to the queue while the publisher is locked. Listeners are notified of it after
-/// the publisher is unlocked. Only one thread at a time notifies listeners, also of reloads that
-/// other threads add to the queue meanwhile. So a listener may itself reload the site: listeners
-/// are notified of that reload after the listener has returned.
+/// the publisher is unlocked. Only one thread at a time notifies listeners. It also handles the
+/// reloads that other threads add to the queue meanwhile. So a listener may itself reload the site:
+/// listeners are notified of that reload after the listener has returned.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -373,7 +373,7 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Returns a copy whose strings have at most the maximum length of a string in the history.
+    /// Returns a copy with both strings cut to [`MAX_TEXT`] characters.
     pub(super) fn bounded(&self) -> Self {
         Self { who: self.who.as_ref().map(bounded), reason: self.reason.as_ref().map(bounded) }
     }

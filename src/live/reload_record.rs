@@ -16,7 +16,7 @@ use crate::rules::RobotsTxt;
 /// of two files of 350 KiB full of wildcards would take a second.
 const MAX_COMPARED: usize = 128 << 10;
 
-/// The reloads of a site that its status and history contain.
+/// The values in a site's status and history that its reloads determine.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
     /// The last reload that was not a decision of an operator. Such a decision does not read the
@@ -119,8 +119,8 @@ fn counts(report: &Report) -> [usize; 3] {
 /// Why the site started with an earlier version instead of the content of the source.
 pub(super) struct Restoration {
     pub(super) text: Arc<str>,
-    /// Whether the version that was live before the restart may be a later one. If so, the status
-    /// reports a problem.
+    /// Whether a later version may have been live before the restart. If so, the status reports a
+    /// problem.
     pub(super) is_behind: bool,
 }
 

@@ -10,8 +10,8 @@
 //!
 //! Code that reads the status, the history or a switch locks only `record`, so it does not wait for
 //! the disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held while files or
-//! the network are accessed. Only code that accesses the same file or source locks them. So a
-//! source that does not respond delays only reloads of its own site.
+//! the network are accessed. Each of them is locked only by code that accesses the same file or
+//! source. So a source that does not respond delays only reloads of its own site.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -127,7 +127,7 @@ impl Site {
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
         // If the position of the switch differs from the history, the switch was changed while no
         // process ran, or its file is damaged. If the state was inherited from another site, a
-        // history that ends with `Off` is normal: the switch of that site may be off, and the new
+        // history that ends with `Off` is normal: the other site's switch may be off, and the new
         // site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
@@ -462,9 +462,9 @@ impl AppendsParts for Site {
     }
 }
 
-/// Lets a site start from the state of another site. If the site had this name before, its history
-/// may already contain some of the entries; these are not added again. Times are rounded on disk,
-/// so times that differ by less than a millisecond count as equal.
+/// Lets a site start from the state of another site. If the new site had its name before, its
+/// history may already contain some of the entries; these are not added again. Times are rounded on
+/// disk, so times that differ by less than a millisecond count as equal.
 fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
@@ -495,7 +495,7 @@ pub(crate) struct SiteSettings {
     pub(crate) max_age: Duration,
     pub(crate) grace: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// Whether the policy may be written for several files ([`Snapshot::is_one_of_many`]).
+    /// Whether the site is one of many with the same policy ([`Snapshot::is_one_of_many`]).
     pub(crate) is_one_of_many: bool,
     /// The cause of the first reload.
     pub(crate) opened_by: Cause,
@@ -509,8 +509,8 @@ pub(crate) struct SiteSettings {
     pub(crate) compile_cache: CompileCache,
     /// The name of the site's inline text in messages.
     pub(crate) text_name: Option<Arc<str>>,
-    /// The name for sharing the site's rate limit buckets, if any. Sites with the same name share
-    /// their buckets.
+    /// Sites with the same value share their rate limit buckets. `None` if the site has its own
+    /// buckets.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
     /// The parts that are appended to every version from the source.

@@ -7,8 +7,8 @@
 use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};
 
-/// The cookies and header fields that may suggest a person, as bytes. Callers collect them only for
-/// requests that would be refused, tagged or recorded.
+/// The cookies and header fields that may show that a person made the request. Callers collect them
+/// only for requests that would be refused, tagged or recorded.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct HumanEvidence<'a> {
@@ -17,7 +17,7 @@ pub struct HumanEvidence<'a> {
     comes_from_here: bool,
 }
 
-/// The signs of a person that were found in a request.
+/// The signs, found in a request, that a person made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HumanSigns {
     session_cookie: bool,
@@ -26,7 +26,7 @@ pub struct HumanSigns {
 }
 
 keyword_enum! {
-    /// How disallowed requests with signs of a person are handled.
+    /// How a disallowed request is handled if it shows signs that a person made it.
     #[derive(Default)]
     SuspectHuman, "a way to treat requests with signs of a person", {
         /// The signs are recorded and do not change the decision. The default.
@@ -37,10 +37,12 @@ keyword_enum! {
     }
 }
 
-/// The configured names of cookies that exempt a request or suggest a person.
+/// The configured names of cookies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cookies {
+    /// Cookies that exempt a request.
     pub(super) exempt: Vec<Box<[u8]>>,
+    /// Cookies that are a sign that a person made the request.
     pub(super) session: Vec<Box<[u8]>>,
 }
 
@@ -111,7 +113,7 @@ impl<'a> HumanEvidence<'a> {
 impl HumanSigns {
     pub(super) const NONE: Self = Self { session_cookie: false, fetch_metadata: false, own_referer: false };
 
-    /// Reports whether the request has any sign of a person.
+    /// Reports whether any sign was found.
     pub const fn any(self) -> bool {
         self.session_cookie || self.fetch_metadata || self.own_referer
     }

@@ -3,9 +3,9 @@
 //! **The last override that applies decides**, as in `.gitignore`. So an exception to an override
 //! must come after it.
 //!
-//! An override for a crawler applies to that crawler only, not to other crawlers that obey its
-//! group. For example, an override for Googlebot does not apply to Applebot, although Applebot
-//! obeys Googlebot's group if the file has no group for Applebot.
+//! An override for a crawler applies only to that crawler, not to other crawlers that obey the
+//! crawler's group. For example, an override for Googlebot does not apply to Applebot, although
+//! Applebot obeys Googlebot's group if the file has no group for Applebot.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -34,11 +34,11 @@ enum OverrideFor {
     Pattern(Box<[u8]>, PathPattern),
 }
 
-/// A selection of crawlers in a setting.
+/// The crawlers that a setting applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Crawlers {
-    /// One crawler ([`Crawlers::agent`]).
+    /// One crawler. [`Crawlers::agent`] creates this value.
     Agent(ProductToken),
     /// The registered crawlers of a category.
     Category(Category),
@@ -61,8 +61,8 @@ impl Crawlers {
         called(name).map(Self::Agent)
     }
 
-    /// Reports whether an agent is one of these crawlers. Ignores the other tokens that the agent
-    /// obeys: a setting for Googlebot does not apply to Applebot, which may obey Googlebot's group.
+    /// Reports whether an agent is one of these crawlers. Ignores the tokens of other crawlers
+    /// whose groups the agent may obey: a setting for Googlebot does not apply to Applebot.
     pub fn contains(&self, agent: &Agent) -> bool {
         match self {
             Self::Agent(name) => is_called(agent, name),
@@ -126,8 +126,9 @@ impl<M: Copy> Override<M> {
 
     /// Creates an override for the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`]). If no override applies, [`Mode::Refuse`] only tags the
-    /// disallowed requests of these crawlers. As a rate override, it refuses nothing, because only
-    /// an override by name ([`agent`](Self::agent)) can limit the rate of a search engine.
+    /// disallowed requests of these crawlers. An override of the rate mode for these crawlers
+    /// refuses nothing, because only an override by name ([`agent`](Self::agent)) can limit the
+    /// rate of a search engine.
     pub const fn index_engines(mode: M) -> Self {
         Self::crawlers(Crawlers::IndexEngines, mode)
     }
@@ -139,7 +140,8 @@ impl<M: Copy> Override<M> {
         self
     }
 
-    /// Reports whether the override is for search engines in general, not for one that it names.
+    /// Reports whether the override is for search engines in general, rather than for a crawler
+    /// that it names.
     #[doc(hidden)]
     pub const fn is_for_unnamed_engines(&self) -> bool {
         matches!(self.covers, OverrideFor::Crawlers(Crawlers::IndexEngines | Crawlers::Category(Category::Search)))
@@ -226,8 +228,8 @@ fn no_name(name: &str, meant: Option<&str>) -> ValueError {
 }
 
 /// Reports whether an agent has this name: the crawler's name in the registry, the agent's own
-/// token, or a name that the crawler sends. Ignores the other tokens that the agent obeys. For
-/// example, Googlebot is not a name of Applebot.
+/// token, or a name that the crawler sends. Ignores the tokens of other crawlers whose groups the
+/// agent may obey. For example, Googlebot is not a name of Applebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)
@@ -246,8 +248,9 @@ keyword_enum! {
     /// How a request that robots.txt disallows is handled. Later variants are stricter.
     ///
     /// The mode also limits the policy's other actions. Under [`Mode::Off`] and [`Mode::Observe`],
-    /// impostors' requests and requests that come before their crawl delay has passed also pass,
-    /// with any setting of [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode).
+    /// requests from impostors also pass, whatever [`Impostors`](super::Impostors) is set to. The
+    /// same is true of requests that come before the crawl delay has passed, whatever the policy's
+    /// [`RateMode`](super::RateMode) is.
     #[derive(Default, PartialOrd, Ord)]
     Mode, "a mode", {
         /// The request passes and is not recorded.

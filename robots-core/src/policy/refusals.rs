@@ -1,10 +1,11 @@
-//! Selects special responses for some refused requests, by crawler, identity and path.
+//! Selects special responses for some refused requests, depending on the crawler, the identity and
+//! the path.
 //!
-//! **Some documents never get a special response**: robots.txt, `security.txt`, and the sitemaps
-//! and licences that the file names. They contain the conditions of a site, and crawlers could not
-//! read them if a price or a tarpit were returned instead. The documents are not exempt from the
-//! rules, because an operator may have good reasons to disallow a sitemap. If a rule disallows a
-//! document, the crawler gets the plain refusal.
+//! **Requests for some documents never get a special response**: robots.txt, `security.txt`, and
+//! the sitemaps and licences that the robots.txt names. These documents contain the conditions of a
+//! site, and crawlers could not read them if a price or a tarpit were returned instead. The
+//! documents are not exempt from the rules, because an operator may have good reasons to disallow a
+//! sitemap. If a rule disallows a document, the crawler gets the plain refusal.
 //!
 //! **Browsers, apps and fetchers that act for a person never get a special response**, unless a
 //! [`RefusalCase`] names them.
@@ -20,7 +21,7 @@ pub struct RefusalCase {
     /// The covered crawlers.
     pub crawlers: Vec<Crawlers>,
     /// The covered identities: names of outcomes ([`Identity::outcome`]), or
-    /// [`RefusalCase::UNCHECKED`] for senders that are not verified.
+    /// [`RefusalCase::UNCHECKED`] if the application does not verify senders.
     pub identities: Vec<&'static str>,
     /// The patterns of the covered paths.
     pub paths: Vec<PathPattern>,
@@ -40,12 +41,12 @@ pub struct RefusedRequest<'r> {
     pub identity: Option<Identity>,
     /// The requested path, in every form that the policy matches with rules.
     pub path: &'r RequestPath<'r>,
-    /// The file with the rules that were applied to the request.
+    /// The robots.txt whose rules were applied to the request.
     pub robots: &'r RobotsTxt,
 }
 
 impl RefusalCase {
-    /// Name for the identity of a sender that was not verified.
+    /// Name for the identity of senders if the application does not verify senders.
     pub const UNCHECKED: &'static str = "claimed";
 
     fn covers(&self, request: &RefusedRequest<'_>) -> bool {

@@ -10,8 +10,8 @@
 //! The choice of the bucket is important for security:
 //!
 //! - All requests of a verified crawler share one bucket, which no other sender uses.
-//! - A client that only claims to be a crawler shares a bucket with its network. Otherwise, anybody
-//!   could use up the real crawler's requests by sending its name.
+//! - A client that only claims to be a crawler shares a bucket with the other clients in its
+//!   network. Otherwise, anybody could use up the real crawler's requests by sending its name.
 //! - All impostors of one crawler share a bucket.
 //!
 //! [`SiteBuckets`] finds the bucket of a [`RateKey`]. The buckets of a crawler's name are allocated

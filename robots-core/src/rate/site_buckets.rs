@@ -5,7 +5,7 @@
 //! opened again under the same name (`LiveBuilder::counted_as`), it uses the same buckets. So a
 //! reload does not give any sender a new burst.
 //!
-//! The names are only those in the registry and in the file, so there are few.
+//! Only crawler names in the registry and in the robots.txt have buckets, so there are few.
 //! [`SiteBuckets::MAX_NAMES`] limits their number. Times are measured on a monotonic clock from the
 //! creation of the `CompileCache`, which all sites of a process share.
 
@@ -103,12 +103,11 @@ crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names
 /// with the first name.
 const LISTS: usize = 64;
 
-/// Buckets for a limited number of crawler names. The buckets of a name are created on its first
-/// request.
+/// Buckets for a limited number of crawler names.
 ///
 /// A delay in a group for `*` applies to hundreds of registered crawlers, but only a few of them
-/// visit a site. So the buckets of a name are created on its first request. They are never removed,
-/// so lookups need no lock.
+/// visit a site. So the buckets of a name are created on the first request with this name. They are
+/// never removed, so lookups need no lock.
 #[derive(Default)]
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
@@ -125,7 +124,7 @@ struct NameEntry {
     next: EntryLink,
 }
 
-/// The buckets of one crawler. Each bucket is one atomic.
+/// The buckets of one crawler.
 #[derive(Debug, Default)]
 pub(super) struct TokenBuckets {
     verified: Bucket,
@@ -187,9 +186,10 @@ const WAYS: usize = 8;
 /// Buckets for networks. Their number is bounded, and many sites share them.
 ///
 /// The number is bounded because a client can choose its name and, within limits, its address. Each
-/// sender has an entry in a small set of entries. If the set is full, a new sender replaces the
-/// entry whose bucket will be full first, because its sender has been silent the longest in
-/// relation to its interval. A sender whose entry was replaced starts again with a full burst.
+/// sender has an entry in a small set of entries. If the set is full, a new sender takes the entry
+/// whose bucket will be full first. In proportion to its crawl delay, the previous sender of this
+/// entry has been silent the longest. A sender whose entry was replaced starts again with a full
+/// burst.
 pub struct NetworkBuckets {
     /// Shards, each with its own lock. A shard is allocated with its first entry; most processes
     /// need no shard.

@@ -1,5 +1,5 @@
 //! The rules of a robots.txt for a polite crawler. The file is interpreted in two [`Reading`]s, and
-//! every result is the stricter one of the two.
+//! the stricter of the two results counts.
 //!
 //! A crawler does not know how a site's server interprets the site's robots.txt. Most crawlers use
 //! [`Reading::Reference`], and this crate's server side enforces [`Reading::Standard`]. A polite
@@ -18,8 +18,9 @@ pub struct AgentRules {
     /// The file, compiled once for each reading that the crawler obeys. Contains at least one
     /// element.
     readings: Vec<RuleSet>,
-    /// For each agent, its tokens, and whether the agent obeys `*` if no group has one of these
-    /// tokens. Contains at least one element.
+    /// The agents that were recognised from the crawler's name or `User-Agent` header; at least
+    /// one. Each element contains the agent's tokens, and whether it obeys `*` if no group has one
+    /// of these tokens.
     agents: Vec<(Vec<ProductToken>, Fallback)>,
     stands_for: fn(Name<'_>) -> Vec<ProductToken>,
 }
@@ -124,8 +125,8 @@ impl AgentRules {
         strictest.expect("there is a reading and an agent")
     }
 
-    /// Returns the time that the crawler should wait between two requests: the longest delay that a
-    /// reading finds in the crawler's groups. `None` if these groups have no delay.
+    /// Returns the time that the crawler should wait between two requests: the longest delay in the
+    /// crawler's groups, in any reading. `None` if these groups have no delay.
     pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
         let selections = self.readings.iter().flat_map(|rules| self.selections(rules));
         let delays = selections.filter_map(Selection::longest_crawl_delay);

@@ -54,7 +54,7 @@ const FROM: &[u8] = b"# From ";
 /// [`Reading::Reference`](super::Reading::Reference).
 type NameKey = (Option<ProductToken>, ProductToken);
 
-/// A line of a group other than its user-agent lines.
+/// A line of a group that is not a user-agent line.
 #[derive(Debug)]
 pub(crate) struct GroupLine {
     pub(crate) number: usize,
@@ -191,8 +191,8 @@ impl Writer {
                 self.line_of(number, line.number, &robots.bytes()[line.content.clone()]);
             }
             if !has_rule {
-                // Without this line, crawlers that find no rule in this group would add its names
-                // to the next group.
+                // Without this line, crawlers that find no rule in this group would apply the rules
+                // of the next group to the names of this group, too.
                 self.line(b"Disallow:");
             }
         }
@@ -228,8 +228,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Reports whether some crawlers may find no rule in the last group of the file. They would add the
-/// names of an appended group to that group.
+/// Reports whether some crawlers may find no rule in the last group of the file. They would apply
+/// the rules of an appended group to the names of that group, too.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {
@@ -333,7 +333,8 @@ fn listed(names: &[Name<'_>]) -> String {
 /// Maximum length of a title, in characters. Longer titles are cut.
 const MAX_TITLE_LENGTH: usize = 120;
 
-/// A list of groups that other people maintain. [`RobotsTxt::append`] appends it to a robots.txt.
+/// A list of groups, maintained by somebody else, that [`RobotsTxt::append`] appends to a
+/// robots.txt.
 ///
 /// A list must be UTF-8 without control characters, must not be HTML, and must name at least one
 /// crawler. So an error page or a wrong file cannot replace a list.

@@ -74,7 +74,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// The time between two requests of an agent, and the line of the file that states it.
+/// The crawl delay of an agent, and the line of the file that sets it.
 ///
 /// If several lines apply, a crawler should obey the longest delay
 /// ([`AgentRules`](super::AgentRules)). A server enforces the shortest delay: it must not refuse a
@@ -83,7 +83,7 @@ fn number(digits: &[u8]) -> Option<u32> {
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
     pub(super) record: &'r DelayRecord,
-    /// Index in the document of the group's name that matches the agent.
+    /// Index of the group's name that matches the agent, among all names of the document.
     pub(super) name: usize,
 }
 
@@ -123,8 +123,8 @@ impl<'r> CrawlDelay<'r> {
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Position of the delay's group within the set. The names that match an agent are stored in
-    /// the order of the groups, so this is also the position of the name.
+    /// Position of the delay's group within the set. For each group of the set, the name that
+    /// matches an agent is stored in the same order, so this is also the position of that name.
     pub(super) place: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Parses dictionaries of structured fields (RFC 9651, section 4.2.2).
 //!
-//! The crate `sfv` also parses dictionaries, but is a dependency of the feature `signatures` only.
-//! This parser checks the whole syntax, but returns only what usage preferences need: keys, and
-//! values that are tokens.
+//! The crate `sfv` also parses dictionaries, but only the feature `signatures` depends on it. This
+//! parser checks the whole syntax, but returns only what usage preferences need: keys, and values
+//! that are tokens.
 
 /// Returns the members of a dictionary in their order, without parameters. A value that is not a
 /// token is `None`. If a key is repeated, all of its members are returned, and the last one counts.
@@ -102,7 +102,7 @@ impl<'t> Rest<'t> {
         is_valid.then_some(None)
     }
 
-    /// Parses a number. Returns how many decimals it has.
+    /// Parses a number. Returns the number of digits after the decimal point.
     fn number(&mut self) -> Option<usize> {
         self.take('-');
         let whole = self.run(|char| char.is_ascii_digit()).len();

@@ -31,7 +31,7 @@ struct Document {
     usage: Vec<UsageRecord>,
     notes: Vec<Note>,
     has_host: bool,
-    /// Number of bytes after `bytes` in the file, which were not parsed.
+    /// Number of bytes at the end of the file that were not parsed. `bytes` does not contain them.
     unread: usize,
     /// Paths of the sitemaps and licences that the file names, sorted. Computed on first use.
     referred: OnceLock<Vec<Vec<u8>>>,
@@ -64,7 +64,7 @@ struct ValueRecord {
     value: Range<usize>,
 }
 
-/// A crawl-delay line of a group, with a number above zero.
+/// A crawl-delay line of a group, with a delay above zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DelayRecord {
     pub(super) interval: Duration,
@@ -162,8 +162,8 @@ impl RobotsTxt {
         Lines::new(&self.0.bytes)
     }
 
-    /// Returns every line that is a field. The number is how many groups have begun in the file up
-    /// to and including this line.
+    /// Returns every line that is a field, with the number of groups that have begun up to and
+    /// including this line.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {
         let mut begins = self.groups().map(Group::line).peekable();
         let mut begun = 0;
@@ -206,8 +206,8 @@ impl RobotsTxt {
         &self.0.notes
     }
 
-    /// Returns the crawl-delay lines inside groups with a delay above zero, in the order of the
-    /// file.
+    /// Returns the crawl-delay lines that are inside groups and have a delay above zero, in the
+    /// order of the file.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
     }

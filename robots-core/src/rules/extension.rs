@@ -1,5 +1,4 @@
-//! The meaning of the lines of a robots.txt that are neither rules nor sitemaps, and the groups
-//! that contain these lines.
+//! The meaning of the lines of a robots.txt that are neither rules nor sitemaps.
 //!
 //! Verdicts do not depend on these lines. So the document does not store most of them, and parses
 //! them again on demand.
@@ -45,7 +44,7 @@ pub enum Meaning<'r> {
     RequestRate(RequestRate),
     /// Time of day when a crawler may fetch pages.
     VisitTime(TimeWindow),
-    /// Query parameters that do not change the content of some pages.
+    /// Query parameters that do not change the content of the pages below a path.
     #[non_exhaustive]
     CleanParam {
         /// The names of the parameters.
@@ -104,8 +103,8 @@ impl RobotsTxt {
     }
 
     /// Reports whether this path, in any of its forms, is the path of a sitemap or licence that the
-    /// file names. Ignores the host in the file. If the URL in the file has no query, also ignores
-    /// the query of `path`.
+    /// file names. Ignores the hosts of the URLs in the file. If the URL in the file has no query,
+    /// also ignores the query of `path`.
     #[doc(hidden)]
     pub fn refers_to(&self, path: &RequestPath<'_>) -> bool {
         let referred = self.referred(|| {

@@ -103,8 +103,8 @@ keywords!(Access, "an access", {
 });
 
 keyword_enum! {
-    /// An interpretation of robots.txt. Readings interpret names, patterns and the size limit
-    /// differently:
+    /// An interpretation of robots.txt. Readings differ in how they interpret names and patterns,
+    /// and in the size limit:
     ///
     /// | | `Reference` | `Standard` | `Legacy` |
     /// |---|---|---|---|

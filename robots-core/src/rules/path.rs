@@ -32,8 +32,7 @@ pub struct RequestPath<'t> {
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Paths that some servers use instead of the usual path. Only a target without a leading slash
-    /// has such paths.
+    /// Other paths that some servers find in the target; empty if the target begins with a slash.
     further: Vec<Vec<u8>>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
@@ -160,8 +159,8 @@ fn is_plain(target: &[u8]) -> bool {
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
         // Short targets are checked in the same way, but with a table. For each byte, the table
-        // contains whether `is_telling` is true for the byte alone, and whether it can be true for
-        // a pair with this first or second byte.
+        // records whether `is_telling` is true for the byte alone, and whether it can be true for a
+        // pair that has this byte in the first or the second place.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -196,15 +195,15 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// Maximum number of paths of a target without a leading slash, in addition to the usual path.
+/// Maximum number of other paths that some servers find in a target without a leading slash.
 const MAX_FURTHER_FORMS: usize = 2;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// Returns the usual path of a target that does not begin with `/`, and the paths that some servers
-/// use instead. Some of the paths may be equal.
+/// Returns the path of a target that does not begin with `/`, and the other paths that some servers
+/// find in it. Some of the paths may be equal.
 ///
 /// Servers may disagree on the end of the authority in a URL. For example, a proxy may have built
 /// the URL from a `Host` field with a `?` or `#`, and browsers treat `\` as `/` and accept any

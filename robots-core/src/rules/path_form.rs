@@ -63,8 +63,8 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
-        // The order of resolving and merging matters only if both change the path, because neither
-        // creates segments that the other would change.
+        // The order of resolving and merging matters only if both steps change the path, because
+        // neither step creates segments that the other step would change.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));

@@ -31,8 +31,8 @@ impl PathPattern {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
 
-    /// Parses patterns of exempt paths like [`PathPattern::parse`]. Rejects patterns of routers
-    /// (`/api/{*rest}`), because they would exempt nothing.
+    /// Parses the patterns of exempt paths, each with [`PathPattern::parse`]. Rejects patterns of
+    /// routers (`/api/{*rest}`), because they would exempt nothing.
     pub(crate) fn parse_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
         let parse = |written: P| {
             let written = written.as_ref();
@@ -118,8 +118,9 @@ pub(crate) fn priority(written: &[u8]) -> usize {
     written.iter().map(|byte| if *byte >= 0x80 { 3 } else { 1 }).sum()
 }
 
-/// If the last segment of an allow pattern begins with `index.htm`, returns the pattern of its
-/// directory. As in the reference parser, the directory is tried if the rule itself does not match.
+/// If the last segment of an allow pattern begins with `index.htm`, returns a pattern for the
+/// directory of that file. As in the reference parser, this pattern is tried if the rule itself
+/// does not match.
 pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
     let slash = memchr::memrchr(b'/', written)?;
     written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())
@@ -144,12 +145,12 @@ pub struct Costly {
 }
 
 impl Costly {
-    /// Maximum number of wildcards in a pattern that is not reported. No legitimate pattern has
-    /// more.
+    /// Maximum number of wildcards in a pattern. A pattern with more wildcards is reported; no
+    /// legitimate pattern has so many.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Maximum number of wildcards in the rules for one crawler if these rules are not reported. At
-    /// worst, matching this number of wildcards takes about a tenth of a millisecond.
+    /// Maximum number of wildcards in all rules for one crawler. If there are more, the rules are
+    /// reported. At worst, matching this number of wildcards takes about a tenth of a millisecond.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 

@@ -21,7 +21,8 @@ pub struct RuleSet {
     index: RuleIndex,
     /// For each section, the indexes of its groups.
     sets: Vec<Vec<usize>>,
-    /// For each group of a section, the matching name, as an index into the document's names.
+    /// For each token and each of its groups, the name that matches the token, as an index into the
+    /// document's names.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
@@ -162,7 +163,8 @@ impl RuleSet {
         &self.sets[section]
     }
 
-    /// Returns the groups of a section, but only for verdicts: [`Verdict::name`] is not correct.
+    /// Returns a selection of the groups of a section. Do not call [`Verdict::name`] on its
+    /// verdicts, because the selection does not contain the names that matched.
     pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
         Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
     }

@@ -2,10 +2,10 @@
 //! section 2.2.2).
 //!
 //! All spellings of one path have the same standard form, so standard forms can be compared byte by
-//! byte. In the standard form of a path, an escape is decoded if it has the same meaning as its
-//! byte. All other escapes stay: `%25`, `%2F`, `%3F`, `%23`, `%5C`, control characters, and bytes ≥
-//! 0x80. In a query, escapes of reserved bytes also stay, because `&` separates parameters and
-//! `%26` does not.
+//! byte. In the standard form of a path, an escape is decoded if it has the same meaning as the
+//! byte that it encodes. All other escapes stay: `%25`, `%2F`, `%3F`, `%23`, `%5C`, control
+//! characters, and bytes ≥ 0x80. In a query, escapes of reserved bytes also stay, because `&`
+//! separates parameters and `%26` does not.
 //!
 //! Percent-encoding crates encode or decode whole strings and ignore the meaning of an escape.
 
@@ -31,9 +31,9 @@ pub(super) enum TargetPart {
 /// and `$` in patterns (RFC 9309, section 2.2.3). The caller stores a literal `*` of a pattern
 /// separately from wildcards.
 ///
-/// A `%` that does not begin an escape usually stays. It is written as `%25` if it would begin an
-/// escape after the escapes behind it are decoded. So `%%361` becomes `%2561`, because `%61` would
-/// mean `a`.
+/// A `%` that does not begin an escape usually stays. It is written as `%25` if decoding the
+/// escapes after it would make it the start of an escape. So `%%361` becomes `%2561`, because `%61`
+/// would mean `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
         TargetPart::Path => octets.len(),

@@ -31,20 +31,20 @@ const END: u8 = 0xFF;
 /// following literal.
 const STAR: u8 = 0x80;
 
-/// Number of positions where a literal is compared directly before a search starts. If the literal
-/// is at one of the first positions, comparing is faster than searching.
+/// Number of positions at the start of the path where a literal is compared directly. If the
+/// literal is at one of these positions, comparing is faster than searching.
 const NEAR: usize = 16;
 
-/// Maximum number of occurrences of the rare byte where the literal is compared. If none of them
-/// matches, an algorithm with guaranteed linear cost continues the search.
+/// Maximum number of times that the literal is compared at an occurrence of its rare byte. If it
+/// never matches, an algorithm with guaranteed linear cost continues the search.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. If more than two literals have different standard
-/// forms in path and query, all literals after the second are encoded for the same part as the
-/// second.
+/// forms in path and query, all literals after the second are encoded for the same part of the
+/// target (path or query) as the second.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The position where the query begins in an encoded pattern.
@@ -305,8 +305,8 @@ pub enum NoteKind {
     PastLimit,
 }
 
-/// Returns notes on the lines that end after the first `limit` bytes of a file, because they are
-/// ignored.
+/// Returns notes on the lines that are ignored because they end after the first `limit` bytes of
+/// the file.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
         return Vec::new();

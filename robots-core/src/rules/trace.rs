@@ -44,7 +44,7 @@ impl<'r> Selection<'r> {
         Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
     }
 
-    /// Returns the rules that match a path, the deciding rule first. Leaves out rules without a
+    /// Returns the rules that match a path, the deciding rule first. Leaves out rules with an empty
     /// pattern.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();

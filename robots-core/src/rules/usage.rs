@@ -1,5 +1,5 @@
-//! The lines of a robots.txt about the use of its content: usage preferences (`Content-Usage`,
-//! draft-ietf-aipref-attach-05) and licences (`License`, RSL 1.0).
+//! The lines of a robots.txt about the use of the site's content: usage preferences
+//! (`Content-Usage`, draft-ietf-aipref-attach-05) and licences (`License`, RSL 1.0).
 //!
 //! Any label is accepted, because the set of labels is not final. A value other than `y` and `n`
 //! states no preference. If the line with the longest path cannot be parsed, there is no
@@ -29,8 +29,8 @@ pub(super) struct UsageLines {
     /// The content-usage lines without duplicates. Several groups may contain the same line.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// The numbers of the sections, grouped by equal content-usage lines. The first element
-    /// contains the section of `*`.
+    /// The numbers of the sections. Each element contains the sections with the same content-usage
+    /// lines; the first element contains the section of `*`.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
@@ -42,7 +42,7 @@ pub(super) struct SectionUsage {
     /// The content-usage lines, longest path first. Each pair contains an index in
     /// `UsageLines::lines` and a line number.
     pub(super) lines: Vec<(u32, usize)>,
-    /// Licences of the groups; `None` if the groups have no licences and the site's licences apply.
+    /// Licences of the groups; `None` if the groups have none, so that the site's licences apply.
     pub(super) licenses: Option<Vec<Box<str>>>,
 }
 
@@ -74,8 +74,9 @@ const MAX_LICENSES: usize = 8;
 const LOOK: usize = 4;
 
 impl UsagePreferences {
-    /// Parses the preferences in a line or a field, which are a dictionary (RFC 9651). Returns no
-    /// preferences if the value is invalid. If a label is repeated, its last value counts.
+    /// Parses the usage preferences in a line or a response field. They are a dictionary (RFC
+    /// 9651). Returns no preferences if the value is invalid. If a label is repeated, its last
+    /// value counts.
     pub fn parse(value: &[u8]) -> Self {
         let last: BTreeMap<_, _> = dictionary::members(value).unwrap_or_default().into_iter().collect();
         let known = |token: Option<_>| token.filter(|token| matches!(*token, "y" | "n"));

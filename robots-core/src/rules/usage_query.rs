@@ -1,4 +1,4 @@
-//! Queries the usage preferences for a path, and the licences, of a compiled robots.txt.
+//! Looks up usage preferences and licences in a compiled robots.txt.
 
 #[cfg(feature = "check")]
 use super::document::UsageRecord;
@@ -67,7 +67,7 @@ impl<'r> Selection<'r> {
     /// Returns the usage preferences of these groups for a path. The line with the longest path
     /// decides. `None` if the path is disallowed or there are no preferences.
     ///
-    /// Compares only the form of the path as sent with the lines.
+    /// Only the form of the path as sent is compared with the lines.
     pub fn usage(self, path: &RequestPath<'_>) -> Option<Usage> {
         let (usage, work) = (self.rules.usage.as_ref()?, &mut MatchBudget::new());
         let (preferences, line) = usage.at(self.section_number()?, path, work)?;
@@ -75,7 +75,7 @@ impl<'r> Selection<'r> {
         (is_allowed && !work.is_spent()).then_some(Usage { preferences, line })
     }
 
-    /// Returns the URLs of the licences of these groups or, if the groups have none, of the whole
+    /// Returns the licence URLs of these groups or, if the groups have none, those of the whole
     /// site. Values that cannot be sent in a `Link` field are left out.
     pub fn licenses(self) -> &'r [Box<str>] {
         let Some(usage) = &self.rules.usage else { return &[] };

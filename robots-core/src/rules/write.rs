@@ -60,8 +60,8 @@ const LONG: &str = "makes the line too long: crawlers ignore everything after it
 /// Error for a rule or a delay before the first user-agent line.
 const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent before it";
 
-/// Error for the name of an extension that contains a `:`, a `#` or bytes other than visible ASCII,
-/// or that has its own method in the builder.
+/// Error for an extension's name that contains a `:`, a `#` or bytes other than visible ASCII, or
+/// for the name of a line that has its own method in the builder.
 const NAME: &str = "is not a valid name of an extension: write letters and hyphens; rules, user agents, delays and \
     sitemaps have their own methods";
 

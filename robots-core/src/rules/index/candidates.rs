@@ -1,5 +1,5 @@
-//! Sorts all rules of a file by precedence. The position of a rule is its rank, and rules are
-//! compared by rank. This module also decides which groups share a trie.
+//! Sorts all rules of a file by precedence. The position of a rule in this order is its rank, and
+//! rules are compared by rank. This module also decides which groups share a trie.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -101,8 +101,8 @@ impl Candidates {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
 
-    /// Returns the rank of the first disallowing rule of each set of groups, in the order of the
-    /// file; [`Rank::NONE`] if a set has no disallowing rule.
+    /// Returns, for each set of groups, the rank of the disallowing rule that comes first in the
+    /// file; [`Rank::NONE`] if the set has no disallowing rule.
     pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
         let first = |ranks: &mut dyn Iterator<Item = Rank>| {
             let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);

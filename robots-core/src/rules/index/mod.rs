@@ -47,8 +47,8 @@ pub(super) struct RuleIndex {
     roots: Box<[SearchRoot]>,
     /// For each set of groups, the range of its search roots in `roots`.
     sections: Box<[Run]>,
-    /// For each set of groups, the first disallow rule in the order of the file. It decides if the
-    /// work budget is used up.
+    /// For each set of groups, the disallow rule that comes first in the file. When the work budget
+    /// is used up, this rule decides.
     first_disallows: Box<[Rank]>,
 }
 
@@ -98,7 +98,7 @@ impl RuleIndex {
         (best != Rank::NONE).then_some(best)
     }
 
-    /// Returns the index in the document of the rule with this rank.
+    /// Returns the index that the rule with this rank has in the document.
     pub(super) fn rule(&self, rank: Rank) -> usize {
         self.rules[rank.index()] as usize
     }

@@ -19,8 +19,8 @@ use std::ops::Range;
 use super::candidates::Rank;
 use crate::rules::text::{self, Missing};
 
-/// Fixed cost of a walk along a trie, in compared bytes. In addition, eight bytes of the path cost
-/// as much as one compared byte.
+/// Fixed cost of a walk along a trie, in compared bytes. In addition, every eight bytes of the path
+/// cost as much as one compared byte.
 const WALK: usize = 64;
 
 /// Cost of excluding a pattern that cannot match, in compared bytes.
