@@ -1,8 +1,8 @@
 //! Judges requests and files without a server, with the same results as a server.
 //!
 //! The commands `check`, `diff`, `test`, `explain` and `replay` share the [`Evaluator`], so their
-//! results agree. With the [`EvaluatorSettings`] of a configured site, which contain its registry,
-//! policy and checks, their results also agree with those of `serve`.
+//! results agree. With the [`EvaluatorSettings`] of a configured site, their results also agree
+//! with those of `serve`.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ use crate::refusal::{ExpectedRefusal, SiteRefusals};
 /// seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Measures how much of [`MAX_TIME`] is left for this thread. The clock is not used, because
+/// Measures how much of [`MAX_TIME`] is left for this thread. Elapsed time is not used, because the
 /// results would then depend on the load of the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
@@ -155,7 +155,7 @@ impl Evaluator {
         self.settings.policy.holds_to_star(agent)
     }
 
-    /// Returns the decision of the policy about a request of these agents.
+    /// Returns the decision of the policy about a request from these agents.
     pub(crate) fn decide_for_sender(
         &self,
         agents: &[Agent],

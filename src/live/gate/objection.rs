@@ -30,8 +30,8 @@ pub struct Objection {
     pub kind: ObjectionKind,
     /// The objection as a clause, for use in messages.
     pub text: String,
-    /// All check findings that caused this objection. The list is empty if the objection has
-    /// another kind than `Finding`, or if an earlier process saved it.
+    /// All check findings that caused this objection. Empty if the kind is not `Finding`, or if the
+    /// objection was loaded from a state directory.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub findings: Vec<Finding>,
 }
@@ -278,8 +278,8 @@ impl fmt::Debug for WatchedPages {
     }
 }
 
-/// A version that does not go live until an operator accepts it, and the reasons. Either the gate
-/// refused the version, or it was rolled back. Cloning is cheap.
+/// A version that does not go live until an operator accepts it, because the gate refused it or
+/// because it was rolled back. Cloning is cheap.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {

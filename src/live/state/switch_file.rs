@@ -116,9 +116,9 @@ impl Disk {
         written.or_else(|error| overwrite().map_err(|_| error))
     }
 
-    /// Creates the file of a switch that was never used, so that it can be overwritten if the disk
-    /// is full later. The file contains `on`, which a missing file means, too. Returns whether the
-    /// file now exists and is not empty.
+    /// Creates the file of a switch that was never used, so that it can later be overwritten even
+    /// on a full disk. The file contains `on`, which is equivalent to a missing file. Returns
+    /// whether the file now exists and is not empty.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
         match self.read(&path) {

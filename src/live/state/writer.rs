@@ -96,8 +96,8 @@ impl StateWriter {
     /// everything is written within `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // Failed jobs are retried, because the reason for the failure, such as a full disk, may
-        // have gone.
+        // Failed jobs are retried, because the reason for the failure, such as a full disk, may be
+        // gone.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {

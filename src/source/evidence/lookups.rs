@@ -28,8 +28,8 @@ const PENDING_MOST: Duration = Duration::from_secs(60);
 /// How long the resolver counts as reachable after its last response, even if later queries fail.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
-/// Minimum time, in seconds, between two lookups of the same verified address. They only test
-/// whether the resolver answers.
+/// Minimum time, in seconds, between two lookups of the same verified address. Such a lookup is
+/// repeated only to test whether the resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
 /// Patterns for the reverse DNS names of one operator's addresses. Also records whether the

@@ -39,8 +39,8 @@ pub(super) enum DueWork {
     Look,
     /// Publish the result of the earlier read, because no write has been reported since then.
     Take(ReadResult),
-    /// Look for changes that no event has reported: compare the stamp, and read the contents if
-    /// necessary.
+    /// Look for changes that no event has reported: compare the length, times and inode, and read
+    /// the contents if necessary.
     Poll,
 }
 

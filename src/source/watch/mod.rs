@@ -17,7 +17,7 @@
 //! need are held only briefly. Slow operations, such as unregistering a folder, run on a worker.
 //! Each file system has its own event source and workers, so a file system that does not respond
 //! does not delay the others. Before each file operation, a function of `source::file_system` is
-//! called, so tests can make a folder behave like such a file system.
+//! called, so that tests can make the operation hang.
 
 mod debounce;
 mod folders;
