@@ -140,9 +140,9 @@ impl Evaluator {
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Reports whether a word does not look like a complete header, but would be treated as the
-    /// `User-Agent` of a client that is not a crawler. In an expectation, such a word is probably a
-    /// mistake, because rules do not apply to clients that are not crawlers.
+    /// Reports whether a name would be treated as the `User-Agent` of a client that is not a
+    /// crawler, although it does not look like a complete header. In an expectation, such a name is
+    /// probably a mistake, because rules do not apply to clients that are not crawlers.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();

@@ -19,8 +19,8 @@ use crate::policy::{Decision, Override, Policy, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
 use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
-/// An immutable snapshot of one site: the file, its compiled rules, the recogniser of crawlers, and
-/// the policy.
+/// An immutable snapshot of one site: the file, its compiled rules, the crawler recogniser, and the
+/// policy.
 ///
 /// A request is judged with a single snapshot, and so with a single version of the file. While no
 /// robots.txt is known, there is no [`Content`] and nothing is enforced.
@@ -88,8 +88,8 @@ pub struct Content {
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// A compiled robots.txt. Sites with equal bytes and settings share one value, even if the dates of
-/// their files differ.
+/// A compiled robots.txt. Sites share one value if their settings and the bytes of their files are
+/// equal, even if the dates of the files differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,
@@ -233,7 +233,7 @@ impl Snapshot {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused because of its rate. Returns the number of earlier
+    /// Counts a request that was refused because of a rate limit. Returns the number of earlier
     /// refusals.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()

@@ -46,8 +46,8 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns the state of fetching; `None` if the source does not fetch from a server. Does not
-    /// block.
+    /// Returns the status of the fetches; `None` if the source does not fetch from a server. Does
+    /// not block.
     fn fetch_status(&self) -> Option<FetchStatus> {
         None
     }

@@ -11,8 +11,7 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// How often a reload that waits for a complete file checks whether the watcher has already
-/// published the file.
+/// Interval between checks while waiting for a file to appear, or to become complete.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Maximum time to wait for a missing file while its folder keeps changing.

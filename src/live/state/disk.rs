@@ -141,7 +141,8 @@ impl Disk {
         let origin: Arc<str> = path.to_string_lossy().into();
         let rejected = |kind| Err(Rejection::new(kind, &origin).to_string());
         let failed = |error| Rejection::io(error, &origin).to_string();
-        // A path below a regular file does not exist, but the system returns another kind of error.
+        // For a path below a regular file, the system returns `NotADirectory` instead of
+        // `NotFound`.
         let is_absent =
             |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
         if fs::symlink_metadata(path).is_err_and(is_absent) {

@@ -87,8 +87,8 @@ impl FollowedDocument<Registry> {
     /// the registry. Its error should contain the line and column of the problem.
     ///
     /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
-    /// crawlers, contains control characters or URLs without TLS, or would identify a common
-    /// browser as a crawler.
+    /// crawlers, contains control characters or URLs without TLS, or would identify common browsers
+    /// as crawlers.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,

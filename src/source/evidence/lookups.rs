@@ -16,7 +16,7 @@ use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, Rdns
 use crate::live::{Clock, Mutex};
 
 /// How long results are stored. The result for a verified address is stored as long as its DNS
-/// records are valid, but not shorter or longer than these limits.
+/// records are valid, within the limits [`VERIFIED_LEAST`] and [`VERIFIED_MOST`].
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
 const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);

@@ -314,8 +314,8 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
-        // `FollowedDocument::start` uses a saved copy rather than `copy`. `ListCopy::all` must
-        // return the copies in the same order.
+        // `FollowedDocument::start` prefers a saved copy to `copy`. `ListCopy::all` must return the
+        // copies in the same order of preference.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0

@@ -18,8 +18,8 @@ use crate::source::hosts::Scheme;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-/// The system's resolver. Tests can use only loopback addresses, so they replace it with a resolver
-/// of their own.
+/// The system's resolver. Tests can use only loopback addresses, so they replace it with their own
+/// resolver.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
     /// The callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).

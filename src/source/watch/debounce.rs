@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use super::target::ReadResult;
 use crate::source::file::QUIET;
 
-/// Maximum time from when a modification is visible to readers until its last event arrives.
+/// Maximum delay from the moment when readers can see a modification to the arrival of its last
+/// event.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
 /// How long to wait before a folder is listed, after names were added to it or removed from it. One

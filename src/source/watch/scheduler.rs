@@ -220,8 +220,8 @@ impl Scheduler {
             return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
-        // A timer is only replaced by an earlier timer. If the target's work is to be done later, a
-        // new timer is set when this timer ends.
+        // A timer is only replaced by an earlier timer. If the target need not be read when the
+        // timer ends, a new timer is set then.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));
