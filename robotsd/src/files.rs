@@ -101,8 +101,8 @@ pub(crate) fn replace_by(
     written.map(drop)
 }
 
-/// Appends `room` spaces to JSON. The spaces reserve disk space. Because of them, [`overwrite`] can
-/// later write longer JSON to the file, even on a full disk.
+/// Appends `room` spaces to JSON. The spaces reserve disk space, so that [`overwrite`] can later
+/// write longer JSON to the file, even on a full disk.
 pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     let mut octets = json.to_vec();
     octets.resize(json.len() + room, b' ');

@@ -42,7 +42,7 @@ pub struct Snapshot {
     pub(super) buckets: SiteBuckets,
     /// Maximum age of `/robots.txt` in caches.
     pub max_age: Duration,
-    /// How requests for `/robots.txt` are answered while there is no content.
+    /// How requests for `/robots.txt` are answered while no version is live.
     pub when_missing: WhenMissing,
     /// Whether the policy may also apply to other files. If so, an override or exemption that has
     /// no effect on this file is not reported.
@@ -158,7 +158,8 @@ impl Snapshot {
                  its name, and add a group with its name and a Crawl-delay to robots.txt",
             );
         }
-        // An unknown name may be misspelled, or meant for a group that a later version contains.
+        // Unknown names are skipped: they may be misspelled, or be the names of groups in a later
+        // version.
         let agents = content.known_agents(over.agent_name()?)?;
         let agent = agents.first();
         let selection = self.policy.selection(content.rules(), agent);

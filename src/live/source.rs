@@ -226,9 +226,9 @@ impl Appendix {
         Self(Arc::new(AppendixState { parts: Mutex::new(parts), sites: Mutex::default() }))
     }
 
-    /// Replaces the part with the index `part`, and publishes a new version of every site.
-    /// `modified` is when the part was changed, if known. Does nothing if the bytes are the same as
-    /// before, or if there is no part with this index.
+    /// Replaces the part with the index `part`, and publishes a new version of every site that
+    /// appends the parts. `modified` is when the part was changed, if known. Does nothing if the
+    /// bytes are the same as before, or if there is no part with this index.
     ///
     /// Blocks until the new versions are compiled.
     pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {

@@ -44,7 +44,7 @@ pub(super) trait Switched: Send + Sync {
 #[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
-    /// The reason for the position; `None` if an operator has set it.
+    /// Why a program has set the position; `None` if an operator has set it.
     why: Option<String>,
     sites: Vec<(u8, Weak<dyn Switched>)>,
 }

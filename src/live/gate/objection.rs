@@ -172,8 +172,8 @@ const LISTED: usize = 10;
 ///
 /// A single page other than the front page causes no objection, even in a list of less than a
 /// hundred pages. A rule that matches exactly one page was probably written on purpose. An
-/// accidental rule is usually a prefix or a wildcard and matches several pages. Only the front page
-/// is never excluded on purpose.
+/// accidental rule is usually a prefix or a wildcard and matches several pages. The front page is
+/// an exception, because nobody disallows it on purpose.
 pub(super) fn objections(
     list: &PageList,
     accepted: &RobotsTxt,

@@ -1,5 +1,5 @@
-//! Access to the files of a state directory. A file is always replaced as a whole, so it is either
-//! complete or missing.
+//! Access to the files of a state directory. A file is replaced as a whole, unless lines are
+//! appended to it or it is overwritten in place.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -154,8 +154,8 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // All sites and directories are dropped. Each has tried to write its changes
-                // before.
+                // All sites and directories are dropped, and have already tried to write their
+                // changes.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;

@@ -40,11 +40,11 @@ use crate::source::watch::Watcher;
 /// ignored. If several names contain the same host, the first one in byte order is used, and the
 /// others are ignored.
 ///
-/// An unusable file does not affect other sites. Its own site keeps the last good version, like any
-/// [`LiveRobots`]. If there never was a good version, the site has no rules. If a file is removed,
-/// its site also keeps the last good version. Otherwise, the accidental removal of a file would
-/// allow everything on the site. The site of a removed file is closed when the folder is opened
-/// again, or immediately if it never had a good version.
+/// If a file becomes unusable, its site keeps the last good version, like any [`LiveRobots`]. If
+/// there never was a good version, the site has no rules. Other sites are not affected. If a file
+/// is removed, its site also keeps the last good version. Otherwise, the accidental removal of a
+/// file would allow everything on the site. The site of a removed file is closed when the folder is
+/// opened again, or immediately if it never had a good version.
 ///
 /// An override of the policy may be meant for some of the files only. With the feature `tracing`,
 /// an override without effect on any file is logged as a warning when the folder is opened.

@@ -313,8 +313,8 @@ impl SavedPaths {
         (paths, Arc::new(OperatorTable::new(learned.proofs)))
     }
 
-    /// Returns the saved results, without results from the future. Such results were saved with a
-    /// wrong clock. If there are any, the file is removed, because they would seem valid later.
+    /// Returns the saved results, except for times in the future, which were saved with a wrong
+    /// clock. If there are any, the file is removed, because these times would seem valid later.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();

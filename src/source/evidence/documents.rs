@@ -152,7 +152,8 @@ impl ListCopy {
     /// [`Verifier`](super::Verifier) saved in the folder `saved`, the operator's file `own`, and
     /// the embedded copy. Until a `Verifier` has fetched the list, it uses the same order.
     ///
-    /// If a copy cannot be read, its element is the error. The next copy should then be used.
+    /// If a copy cannot be read, the result contains the error in its place. The next copy should
+    /// then be used.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()

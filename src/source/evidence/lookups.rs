@@ -22,7 +22,7 @@ const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a lookup. A longer lookup counts as lost.
+/// Maximum duration of a lookup. After this time, the address can be looked up again.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
 /// How long the resolver counts as reachable after its last response, even if later queries fail.

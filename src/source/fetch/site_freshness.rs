@@ -1,6 +1,6 @@
-//! Decides what a site that fetches its own robots.txt does with each response. The decision
-//! determines which rules the site enforces. So a failed fetch never changes the live version, and
-//! a missing file ends the enforcement of the live version only after a while.
+//! Decides what a site that fetches its own robots.txt does with each response. A failed fetch
+//! never changes the live version, and a missing file ends the enforcement of the live version only
+//! after a while.
 //!
 //! This module contains a state machine without a clock. For each response, it returns what to do
 //! next, and when to fetch the file again.

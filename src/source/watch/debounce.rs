@@ -33,7 +33,7 @@ pub(super) enum Urgency {
     Gathered,
 }
 
-/// The work that is to be done now for a watched file or folder.
+/// What to do now with a watched file or folder.
 #[derive(Debug)]
 pub(super) enum DueWork {
     /// Read the file or folder, because of an event.
@@ -88,7 +88,7 @@ impl Debounce {
         }
     }
 
-    /// Returns the time of the next work; `None` if the target is waiting for a worker or being
+    /// Returns when to process the target next; `None` if it is waiting for a worker or being
     /// processed.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
@@ -129,8 +129,7 @@ impl Debounce {
         self.work = Activity::Queued;
     }
 
-    /// Returns the work that is to be done now, if any. The caller must call [`Debounce::finish`]
-    /// afterwards.
+    /// Returns what to do now, if anything. The caller must call [`Debounce::finish`] afterwards.
     pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
         self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {

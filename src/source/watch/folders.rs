@@ -171,9 +171,9 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// Returns what must be watched, because a change of it can make the path lead to another file: the
-/// path itself and the symbolic links on it, each as a name in a folder. Also returns an error if
-/// one of the folders does not exist.
+/// Returns the names to watch: that of the path itself, and those of the symbolic links on it. If
+/// any of them changes, the path may lead to another file. Also returns an error if one of the
+/// folders does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();
