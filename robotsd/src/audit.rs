@@ -32,7 +32,7 @@ pub(crate) struct AuditRecord {
     /// Random ID. It is the same in both records of an action.
     pub(crate) id: String,
     pub(crate) ts: String,
-    /// Name of a token or of a user that a proxy authenticated, or a user ID such as `uid 1000`;
+    /// Name of a token, name of a user that a proxy authenticated, or user ID such as `uid 1000`;
     /// `None` if unknown.
     pub(crate) who: Option<String>,
     /// How the client was identified: `socket`, `token`, `certificate`, `proxy`, or `address` (only

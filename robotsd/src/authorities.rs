@@ -1,5 +1,5 @@
-//! Certificate authorities that an operator has configured, in a file, for upstreams, for other
-//! servers, or for clients of the admin interface.
+//! Certificate authorities in a PEM file of the operator. They sign the certificates of upstreams,
+//! of other servers, or of clients of the admin interface.
 
 use std::path::Path;
 use std::sync::Arc;

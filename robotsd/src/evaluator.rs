@@ -1,8 +1,8 @@
 //! Judges requests and files without a server, with the same results as a server.
 //!
 //! The commands `check`, `diff`, `test`, `explain` and `replay` share the [`Evaluator`], so their
-//! results agree. With the [`EvaluatorSettings`] of a configured site, which contain its registry,
-//! policy and checks, their results also agree with those of `serve`.
+//! results agree. With the [`EvaluatorSettings`] of a configured site, their results also agree
+//! with those of `serve`.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ use crate::refusal::{ExpectedRefusal, SiteRefusals};
 /// seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Measures how much of [`MAX_TIME`] is left for this thread. The clock is not used, because
+/// Measures how much of [`MAX_TIME`] is left for this thread. Elapsed time is not used, because the
 /// results would then depend on the load of the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
@@ -140,9 +140,9 @@ impl Evaluator {
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Reports whether a word does not look like a complete header, but would be treated as the
-    /// `User-Agent` of a client that is not a crawler. In an expectation, such a word is probably a
-    /// mistake, because rules do not apply to clients that are not crawlers.
+    /// Reports whether a name would be treated as the `User-Agent` of a client that is not a
+    /// crawler, although it does not look like a complete header. In an expectation, such a name is
+    /// probably a mistake, because rules do not apply to clients that are not crawlers.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
@@ -155,7 +155,7 @@ impl Evaluator {
         self.settings.policy.holds_to_star(agent)
     }
 
-    /// Returns the decision of the policy about a request of these agents.
+    /// Returns the decision of the policy about a request from these agents.
     pub(crate) fn decide_for_sender(
         &self,
         agents: &[Agent],

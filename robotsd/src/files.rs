@@ -1,5 +1,5 @@
-//! Reads and writes files. The paths come from configs and requests, and a path may be that of
-//! something other than a regular file, such as a FIFO. Files in the state directory are replaced
+//! Reads and writes files. The paths come from configs and requests, and may lead to FIFOs,
+//! devices, or other things that are not regular files. Files in the state directory are replaced
 //! atomically, and only their owner can read them.
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -76,8 +76,8 @@ pub(crate) fn read_line(path: &Path) -> Result<Vec<u8>, String> {
     Ok(line.to_vec())
 }
 
-/// Reports whether opening failed because the path is that of a socket, or of a device file without
-/// a device.
+/// Reports whether opening failed because the path leads to a socket, or to a device file without a
+/// device.
 fn is_unopenable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EOPNOTSUPP))
 }
@@ -101,8 +101,8 @@ pub(crate) fn replace_by(
     written.map(drop)
 }
 
-/// Appends `room` spaces to JSON. The spaces reserve disk space. Because of them, [`overwrite`] can
-/// later write longer JSON to the file, even on a full disk.
+/// Appends `room` spaces to JSON. The spaces reserve disk space, so that [`overwrite`] can later
+/// write longer JSON to the file, even on a full disk.
 pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     let mut octets = json.to_vec();
     octets.resize(json.len() + room, b' ');

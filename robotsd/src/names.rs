@@ -1,5 +1,5 @@
 //! Names in messages: lists of names, suggestions for misspelled words, and errors about unknown
-//! names of crawlers.
+//! crawler names.
 
 use std::fmt;
 
@@ -112,8 +112,8 @@ pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterato
     did_you_mean(name, known.iter().map(String::as_str))
 }
 
-/// Formats, for example, `no crawler … is called "Googelbot": did you mean "Googlebot"? The answer
-/// treats it …`.
+/// Formats, for example, `no crawler … has the name "Googelbot": did you mean "Googlebot"? The name
+/// is treated …`.
 impl fmt::Display for UnknownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let assumed = "as a crawler that obeys the group with this name, or otherwise the group for \"*\"";

@@ -22,7 +22,7 @@ use crate::word_enum::word_enum;
 
 /// Allowed statuses of the response to a refused request. Other statuses are unsuitable, because
 /// 2xx and 3xx do not refuse a request, and crawlers treat 5xx as a problem of the site. A 401
-/// response needs a challenge, so only a refusal case can use this status.
+/// response needs a challenge, so the config can set this status only in a `[[site.refusal.case]]`.
 pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
     StatusCode::FORBIDDEN,
     StatusCode::PAYMENT_REQUIRED,

@@ -19,8 +19,8 @@ use crate::policy::{Decision, Override, Policy, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
 use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
-/// An immutable snapshot of one site: the file, its compiled rules, the recogniser of crawlers, and
-/// the policy.
+/// An immutable snapshot of one site: the file, its compiled rules, the crawler recogniser, and the
+/// policy.
 ///
 /// A request is judged with a single snapshot, and so with a single version of the file. While no
 /// robots.txt is known, there is no [`Content`] and nothing is enforced.
@@ -33,8 +33,8 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// The latest possible end of the grace period, according to the steady clock. If the system's
-    /// clock is set back, this limit still ends the grace period in time.
+    /// Latest end of the grace period, in [`Clock::elapsed`] time. The grace period cannot last
+    /// longer than this, even if the system's clock is set back.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
@@ -42,10 +42,10 @@ pub struct Snapshot {
     pub(super) buckets: SiteBuckets,
     /// Maximum age of `/robots.txt` in caches.
     pub max_age: Duration,
-    /// How requests for `/robots.txt` are answered while there is no content.
+    /// How requests for `/robots.txt` are answered while no version is live.
     pub when_missing: WhenMissing,
-    /// Whether the policy may be written for several files. If so, an override or exemption that
-    /// has no effect on this file is not reported.
+    /// Whether the policy may also apply to other files. If so, an override or exemption that has
+    /// no effect on this file is not reported.
     pub(crate) is_one_of_many: bool,
 }
 
@@ -80,16 +80,16 @@ pub struct Content {
     /// When the file was last changed. `None` for inline text, or if HTTP dates cannot express the
     /// time.
     pub modified: Option<SystemTime>,
-    /// The part that each line comes from: the source's file or an appended part. `None` if nothing
-    /// is appended, or if an earlier process saved the version.
+    /// Where each line comes from: the source's file or an appended part. `None` if nothing is
+    /// appended, or if the version was loaded from a state directory.
     pub places: Option<Arc<LinePlaces>>,
     /// A value that the layer computes from the file only once: its prepared responses to requests
     /// for `/robots.txt`.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// A compiled robots.txt. Sites with equal bytes and settings share one value, even if the dates of
-/// their files differ.
+/// A compiled robots.txt. Sites share one value if their settings and the bytes of their files are
+/// equal, even if the dates of the files differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,
@@ -103,10 +103,10 @@ pub(super) struct Compiled {
 
 impl Snapshot {
     /// Returns one line for each override or exemption of the policy whose crawler name is probably
-    /// wrong: a name that no crawler in the registry and no group has, or a token that no request
-    /// contains, such as `Google-Extended`. If a crawler has a similar name, the line suggests it.
-    /// The list is always empty for a file of a [`Directory`](crate::source::Directory), because
-    /// the names may be written for another file.
+    /// wrong: neither a crawler in the registry nor a group has this name, or no request ever
+    /// contains it (such as `Google-Extended`). If a crawler has a similar name, the line suggests
+    /// it. The list is always empty for a file of a [`Directory`](crate::source::Directory),
+    /// because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
@@ -158,7 +158,8 @@ impl Snapshot {
                  its name, and add a group with its name and a Crawl-delay to robots.txt",
             );
         }
-        // An unknown name may be misspelled, or meant for a group that a later version contains.
+        // Unknown names are skipped: they may be misspelled, or be the names of groups in a later
+        // version.
         let agents = content.known_agents(over.agent_name()?)?;
         let agent = agents.first();
         let selection = self.policy.selection(content.rules(), agent);
@@ -198,8 +199,9 @@ impl Snapshot {
         (now < end).then(|| now.checked_add(rest).map_or(end, |latest| end.min(latest)))
     }
 
-    /// Returns the number of rules that were not enforced yet when the version went live, because
-    /// the paths that they disallow were allowed before. Returns 0 if no grace period is running.
+    /// Returns the number of rules that were in their grace period when the version went live,
+    /// because they disallow paths that were allowed before. Returns 0 if no grace period is
+    /// running.
     pub fn grace_rules(&self) -> usize {
         self.running_grace().map_or(0, |_| self.young.count)
     }
@@ -232,14 +234,14 @@ impl Snapshot {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused because of its rate. Returns the number of earlier
+    /// Counts a request that was refused because of a rate limit. Returns the number of earlier
     /// refusals.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
 
     /// Judges a request. `agents` must come from [`Content::agents`]. Does not count the request
-    /// for rate limits; the caller has to check [`Decision::rate_limit`].
+    /// against rate limits; the caller has to check [`Decision::rate_limit`].
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], mut request: RequestFacts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
@@ -313,7 +315,7 @@ impl Content {
     }
 
     /// Recognises the agents of one `User-Agent` field line. Do not store the result, because it
-    /// may contain a guard of the cache.
+    /// may hold an `arc_swap` guard, which should be dropped soon.
     pub(crate) fn cached_agents(&self, field: &[u8], lookups: Option<&AgentLookups>) -> FoundAgents<'_> {
         self.compiled.agents.get(field, lookups, |field| self.compiled.recognizer.agents(field))
     }
@@ -333,8 +335,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the value that `make` computes from the file. It is computed only once and kept with
-    /// this content. Returns `None` if an earlier call stored a value of another type.
+    /// Returns the stored value. The first call stores the result of `make`. Returns `None` if the
+    /// stored value has another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -12,7 +12,7 @@ use crate::rules::{Fragment, RobotsTxt};
 /// The content of a source, or the reason why the source has no usable content.
 pub(crate) type Loaded = Result<Version, Rejection>;
 
-/// A version that may become live.
+/// What a source provides to its site.
 #[derive(Debug)]
 pub(crate) enum Candidate {
     /// The content of the source.
@@ -46,8 +46,8 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns the state of fetching; `None` if the source does not fetch from a server. Does not
-    /// block.
+    /// Returns the status of the fetches; `None` if the source does not fetch from a server. Does
+    /// not block.
     fn fetch_status(&self) -> Option<FetchStatus> {
         None
     }
@@ -61,12 +61,12 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
     Ok(Version::new(text, origin, None))
 }
 
-/// The state of fetching a site's robots.txt; part of [`Status`](super::Status).
+/// The status of the fetches of a site's robots.txt; part of [`Status`](super::Status).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchStatus {
     /// When the server last confirmed that it still has the live version, or that it has no
-    /// robots.txt; `None` if it has not confirmed this since the start.
+    /// robots.txt; `None` if it has not confirmed this since the site was opened.
     pub confirmed: Option<SystemTime>,
     /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
@@ -104,11 +104,11 @@ impl Appending {
         Self { appendix, last: Mutex::default() }
     }
 
-    /// Returns the candidate with the parts appended. Nothing is appended to a candidate that is
-    /// not a robots.txt. It is then rejected for this reason.
+    /// Returns the candidate with the parts appended. Nothing is appended to content that is not a
+    /// robots.txt; the site later rejects such content.
     ///
     /// `before` is the content that the site serves, or served last. If `before` contains an
-    /// appended part that has not been read since the start, the candidate is rejected, because
+    /// appended part that this process has not loaded yet, the candidate is rejected, because
     /// publishing it would remove that part.
     pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
         let mut last = self.last.lock();
@@ -135,8 +135,9 @@ impl Appending {
         let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
         let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
-            // A part in `before` is compared with the titles of all parts, because the missing part
-            // may have had another title then.
+            // Every part in `before` must be loaded, or be in the source's own content. It is not
+            // enough to look for the title of the missing part, because this part may have been
+            // appended under another title.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
@@ -201,8 +202,7 @@ pub struct Appendix(Arc<AppendixState>);
 
 /// A site that appends the parts of an [`Appendix`] to its robots.txt.
 pub(super) trait AppendsParts: Send + Sync {
-    /// Appends the parts again, after one has changed, to the content that the source provided
-    /// last.
+    /// Appends the parts again to the last content of the source. Called after a part has changed.
     fn append_again(&self);
 }
 
@@ -226,9 +226,9 @@ impl Appendix {
         Self(Arc::new(AppendixState { parts: Mutex::new(parts), sites: Mutex::default() }))
     }
 
-    /// Replaces the part with the index `part`, and publishes a new version of every site.
-    /// `modified` is when the part was changed, if known. Does nothing if the bytes are the same as
-    /// before, or if there is no part with this index.
+    /// Replaces the part with the index `part`, and publishes a new version of every site that
+    /// appends the parts. `modified` is when the part was changed, if known. Does nothing if the
+    /// bytes are the same as before, or if there is no part with this index.
     ///
     /// Blocks until the new versions are compiled.
     pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {
@@ -249,7 +249,7 @@ impl Appendix {
         sites.iter().for_each(|site| site.append_again());
     }
 
-    /// Returns the titles of the parts whose content was not set yet.
+    /// Returns the titles of the parts whose content has not been set yet.
     pub fn missing(&self) -> Vec<String> {
         self.0.parts.lock().iter().filter(|part| part.held.is_none()).map(|part| part.title.to_string()).collect()
     }

@@ -32,8 +32,8 @@ struct Switch {
 
 /// A site that uses a shared kill switch.
 pub(super) trait Switched: Send + Sync {
-    /// Sets the position of a shared switch in this site. `place` is the number of the shared
-    /// switch in this site. Does not block.
+    /// Sets the position of a shared switch in this site. `place` is the index of this switch among
+    /// the site's shared switches. Does not block.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
     /// Records a change of a switch in the site's history. `of` describes which sites the switch
@@ -44,7 +44,7 @@ pub(super) trait Switched: Send + Sync {
 #[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
-    /// The reason for the position; `None` if an operator has set it.
+    /// Why a program has set the position; `None` if an operator has set it.
     why: Option<String>,
     sites: Vec<(u8, Weak<dyn Switched>)>,
 }
@@ -99,8 +99,9 @@ impl KillSwitch {
     }
 
     /// Adds a site to this switch, and sets the current position in the site. Later changes of the
-    /// switch also change the position in the site. `place` is the number of this switch in the
-    /// site. Returns the reason for the switch's position; `None` if an operator has set it.
+    /// switch also change the position in the site. `place` is the index of this switch among the
+    /// site's shared switches. Returns the reason for the switch's position; `None` if an operator
+    /// has set it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {

@@ -89,9 +89,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.when_missing = when_missing)
     }
 
-    /// Sets why the site is opened: the cause of its first reload in the history. Use
-    /// [`Cause::Config`] if the configuration of a running program has changed. Default:
-    /// [`Cause::Start`]. A second call replaces the first.
+    /// Sets the cause of the site's first reload, which the history contains. Use [`Cause::Config`]
+    /// if the configuration of a running program has changed. Default: [`Cause::Start`]. A second
+    /// call replaces the first.
     pub fn opened_by(self, cause: Cause) -> Self {
         self.with_settings(|settings| settings.opened_by = cause)
     }
@@ -159,9 +159,9 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets the grace period, during which requests that newly disallowed paths are only observed.
-    /// It starts when the site accepted the oldest of its saved versions that disallows the path.
-    /// Default: zero. A second call replaces the first.
+    /// Sets the grace period. A disallowed request is only observed until this time has passed
+    /// since the site accepted the oldest saved version that disallows the request. Default: zero.
+    /// A second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
@@ -194,8 +194,8 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Marks this site as one of many with the same settings. If its file is unusable, the other
-    /// sites must start nevertheless. If an override has no effect on its file, the override may be
-    /// written for the file of another site.
+    /// sites must start nevertheless. An override without effect on its file may be meant for the
+    /// file of another site.
     pub(super) fn one_of_many(mut self) -> Self {
         self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {

@@ -15,8 +15,8 @@ use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 /// event has reported that the writer closed the file.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// How far the clock of a file server may plausibly be ahead. A modification time further in the
-/// future was set on purpose.
+/// How far the clock of a file server may plausibly be ahead. If a modification time is further in
+/// the future, a program has probably set it.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
 /// Reads a whole regular file, or returns why it cannot be read. Blocks until the file system

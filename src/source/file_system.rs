@@ -2,8 +2,8 @@
 //!
 //! An operation on a path blocks while its file system does not respond. During such an operation,
 //! a caller must not hold a lock that is needed to read a status, to drop a handle or to use
-//! another file system. Before each operation, the caller must call a function of this module. So
-//! tests can make a folder behave like an unresponsive file system.
+//! another file system. Before each operation, the caller must call a function of this module. This
+//! lets tests make a folder behave like an unresponsive file system.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -66,7 +66,7 @@ pub(super) mod hanging {
         waiting: usize,
     }
 
-    /// The operations that hang, or the operation that is about to run.
+    /// Kinds of operations in a folder.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(in crate::source) enum Operations {
         All,

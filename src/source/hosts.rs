@@ -227,7 +227,7 @@ impl<T> HostMap<T> {
         if self.wildcard.is_empty() {
             return None;
         }
-        // Names are short, so this loop is cheaper than a search for the next dot.
+        // For names, which are short, this loop is cheaper than `memchr`.
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
             // The number of lookups is limited by the wildcard with the most dots, even if the name
@@ -298,8 +298,8 @@ pub(crate) enum Scheme {
 /// 4).
 ///
 /// Hosts are compared case-insensitively and without a final dot. Unicode names are compared by
-/// their ASCII form, and IPv6 addresses by value. If the URL has no port, the port is the scheme's
-/// default port. Without the feature `idn`, the URL has an origin only if its host is in ASCII form
+/// their ASCII form, and IPv6 addresses by value. A URL without a port has the scheme's default
+/// port. Without the feature `idn`, a URL has an origin only if its host is in ASCII form
 /// (`xn--…`).
 ///
 /// ```
@@ -359,8 +359,8 @@ impl Origin {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
     }
 
-    /// Reports whether the robots.txt of this origin applies to a URL, because the URL has the same
-    /// origin.
+    /// Reports whether the robots.txt of this origin applies to a URL. It applies to all URLs with
+    /// the same origin.
     pub fn covers(&self, url: &str) -> bool {
         Self::of(url).is_some_and(|origin| origin == *self)
     }

@@ -75,11 +75,11 @@ pub struct Gate {
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
-/// The suggestion for a name that cannot be the name of one crawler.
+/// The suggestion in messages about names that cannot be the name of one crawler.
 const A_NAME: &str = "the name of one crawler, such as \"Googlebot\"";
 
 /// Reports whether a name is empty, or selects several crawlers as in a config of robotsd:
-/// `category:search`. A `User-Agent` may also contain a colon, but not before a space.
+/// `category:search`. A `User-Agent` may contain a colon, too, but only after its first space.
 fn is_selection(name: &str) -> bool {
     name.split_whitespace().next().is_none_or(|first| first.contains(':'))
 }
@@ -91,7 +91,7 @@ impl Default for Gate {
     }
 }
 
-/// A version that is used instead of the last accepted version.
+/// The version that new versions are compared with, instead of the last accepted version.
 #[derive(Clone, Debug)]
 struct Baseline {
     hash: VersionHash,
@@ -278,14 +278,14 @@ impl Gate {
     }
 
     /// Refuses a version that disallows too many pages of a list for a search engine with its own
-    /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)). The front page
-    /// alone is too much. Otherwise, too many means at least two pages that are more than 100 or
-    /// more than 1 % of the list. Pages that the previous version already disallowed are not
-    /// counted. Default: no pages. A second call adds pages.
+    /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)). Pages that the
+    /// previous version already disallowed are not counted. The limit is 100 pages, or 1 % of the
+    /// pages in the list that were allowed before, whichever is less. The front page must never
+    /// become disallowed. Default: no pages. A second call adds pages.
     ///
     /// The gate never refuses a version because of a single page other than the front page. A rule
     /// that matches only one page was probably written for this page, while an accidental rule
-    /// usually matches a folder or every query.
+    /// usually matches a folder or every URL with a query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
         self.pages.push(pages.clone());
         self
@@ -305,11 +305,11 @@ impl Gate {
         self
     }
 
-    /// Compares versions with this one instead of the version that was accepted last, for example
-    /// with the version in version control. A version with exactly these bytes passes. When the
-    /// site is opened without an earlier accepted version, the baseline goes live if the gate
-    /// refuses the source's version, or if the source has no usable version. Default: no baseline.
-    /// A second call replaces the first.
+    /// Compares new versions with `robots`, for example the file in version control, instead of the
+    /// version that was accepted last. A version with exactly these bytes passes. When the site is
+    /// opened without an earlier accepted version, the baseline goes live if the gate refuses the
+    /// source's version, or if the source has no usable version. Default: no baseline. A second
+    /// call replaces the first.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

@@ -30,8 +30,8 @@ pub struct Objection {
     pub kind: ObjectionKind,
     /// The objection as a clause, for use in messages.
     pub text: String,
-    /// All check findings that caused this objection. The list is empty if the objection has
-    /// another kind than `Finding`, or if an earlier process saved it.
+    /// All check findings that caused this objection. Empty if the kind is not `Finding`, or if the
+    /// objection was loaded from a state directory.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub findings: Vec<Finding>,
 }
@@ -172,8 +172,8 @@ const LISTED: usize = 10;
 ///
 /// A single page other than the front page causes no objection, even in a list of less than a
 /// hundred pages. A rule that matches exactly one page was probably written on purpose. An
-/// accidental rule is usually a prefix or a wildcard and matches several pages. Only the front page
-/// is never excluded on purpose.
+/// accidental rule is usually a prefix or a wildcard and matches several pages. The front page is
+/// an exception, because nobody disallows it on purpose.
 pub(super) fn objections(
     list: &PageList,
     accepted: &RobotsTxt,
@@ -278,8 +278,8 @@ impl fmt::Debug for WatchedPages {
     }
 }
 
-/// A version that does not go live until an operator accepts it, and the reasons. Either the gate
-/// refused the version, or it was rolled back. Cloning is cheap.
+/// A version that does not go live until an operator accepts it, because the gate refused it or
+/// because it was rolled back. Cloning is cheap.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {

@@ -1,5 +1,5 @@
-//! Access to the files of a state directory. A file is always replaced as a whole, so it is either
-//! complete or missing.
+//! Access to the files of a state directory. A file is replaced as a whole, unless lines are
+//! appended to it or it is overwritten in place.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -141,7 +141,8 @@ impl Disk {
         let origin: Arc<str> = path.to_string_lossy().into();
         let rejected = |kind| Err(Rejection::new(kind, &origin).to_string());
         let failed = |error| Rejection::io(error, &origin).to_string();
-        // A path below a regular file does not exist, but the system returns another kind of error.
+        // For a path below a regular file, the system returns `NotADirectory` instead of
+        // `NotFound`.
         let is_absent =
             |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
         if fs::symlink_metadata(path).is_err_and(is_absent) {
@@ -181,7 +182,7 @@ impl Disk {
     }
 
     /// Writes a test file. It is about as long as a site's state, because an empty file can be
-    /// created even on a full disk. A removed folder is not created again, so that the removal is
+    /// created even on a full disk. Fails if the folder does not exist, so that a removed folder is
     /// reported.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;

@@ -82,16 +82,16 @@ impl Error for StateError {
     }
 }
 
-/// An event when a problem with a [`StateDir`](crate::live::StateDir), or with the evidence of a
-/// `Verifier`, begins or ends. `Display` prints the event in one line.
+/// The beginning or the end of a problem with a [`StateDir`](crate::live::StateDir), or with the
+/// lists, keys and DNS names that a `Verifier` uses. `Display` prints the event in one line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ProblemEvent<'a> {
-    /// The site that has the problem. `None` for a problem with the directory itself or with
-    /// evidence.
+    /// The site that has the problem. `None` for a problem of the directory itself or of a
+    /// `Verifier`.
     pub site: Option<&'a str>,
     /// The problem, in the same words as in [`Status`](crate::live::Status) or `VerifierStatus`. If
-    /// the problem is over, a message that it is over.
+    /// `is_over` is set, a message that the problem has ended.
     pub text: &'a str,
     /// Whether the problem is over.
     pub is_over: bool,
@@ -151,9 +151,9 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget it. This is also
-    /// the kind if only the record of the live version cannot be written. A restart needs that
-    /// record if a later version cannot be saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget it; or only the
+    /// record of the live version cannot be written. A restart needs this record if a later version
+    /// cannot be saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
     /// retried.

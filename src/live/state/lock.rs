@@ -1,5 +1,5 @@
-//! The lock of a state directory. The lock ensures that only one handle at a time writes to a
-//! folder, across all processes.
+//! The lock of a state directory. It ensures that only one handle (a `StateDir` and its clones)
+//! writes to the folder, across all processes.
 //!
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
 //! process is refused, too, and a child process that inherits the file descriptor shares the lock.
@@ -179,8 +179,8 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
         }
         locked => locked,
     }?;
-    // Errors are ignored, for example if the disk is full. In this case, the error message for a
-    // refused handle lacks the process ID.
+    // Errors are ignored. Without the process ID in the file, only the error message for a refused
+    // handle is less precise.
     let _ = disk.open_lock_for_writing(path).and_then(|mut file| {
         file.set_len(0)?;
         file.write_all(format!("{}\n", this_process()).as_bytes())

@@ -1,16 +1,15 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
 //! On a full file system, no new file can be written, but an existing file can usually be
-//! overwritten in place. This is not possible if the file system is read-only, or if it always
-//! writes to new blocks (copy-on-write). A process that starts afterwards does not know that a
-//! later version was live.
+//! overwritten in place. If the file system is read-only, or full and copy-on-write, this fails,
+//! too. The next process then does not know that a later version was live.
 //!
 //! The record does not replace `state.json`. Both files contain a stamp, a number that increases
 //! with each write. If the stamp of the record is smaller than that of `state.json`, the record is
 //! outdated and is ignored.
 //!
-//! For the same reason, the file of the kill switch of all sites is already created at the first
-//! start.
+//! For the same reason, the file of the shared kill switch is created at the first start, even if
+//! nobody has used the switch.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -31,8 +30,8 @@ pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older slot in place. Needs free disk space only if the file is missing, or if it
-/// must be replaced because it is not a record.
+/// Overwrites the older of the file's two slots in place. Needs free disk space only if the file is
+/// missing, or if it must be replaced because it is not a record.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -91,8 +90,8 @@ const DIGEST: usize = 16;
 /// The record of the live version and of the versions that were rolled back. It has a fixed size.
 ///
 /// The file has two slots, which are written alternately, each with its own digest. If one slot is
-/// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. If it is
-/// greater than the stamp of `state.json`, the slot was written, but the following write of
+/// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. A stamp
+/// greater than that of `state.json` means that the slot was written, but the following write of
 /// `state.json` failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {

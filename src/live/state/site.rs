@@ -43,9 +43,9 @@ pub(super) struct SiteStore {
     folder: PathBuf,
     /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
-    /// The problems of the site. The problem with the history contains only the cause of the error,
-    /// because the number of unwritten entries changes often. [`SiteStore::waiting`] adds this
-    /// number to the message.
+    /// The problems of the site. If the history cannot be written, the stored message is only the
+    /// cause of the error, because the number of unwritten entries changes often.
+    /// [`SiteStore::waiting`] adds this number to the message.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
     /// The changes that are not written yet. The lock is never held while the disk is accessed.
@@ -68,8 +68,8 @@ struct Written {
     stamp: u64,
 }
 
-/// The changes that are not written yet or could not be written: at most one state, and at most the
-/// maximum number of history entries.
+/// The changes that are not written yet or could not be written. The number of history entries is
+/// limited.
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
@@ -98,7 +98,7 @@ impl SiteState {
         remembered
     }
 
-    /// Keeps the versions as a change that must still be written. Does not block.
+    /// Stores the versions in memory, to be written later. Does not block.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
@@ -112,7 +112,7 @@ impl SiteState {
         drop(before);
     }
 
-    /// Keeps a history entry as a change that must still be written. Does not block.
+    /// Stores a history entry in memory, to be written later. Does not block.
     pub(in crate::live) fn append(&self, entry: HistoryEntry) {
         let mut unwritten = self.store.unwritten.lock();
         unwritten.entries.push_back(entry);
@@ -142,9 +142,8 @@ impl SiteState {
         written
     }
 
-    /// Returns the problem if the file of the kill switch is damaged or could not be read, and
-    /// `None` otherwise. With this problem, enforcement is off although no operator has switched it
-    /// off.
+    /// Returns the problem if the file of the kill switch is damaged or could not be read.
+    /// Enforcement is then off, although no operator has switched it off.
     pub(in crate::live) fn unread_switch(&self) -> Option<String> {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
@@ -312,7 +311,7 @@ impl SiteStore {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
             // The message contains the path of the folder, not of the file. Each attempt may fail
-            // at another file, and listeners would be notified again of each changed message.
+            // at another file, and listeners are notified whenever the message changes.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(

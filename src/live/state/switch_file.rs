@@ -79,9 +79,9 @@ impl SwitchFile {
 impl Disk {
     /// Reads the kill switch in a folder. Returns a problem if the file is unreadable or invalid. A
     /// file that contains neither `on` nor `off` was probably edited by an operator. It counts as
-    /// `off`, because no client is refused then. An empty file counts as `on`. Every change of the
-    /// switch is synced to the disk, so a file can be empty only after a power failure before the
-    /// first change.
+    /// `off`, so that no client is refused by mistake. An empty file counts as `on`. Every change
+    /// of the switch is synced to the disk, so a file can be empty only after a power failure
+    /// before the first change.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -116,9 +116,9 @@ impl Disk {
         written.or_else(|error| overwrite().map_err(|_| error))
     }
 
-    /// Creates the file of a switch that was never used, so that it can be overwritten if the disk
-    /// is full later. The file contains `on`, which a missing file means, too. Returns whether the
-    /// file now exists and is not empty.
+    /// Creates the file of a switch that was never used, so that it can later be overwritten even
+    /// on a full disk. The file contains `on`, which is equivalent to a missing file. Returns
+    /// whether the file now exists and is not empty.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
         match self.read(&path) {

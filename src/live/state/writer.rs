@@ -96,8 +96,8 @@ impl StateWriter {
     /// everything is written within `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // Failed jobs are retried, because the reason for the failure, such as a full disk, may
-        // have gone.
+        // Failed jobs are retried, because the reason for the failure, such as a full disk, may be
+        // gone.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {
@@ -154,8 +154,8 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // All sites and directories are dropped. Each has tried to write its changes
-                // before.
+                // All sites and directories are dropped, and have already tried to write their
+                // changes.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;

@@ -18,7 +18,7 @@ use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 
-/// An event that a scan of the folder has found. It concerns one of the files or the whole folder.
+/// An event that a scan of the folder reports, about one of the files or about the whole folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {

@@ -29,7 +29,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 /// requests claim to be from crawlers.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
-/// Number of times that a query is sent before it fails without a response.
+/// Maximum number of times that a query is sent if no response arrives.
 const ATTEMPTS: u32 = 2;
 
 /// A resolver for absolute names. The resolver uses neither search domains nor a hosts file.

@@ -1,6 +1,7 @@
 //! The kinds of documents that contain evidence: lists of addresses, key directories, and
 //! registries. A registry contains the URLs of the other documents, so a fetched registry must pass
-//! additional checks. Also contains the type for copies of a list that need not be fetched.
+//! additional checks. Also contains [`ListCopy`], a list of addresses that is available without a
+//! fetch.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -86,8 +87,8 @@ impl FollowedDocument<Registry> {
     /// the registry. Its error should contain the line and column of the problem.
     ///
     /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
-    /// crawlers, contains control characters, contains other URLs than `https` URLs, or would
-    /// identify a common browser as a crawler.
+    /// crawlers, contains control characters or URLs without TLS, or would identify common browsers
+    /// as crawlers.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
@@ -151,7 +152,8 @@ impl ListCopy {
     /// [`Verifier`](super::Verifier) saved in the folder `saved`, the operator's file `own`, and
     /// the embedded copy. Until a `Verifier` has fetched the list, it uses the same order.
     ///
-    /// If a copy cannot be read, its element is the error. The next copy should then be used.
+    /// If a copy cannot be read, the result contains the error in its place. The next copy should
+    /// then be used.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()

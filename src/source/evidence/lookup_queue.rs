@@ -1,12 +1,13 @@
 //! The queue of addresses to look up. It decides which address is looked up next, and which address
 //! is dropped if the queue is full. Each network gets a fair share of the lookups. Also contains
-//! `RecentMarks`, a lock-free filter for repeated notes.
+//! `RecentMarks`, which lets callers skip an update that they have made recently.
 //!
-//! Each lookup has two counts: how many lookups for the same narrow network (/24 for IPv4, /64 for
-//! IPv6), and for the same wide network (/48 for IPv6), were already waiting or in progress when
-//! the lookup arrived. The next lookup is the one with the lowest count for its narrow network.
-//! Among these, it is the one with the lowest count for its wide network, because one customer may
-//! have many /64 networks. Among lookups with equal counts, the first that arrived is next.
+//! Each lookup has two counts. They are the numbers of lookups that were waiting or in progress
+//! when it arrived: those for the same narrow network (/24 for IPv4, /64 for IPv6), and those for
+//! the same wide network (/48 for IPv6). The next lookup is the one with the lowest count for its
+//! narrow network. Among these, it is the one with the lowest count for its wide network, because
+//! one customer may have many /64 networks. Among lookups with equal counts, the first that arrived
+//! is next.
 //!
 //! So if many addresses of one network claim to be crawlers, they mainly delay lookups for their
 //! own network. Only their lookups in progress delay lookups for other networks.

@@ -16,20 +16,20 @@ use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, Rdns
 use crate::live::{Clock, Mutex};
 
 /// How long results are stored. The result for a verified address is stored as long as its DNS
-/// records are valid, but not shorter or longer than these limits.
+/// records are valid, within the limits [`VERIFIED_LEAST`] and [`VERIFIED_MOST`].
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
 const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a lookup. A longer lookup counts as lost.
+/// Maximum duration of a lookup. After this time, the address can be looked up again.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
 /// How long the resolver counts as reachable after its last response, even if later queries fail.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
-/// Minimum time, in seconds, between two lookups of the same verified address. They only test
-/// whether the resolver answers.
+/// Minimum time, in seconds, between two lookups of the same verified address. Such a lookup is
+/// repeated only to test whether the resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
 /// Patterns for the reverse DNS names of one operator's addresses. Also records whether the

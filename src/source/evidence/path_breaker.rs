@@ -16,23 +16,23 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How far the clock may be set back before the counts are discarded.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// Minimum number of refuted requests per hour for a path to become suspect.
+/// Minimum number of refuted requests per hour for a claim path to become suspect.
 const FEW: u32 = 10;
 
-/// Counts the results of checks for one crawler at one listener of one site. Decides whether this
-/// path is suspect.
+/// Counts the results of checks for one crawler on one claim path (a site and a listener). Decides
+/// whether this path is suspect. On a suspect path, claims are not refuted.
 ///
 /// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler seems to have an
 /// address of the CDN, so all checks of addresses fail. Behind a proxy that changes `Host`, or with
-/// a wrong clock, all checks of signatures fail. The path is suspect in the two following cases.
-/// Claims are then not refuted:
+/// a wrong clock, all checks of signatures fail. The path is suspect in two cases:
 ///
-/// - No claim was verified within 24 hours. So there is no proof that the crawler's address or
+/// - No claim was verified within 24 hours. So nothing shows that the crawler's address or
 ///   signature arrives unchanged on this path.
-/// - More clients were refuted than verified in the last hour, although this was not so in the day
-///   before. This ends when the refuted clients are no longer in the majority. It also ends if the
-///   crawler was verified after it began and a day has passed: the path then works, and the refuted
-///   clients are real impostors.
+/// - In the last hour, but not in the day before, more clients were refuted than verified. The path
+///   remains suspect until a client was verified in the last hour and the refuted clients are no
+///   longer in the majority. A day after it became suspect, it also stops being suspect if the
+///   crawler was verified in the meantime: the path then works, and the refuted clients are real
+///   impostors.
 ///
 /// The breaker counts each client at most once in the last hour and once in the day before,
 /// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are

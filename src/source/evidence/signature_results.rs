@@ -25,7 +25,7 @@ const MAX_VALID: usize = 4_096;
 /// fields and the target of a request.
 const MAX_FAILED: usize = 1_024;
 
-/// Maximum number of failing signature checks per client and second. These checks take half a
+/// Maximum number of failing signature checks per client and second. Ten checks take half a
 /// millisecond of CPU time. Further checks are skipped.
 const MAX_PER_SECOND: u32 = 10;
 

@@ -23,10 +23,10 @@ pub struct EvidenceVersion(Arc<AtomicU64>);
 /// again.
 ///
 /// Address, minute and evidence version are compared in full, so a client is never verified because
-/// of another client's address. Path and crawler are compared by a 64-bit hash, because clients
-/// cannot choose them freely. An entry expires at the end of the minute, so that breakers count
-/// each client in each minute, and DNS records that have expired are looked up again. A change of
-/// the evidence makes all entries invalid.
+/// of another client's address. Claim path and crawler are compared by a 64-bit hash, because
+/// clients cannot choose them freely. An entry expires at the end of the minute, so that breakers
+/// count each client in each minute, and DNS records that have expired are looked up again. A
+/// change of the evidence makes all entries invalid.
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,
@@ -37,7 +37,8 @@ pub(super) struct VerifiedClaims {
 /// The key of a verified claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
-    /// Hash of the path and the crawler. Both are configured, so clients cannot choose them freely.
+    /// Hash of the claim path (site and listener) and the crawler. They are configured, so clients
+    /// cannot choose them freely.
     path: u64,
     client: u128,
     minute: u64,

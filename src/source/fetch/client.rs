@@ -281,8 +281,8 @@ pub struct FetchRequest {
     pub headers: HeaderMap,
     /// Maximum size of the body, in bytes. Default: [`LiveRobots::MAX_FILE`].
     pub most: u64,
-    /// Address of the server whose response contained this URL, if any. If it is public, the URL's
-    /// host must not have a loopback or private address. Default: none.
+    /// Address of the server whose response contained this URL, if any. If this address is public,
+    /// the URL's host must not have a loopback or private address. Default: none.
     pub led_from: Option<IpAddr>,
 }
 

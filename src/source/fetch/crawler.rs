@@ -27,8 +27,9 @@ const GIVE_UP: Duration = DAY.saturating_mul(30);
 const RETRY_FIRST: Duration = Duration::from_secs(60);
 const RETRY_MOST: Duration = Duration::from_secs(3600);
 
-/// The cached robots.txt of one site, and what it allows a crawler to do. A site is a scheme, a host
-/// and a port (RFC 9309, section 2.3), so a crawler needs one cache for each of them.
+/// The cached robots.txt of one site, and what it allows a crawler to do. A site is a scheme, a
+/// host and a port (RFC 9309, section 2.3), so `http` and `https` URLs of a host need different
+/// caches.
 ///
 /// The cache has no clock and does not fetch. The crawler fetches the file when
 /// [`CrawlerCache::is_due`] returns true, records the outcome with [`CrawlerCache::record`], and
@@ -42,8 +43,8 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | a redirect that nobody followed | as 5xx |
 /// | 4xx, 401 and 403 included | everything is allowed |
 /// | 429, 5xx | everything is disallowed, and the file is fetched again |
-/// | no address, no connection, or an incomplete response | as 5xx |
-/// | the same for over 30 days | the last copy's rules; without a copy, everything is allowed |
+/// | unknown host, no connection, or an incomplete response | as 5xx |
+/// | 429, 5xx or failures for over 30 days | the last copy's rules; without one, everything is allowed |
 ///
 /// A response is used for 24 hours, or for the time in `Cache-Control: max-age`. With `no-cache` or
 /// `no-store`, the file must be fetched again before each use. While the previous response is

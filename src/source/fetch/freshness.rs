@@ -53,7 +53,7 @@ impl Freshness {
     }
 
     /// Returns how long a private cache, such as a crawler's, may use the response from now on;
-    /// `None` if the header fields do not contain it.
+    /// `None` if the header fields set no such limit.
     pub fn private(&self) -> Option<Duration> {
         self.rest(self.max_age)
     }
@@ -173,7 +173,7 @@ pub struct Schedule {
     /// Maximum pause after failures. With `Retry-After`, the pause may be up to four times as long.
     /// Default: 15 minutes.
     pub retry_most: Duration,
-    /// How long a robots.txt is still enforced after the server began to respond with 404 or
+    /// How long a robots.txt is still enforced after the server begins to respond with 404 or
     /// another 4xx. Default: 24 hours.
     pub hold: Duration,
 }

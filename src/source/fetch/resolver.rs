@@ -18,8 +18,8 @@ use crate::source::hosts::Scheme;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-/// The system's resolver. Tests can use only loopback addresses, so they replace it with a resolver
-/// of their own.
+/// The system's resolver. Tests can use only loopback addresses, so they replace it with their own
+/// resolver.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
     /// The callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).
@@ -134,8 +134,8 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
             "{to} is another site; if the file is kept there, configure its URL instead of the upstream"
         ));
     }
-    // The URLs differ only in scheme or port. An upstream receives neither of them, so it would
-    // send the same redirect again.
+    // The URLs differ only in scheme, host or port. The request to the upstream would be the same
+    // as before, so the upstream would send the same redirect again.
     if to.target() == from.target() {
         return refused(format!("{to} differs only in scheme or port, so the upstream would redirect again"));
     }

@@ -1,6 +1,6 @@
-//! Decides what a site that fetches its own robots.txt does with each response. The decision
-//! determines which rules the site enforces. So a failed fetch never changes the live version, and
-//! a missing file ends the enforcement of the live version only after a while.
+//! Decides what a site that fetches its own robots.txt does with each response. A failed fetch
+//! never changes the live version, and a missing file ends the enforcement of the live version only
+//! after a while.
 //!
 //! This module contains a state machine without a clock. For each response, it returns what to do
 //! next, and when to fetch the file again.
@@ -46,8 +46,8 @@ pub(super) enum Step {
     Confirm,
     /// The server has no robots.txt, so nothing is enforced.
     Open(StatusCode),
-    /// Keep the live version until this time, although the server responds with this status that
-    /// there is no robots.txt.
+    /// Keep the live version until this time. The server responded with this status, which means
+    /// that there is no robots.txt.
     Hold(StatusCode, SystemTime),
     /// Keep the live version, because the fetch failed for this reason.
     Keep(RejectionKind, String),
@@ -158,8 +158,8 @@ impl SiteFreshness {
         match self.held_until() {
             Some(until) if now < until => {
                 self.wait(None, now, roll);
-                // Enforcement may end at `until`. The next fetch must not be later than this,
-                // because it shows whether the file is still missing.
+                // Enforcement may end at `until`. The file must be fetched again by then, to find
+                // out whether it is still missing.
                 self.status.next_fetch = self.status.next_fetch.min(until);
                 Step::Hold(status, until)
             }

@@ -163,8 +163,8 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
                 .to_owned()
         }
         fault => {
-            // The message contains the words of the variant's name. The names are English, in camel
-            // case.
+            // The words of the variant's name are used as the message. Variants have English names
+            // in camel case.
             let text = match fault {
                 CertificateError::Other(error) => error.to_string(),
                 fault => format!("{fault:?}"),

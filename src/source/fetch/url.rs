@@ -184,7 +184,7 @@ fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     // If a password contains a delimiter such as `/`, the text between `:` and the delimiter looks
-    // like an invalid port. The `@` is then behind the delimiter, so the rest of the URL is
+    // like an invalid port. The `@` then follows after the delimiter, so the rest of the URL is
     // searched, too.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());

@@ -186,8 +186,8 @@ where
     let mut connection = pin!(connection);
     let mut is_open = true;
     poll_fn(|context| {
-        // Both are polled twice, because `work` may have passed data to the connection. If the
-        // connection has ended, the second poll of `work` returns the reason.
+        // `connection` and `work` are polled twice, because `work` may have passed data to the
+        // connection. If the connection has ended, the second poll of `work` returns the reason.
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
             if interim.load(Ordering::Relaxed) > MAX_INTERIM {

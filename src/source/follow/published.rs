@@ -132,7 +132,7 @@ pub struct DocumentStatus {
     /// Hash of the current version.
     pub hash: Option<VersionHash>,
     /// When the server last sent the document, or confirmed that it has not changed. `None` if this
-    /// time is unknown. A list can then verify claims, but not refute them.
+    /// time is unknown. A list without this time can verify claims, but not refute them.
     pub confirmed: Option<SystemTime>,
     /// Hash of the pending version, and its drastic changes.
     pub waiting: Option<(VersionHash, String)>,

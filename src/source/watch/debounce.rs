@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use super::target::ReadResult;
 use crate::source::file::QUIET;
 
-/// Maximum time from when a modification is visible to readers until its last event arrives.
+/// Maximum delay from the moment when readers can see a modification to the arrival of its last
+/// event.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
 /// How long to wait before a folder is listed, after names were added to it or removed from it. One
@@ -32,15 +33,15 @@ pub(super) enum Urgency {
     Gathered,
 }
 
-/// The work that is to be done now for a watched file or folder.
+/// What to do now with a watched file or folder.
 #[derive(Debug)]
 pub(super) enum DueWork {
     /// Read the file or folder, because of an event.
     Look,
     /// Publish the result of the earlier read, because no write has been reported since then.
     Take(ReadResult),
-    /// Look for changes that no event has reported: compare the stamp, and read the contents if
-    /// necessary.
+    /// Look for changes that no event has reported: compare the length, times and inode, and read
+    /// the contents if necessary.
     Poll,
 }
 
@@ -87,7 +88,7 @@ impl Debounce {
         }
     }
 
-    /// Returns the time of the next work; `None` if the target is waiting for a worker or being
+    /// Returns when to process the target next; `None` if it is waiting for a worker or being
     /// processed.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
@@ -128,8 +129,7 @@ impl Debounce {
         self.work = Activity::Queued;
     }
 
-    /// Returns the work that is to be done now, if any. The caller must call [`Debounce::finish`]
-    /// afterwards.
+    /// Returns what to do now, if anything. The caller must call [`Debounce::finish`] afterwards.
     pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
         self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {

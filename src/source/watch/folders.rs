@@ -76,8 +76,8 @@ impl Folders {
         drop(sources);
     }
 
-    /// Registers a target for the names that currently lead to it. Unregisters the target for names
-    /// that no longer lead to it.
+    /// Registers a target for its path and for the symbolic links that currently lead to it.
+    /// Removes its registrations for links that no longer lead to it.
     pub(super) fn register(
         &self,
         id: WatchId,
@@ -105,8 +105,8 @@ impl Folders {
     fn watch(&self, id: WatchId, name: &WatchedName, folder: &FolderId) -> Result<(), String> {
         let events = self.events_of(name.system)?;
         let mut source = events.source.lock();
-        // The source must be locked for this check. Otherwise, another thread could be registering
-        // the folder at this time, and fail later.
+        // The source must be locked for this check. Otherwise, the folder could count as watched
+        // because another thread is about to register it, although this registration then fails.
         let is_watched = events.routes.lock().add(id, name, folder);
         if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
     }
@@ -171,9 +171,9 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// Returns the names on the path that must be watched, with their current folders. If one of these
-/// names changes, the path may lead to another file. Returns an error if one of the folders does
-/// not exist.
+/// Returns the names to watch: that of the path itself, and those of the symbolic links on it. If
+/// any of them changes, the path may lead to another file. Also returns an error if one of the
+/// folders does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

@@ -70,8 +70,8 @@ impl PolledChanges {
     }
 }
 
-/// Resolution of the coarsest clock of a file system. Two changes within this time may have the
-/// same stamp.
+/// The coarsest resolution of times in a file system. Two changes of a file within this time may
+/// result in the same stamp.
 const COARSEST_CLOCK: Duration = Duration::from_secs(3);
 
 /// Length, times and identity of a file. Equal stamps almost always mean equal contents.
@@ -96,7 +96,8 @@ impl FileStamp {
         Self { facts: metadata.map(|metadata| FileFacts::of(path, &metadata)) }
     }
 
-    /// Reports whether a change that follows immediately would change the stamp.
+    /// Reports whether every later change will change the stamp. Returns `false` for a file that
+    /// was modified a moment ago, because file systems may round times.
     pub(super) fn is_telling(&self) -> bool {
         let modified = self.facts.as_ref().and_then(|facts| facts.modified);
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
@@ -125,8 +126,8 @@ impl FileFacts {
 /// Maximum number of symbolic links that are followed on the path of a file, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Returns the path itself, the symbolic links on it, and the path of the file that they lead to.
-/// In the path of each link and of that file, no folder is a symbolic link.
+/// Returns the path itself, the symbolic links on it, and the path of the file that the links lead
+/// to. Except for the path itself, the folders in the returned paths are not symbolic links.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

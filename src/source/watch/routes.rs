@@ -1,4 +1,4 @@
-//! Finds the targets that an event affects.
+//! Finds the targets (watched files and folders) that an event affects.
 //!
 //! A folder is watched under its path without symbolic links, regardless of the paths that lead to
 //! it. The identity of the folder is also stored. If the folder is moved, another folder may get
@@ -131,8 +131,8 @@ impl Routes {
         let urgency_of = |path: usize| match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Urgency::Closed),
             // Reads also cause events, which are ignored. Otherwise, each read by a worker would
-            // cause another read. Also, web servers read the files in a folder of static files all
-            // the time.
+            // cause another read. Also, a web server may read the files in the same folder
+            // constantly.
             EventKind::Access(_) => None,
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Urgency::Gone),
             // The first path of this event is the old name.

@@ -6,9 +6,9 @@
 //! neither the clock thread nor other file systems.
 //!
 //! The result of a read is published 20 ms later, unless an event reports a write in the meantime.
-//! During these 20 ms, no worker sleeps; the [`Debounce`] of the file stores when they end. Events
-//! are not queued: each event only changes the `Debounce` of its file, so many events need no more
-//! memory than one.
+//! No worker sleeps for these 20 ms: the [`Debounce`] of the file stores the time of publication.
+//! Events are not queued: each event only changes the `Debounce` of its file, so many events need
+//! no more memory than one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,14 +30,14 @@ use crate::source::file_system::FileSystemId;
 /// sleeps for the same time.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// The times of timers are rounded up to a multiple of this time, so the clock thread handles many
-/// targets each time it wakes up.
+/// Timers end at multiples of this interval, so that the clock thread handles many targets each
+/// time it wakes up.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
     /// The timers and the jobs. The lock is held only briefly.
     queues: Mutex<Queues>,
-    /// Wakes the clock thread before the end of its sleep, because a timer ends earlier.
+    /// Wakes the clock thread, because a timer was set that ends before its sleep.
     earlier: Condvar,
     /// Wakes a worker, because a job is ready.
     ready: Condvar,
@@ -67,21 +67,21 @@ struct Scheduled {
 
 /// A job for a worker.
 enum Job {
-    /// Do the work that is to be done now for a target.
+    /// Read, poll or publish a target ([`DueWork`]).
     Run(WatchId),
     /// Unregister the folders of a target that was removed.
     Leave(WatchId, Arc<WatchedTarget>),
 }
 
-/// A target and its registered folders. [`Scheduled`] contains when it is read.
+/// A target and its registrations. The times of its reads are in [`Scheduled`].
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
     /// File system of the target. Jobs are queued separately for each file system.
     system: AtomicU64,
-    /// The registered names that lead to the target. Only workers lock this, and only while they
-    /// look up folders, which blocks if the file system does not respond.
+    /// The registered path and symbolic links of the target. Only workers use this lock. They hold
+    /// it while they look up folders, which blocks if the file system does not respond.
     registered: Mutex<BTreeSet<WatchedName>>,
     /// Why the file system does not report events for the target; `None` if it does. The lock is
     /// held only briefly.
@@ -119,9 +119,9 @@ impl Scheduler {
         })
     }
 
-    /// Starts to watch the folders that lead to a path. Events are recorded from now on, but the
-    /// target is read only after [`Scheduler::begin`]. Blocks until the file system of the path
-    /// responds.
+    /// Starts to watch the folders of a path and of the symbolic links on it. Events are recorded
+    /// from now on, but the target is read only after [`Scheduler::begin`]. Blocks until the file
+    /// system of the path responds.
     pub(super) fn add<T: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
@@ -220,8 +220,8 @@ impl Scheduler {
             return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
-        // A timer is only replaced by an earlier timer. If the target's work is to be done later, a
-        // new timer is set when this timer ends.
+        // A timer is only replaced by an earlier timer. If the target need not be read when the
+        // timer ends, a new timer is set then.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));
@@ -300,7 +300,7 @@ impl Scheduler {
         queues.workers -= 1;
     }
 
-    /// Does the work that is to be done now for a target.
+    /// Reads, polls or publishes a target, if it is time for this.
     fn run(self: &Arc<Self>, id: WatchId) {
         let begun = {
             let mut queues = self.queues.lock();

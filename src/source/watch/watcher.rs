@@ -40,7 +40,7 @@ pub struct Watcher {
     handle: Arc<Handle>,
 }
 
-/// A watched file or folder. When this value is dropped, it is no longer watched.
+/// A watched file or folder. Dropping this value ends the watch.
 #[derive(Debug)]
 #[must_use = "dropping it stops watching"]
 pub struct Watched {
@@ -48,8 +48,8 @@ pub struct Watched {
     id: WatchId,
 }
 
-/// Stops the threads when the last handle is dropped. The threads own the scheduler, so otherwise
-/// it would never be dropped.
+/// Stops the threads when the last handle is dropped. Otherwise, the scheduler would never be
+/// dropped, because its threads own it.
 #[derive(Debug)]
 struct Handle(Arc<Scheduler>);
 

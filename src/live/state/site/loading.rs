@@ -86,7 +86,8 @@ impl SiteStore {
 
     /// Loads the record of the live version. Applies the changes in the record that `state.json`
     /// lacks: versions that went live or were rolled back while `state.json` could not be written.
-    /// If the bytes of the current version in `state.json` are missing, `damaged` is that version.
+    /// `damaged` is the current version in `state.json` if its bytes could not be read, and
+    /// otherwise [`WasLive::Unknown`].
     fn load_record(
         &self,
         written: &mut Written,
