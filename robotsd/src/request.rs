@@ -18,7 +18,7 @@ use tower_robots::policy::{RateLimit, RateMode};
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
-/// Decides about the requests to one site. Each worker has its own value.
+/// Decides about the requests to one site. Each worker has its own `SiteJudge` for the site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteJudge {
     /// Name of the site in the access log.
@@ -81,7 +81,7 @@ fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
-/// The shared rate store, and the data for the keys of this site's buckets in the store.
+/// The shared rate store, with the data from which the keys of this site are computed.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,
@@ -94,8 +94,8 @@ impl PaceStore {
     /// Asks the store how long a request would have to wait. Returns zero if the request is
     /// allowed, and `None` if the store does not respond.
     async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
-        // The key contains only the name of the file, because the file may be in a different folder
-        // on another machine.
+        // The key contains the name of the robots.txt file without its folder, because the folder
+        // may differ between machines.
         let file = Path::new(&rate_limited.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
         let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), rate_limited.key.as_bytes()]);
         let bucket = SharedBucket::new(rate_limited.interval, rate_limited.burst.get());

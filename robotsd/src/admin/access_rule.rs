@@ -14,9 +14,9 @@
 //! If a proxy forwarded requests to this interface by mistake, all clients of the proxy would get
 //! access. Proxies, including robotsd itself, add header fields about the client to the requests
 //! that they forward. Requests with one of these fields are refused unless the listener is
-//! configured for a proxy. Requests from robotsd's own fetcher are always refused. Otherwise, if
-//! the URL of a robots.txt or a redirect pointed to this interface by mistake, the response would
-//! be published as robots.txt.
+//! configured for a proxy. Requests from robotsd's own fetcher are always refused. Otherwise, if a
+//! configured robots.txt URL or a redirect led to this interface by mistake, robotsd would publish
+//! the response as robots.txt.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -63,8 +63,8 @@ pub(super) struct SocketPeer {
     pub(super) is_owner: bool,
     /// Whether a supervisor such as systemd created the socket. In that case, the mode of the
     /// socket file determines who may connect. If robotsd created the socket, other users may
-    /// connect only if the config lists local users. Another user may still be connected after a
-    /// reload has removed these users from the config.
+    /// connect only if the config lists local users. After a reload has removed these users from
+    /// the config, one of them may still be connected.
     pub(super) is_of_supervisor: bool,
 }
 

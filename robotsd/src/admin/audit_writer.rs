@@ -76,7 +76,7 @@ impl AuditWriter {
     }
 
     /// Returns an error message if the last record could not be written, and `None` otherwise. As
-    /// long as no record can be written, robotsd refuses the decisions of operators.
+    /// long as no record can be written, robotsd refuses `accept`, `rollback` and `enforce on`.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
         Some(format!("{why}; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"))

@@ -33,7 +33,7 @@ pub(super) struct AdminClient {
     pub(super) grant: Grant,
 }
 
-/// The identified client; if the request is refused, the response to it.
+/// The identified client, or the response that refuses the request.
 type Identified = Result<AdminClient, AdminReply>;
 
 impl AccessRule {

@@ -293,9 +293,8 @@ impl ServerState {
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 
-    /// Returns the problems whose messages contain names of sites: problems with the fleet,
-    /// certificates that cover none of the sites' hosts, and files in a folder of robots.txt files
-    /// that match no host.
+    /// Returns the problems whose messages contain names of sites: problems with the fleet, hosts
+    /// that no certificate covers, and ignored files in folders of robots.txt files.
     fn problems_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
@@ -333,7 +332,7 @@ impl Serving {
         }
         exposition.each_word(&family::QUESTIONS_UNDECIDED, &[], "reason", undecided);
         // Listeners may use the same certificate file, but may have read different versions of it.
-        // The map keeps one end date per file.
+        // For each file, the map keeps the earliest end date.
         let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
         for (path, dates) in self.certificates.iter().flat_map(LiveCertificates::dates) {
             ends.entry(path).and_modify(|first| *first = dates.end.min(*first)).or_insert(dates.end);

@@ -28,10 +28,10 @@ word_enum! {
     pub(crate) enum ClaimResult {
         /// A verification method confirmed that the client is the crawler.
         Verified = "verified",
-        /// It is neither confirmed nor refuted that the client is the crawler.
+        /// The client may or may not be the crawler, because no method confirmed or disproved it.
         #[default]
         Claimed = "claimed",
-        /// It is refuted that the client is the crawler.
+        /// A verification method showed that the client is not the crawler.
         Impostor = "impostor",
     }
 }
@@ -97,8 +97,8 @@ pub(crate) struct ReadSpan {
     pub(crate) count: u64,
 }
 
-/// Disallowed requests that are judged together, because the same versions at the same origin
-/// disallow and allow them.
+/// Disallowed requests to one origin that are judged together, because the same versions of
+/// robots.txt disallow them and the same versions allow them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub(crate) origin: String,
