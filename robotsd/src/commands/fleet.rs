@@ -93,7 +93,7 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision about a site to one replica of a named fleet. The decision applies to all
+/// Sends a decision about a site to one replica of a named fleet, which makes the decision for all
 /// replicas. `None` if the fleet has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
@@ -104,8 +104,8 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
-    // Only replicas that did not respond are listed here. Whether the other replicas have made the
-    // change is shown by the document in the store.
+    // This list contains only the replicas that did not respond. For all other replicas, the report
+    // shows whether they have made the change.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -268,8 +268,8 @@ fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -
     }
 }
 
-/// Returns the replicas of the config. If the config cannot be read, returns an empty list. The
-/// local robotsd is then queried instead.
+/// Returns the places of the replicas that the config lists. If the config cannot be read, returns
+/// an empty list, and the command queries the local robotsd instead.
 fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
@@ -437,7 +437,7 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
     lines.collect()
 }
 
-/// Returns whether the fleet of the config has a name, and the addresses of its replicas.
+/// Returns whether the fleet in the config has a name, and the places of its replicas.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || {
         refusal(
@@ -452,13 +452,13 @@ fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
 /// Responses of all replicas to one query.
 type Answers<T> = io::Result<Vec<ReplicaAnswer<T>>>;
 
-/// Sends the same query to every replica of the config.
+/// Sends the same query to every replica that the config lists.
 fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_>) -> Answers<T> {
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 
-/// Returns the replicas of the config. If the config lists no replicas, returns the address of the
-/// robotsd that runs with the config.
+/// Returns the places of the replicas that the config lists. If it lists no replicas, returns the
+/// place of the robotsd that runs with the config.
 fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {

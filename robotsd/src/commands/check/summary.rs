@@ -21,7 +21,8 @@ const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 pub(super) struct CheckSummary {
     files: usize,
     pub(super) unread: usize,
-    /// Whether the check fails for a reason other than these counts.
+    /// Whether the check fails for a reason that the counts do not show: `--diff` has found
+    /// corrections, or a settings file contains a lower `deny` for its files.
     pub(super) is_denied: bool,
     /// Whether correcting a file took too long.
     pub(super) is_cut: bool,

@@ -95,8 +95,8 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that the change disallows for certain search engines. The search engines
-/// in one value all obey the same groups of the file.
+/// The pages of one list that the change disallows for certain search engines. All search engines
+/// in one `ListLoss` obey the same groups of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
     /// Description of the list. In output, it follows the word "pages".

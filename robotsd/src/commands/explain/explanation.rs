@@ -99,7 +99,8 @@ impl Requester {
 #[derive(Debug, Default)]
 pub(super) struct ExplainedSender {
     pub(super) address: Option<IpAddr>,
-    /// Result of checking the claim, if an address was given.
+    /// Result of checking whether the sender is the crawler that the request names; `None` if no
+    /// address was given.
     pub(super) claim: Option<CheckedClaim>,
 }
 

@@ -76,8 +76,8 @@ impl ExplainedRequest<'_> {
         format!("{}:{number}: {text}", printable(self.file))
     }
 
-    /// Returns the subject of the sentence. A class of agents is capitalized; a name stays as it is
-    /// written.
+    /// Returns the subject of the sentence. Phrases such as "any crawler" are capitalized. Names
+    /// are not changed.
     fn subject(&self) -> String {
         let name = self.requester.name();
         match ["a ", "this ", "any "].iter().any(|class| name.starts_with(class)) {
@@ -128,8 +128,8 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler may obey the group for `*` although it need not, as `robotsd test`
-                // assumes. The message therefore contains the rule of that group.
+                // The crawler may still obey the group for `*`, as `robotsd test` assumes. The
+                // message therefore contains the rule of that group that disallows the path.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", although {rule}, is for every crawler without a group", rule = rule_line(rule))
@@ -139,8 +139,8 @@ impl ExplainedRequest<'_> {
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
-            // The group for `*` applies to the agent, so the request must be allowed because of its
-            // method.
+            // The group for `*` applies to the agent, but not to every method. It does not apply to
+            // the method of this request.
             (true, true) => {
                 format!(
                     "no group names it, and the group for `*` does not apply to {method}",
