@@ -37,11 +37,11 @@ pub(crate) struct StatusReport {
     /// Evidence for verifying the senders of requests; `None` if senders are not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
-    /// Store that several processes use to count the requests of crawlers together; `None` if each
+    /// The store that several processes share to count the requests of crawlers; `None` if each
     /// process counts separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
-    /// Hooks of `[[notify]]`, each with its last event.
+    /// Hooks in `[[notify]]` of the config, each with its last event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
     /// The fleet that this process belongs to, as last read from the store.
@@ -56,7 +56,7 @@ pub(crate) struct StatusReport {
     /// State of the kill switch for all sites, including the switch of the fleet: `on` or `off`.
     /// Enforcement of single sites may be off even if this is `on`.
     pub(crate) switch: String,
-    /// Next steps for the operator that concern all sites.
+    /// Next steps for the operator, except those for a single site.
     pub(crate) next: Vec<NextStep>,
     /// Reason why the kill switch for all sites counts as `off` although nobody has set it to
     /// `off`.
@@ -70,7 +70,7 @@ pub(crate) struct StatusReport {
     /// Problems that concern all sites, such as problems with the state directory or with
     /// certificates.
     pub(crate) problems: Vec<String>,
-    /// Whether sites exist, but the client has no permission to see any of them. `robotsd status`
+    /// `true` if sites exist, but the client has no permission to see any of them. `robotsd status`
     /// reports this as a problem.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_blind: bool,
@@ -93,7 +93,7 @@ impl StatusReport {
     }
 }
 
-/// A step for the operator. It may have a command that performs it.
+/// A step for the operator, with the command that performs this step, if there is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
     pub(crate) what: String,
@@ -148,7 +148,7 @@ pub(crate) struct ConfigReport {
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
     pub(crate) since: String,
-    /// The first error (with path, line and column), the number of all other errors, and what is
+    /// The first error (with path, line and column), the number of further errors, and what is
     /// served instead of the file.
     pub(crate) why: String,
     /// Whether the last good copy of the file is in force. If not, the sites in the file are not
@@ -158,10 +158,10 @@ pub(crate) struct RefusedFileReport {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
-    /// Time since which the file has been unusable. `tried` is the time when it was last read.
+    /// Time when the file became unusable. `tried` is the time when the file was last read.
     pub(crate) since: String,
     pub(crate) tried: String,
-    /// The first error (with path, line and column), and the number of all other errors.
+    /// The first error (with path, line and column), and the number of further errors.
     pub(crate) why: String,
     /// Settings in the file that differ from the config in force; `None` if too little of the file
     /// can be parsed.
@@ -188,7 +188,7 @@ pub(crate) struct SettingChange {
     pub(crate) after: Option<String>,
 }
 
-/// The store that several processes use to count the requests of crawlers together.
+/// The store that several processes share to count the requests of crawlers.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RateStoreReport {
@@ -207,11 +207,12 @@ pub(crate) struct RateStoreReport {
     pub(crate) problem_at: Option<String>,
     /// Number of times that the store became unavailable.
     pub(crate) outages: u64,
-    /// The queries to the store, by result: `answered`, `late` or `failed`.
+    /// Number of queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// The requests of rate-limited crawlers, by result. `allowed` and `denied` are results of the
-    /// store. `known-denied` is a request that was denied because of an earlier result. `alone` is
-    /// a request that only this process counted.
+    /// Number of requests of rate-limited crawlers, by result. The store allowed the requests in
+    /// `allowed`, and denied those in `denied`. The process denied the requests in `known-denied`
+    /// because of an earlier answer of the store. It counted the requests in `alone` without the
+    /// store.
     pub(crate) requests: Vec<KindCount>,
 }
 
@@ -231,9 +232,9 @@ pub(crate) struct UpgradeReport {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
-    /// Number of crawlers whose documentation has been read.
+    /// Number of crawlers whose rows were checked against the operator's documentation.
     pub(crate) checked: usize,
-    /// The last day when the documentation of a crawler was read.
+    /// Day of the latest of these checks.
     pub(crate) last_checked: Option<String>,
     /// The registry that is fetched from `registry_url`, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -271,7 +272,7 @@ pub(crate) struct IdentityReport {
     /// of client addresses whose names are still to be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths on which client addresses are unreliable. On these paths, a failed check does
+    /// Network paths that may hide the addresses of clients. On these paths, a failed check does
     /// not prove that a client is an impostor.
     pub(crate) suspects: Vec<SuspectReport>,
     /// Messages about missing evidence, as in the log. There is one message per cause.

@@ -3,8 +3,8 @@
 //! collected. Then the layer evaluates the robots.txt, and the shared rate store is queried if the
 //! crawler is rate-limited. Finally, the decision is counted.
 //!
-//! If the rate store does not answer, the process counts the request itself. Requests whose rate
-//! limit is only observed do not wait for the store.
+//! If the rate store does not answer, the process counts the request itself. If a rate limit is
+//! only observed and not enforced, requests do not wait for the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,8 +63,8 @@ impl SiteJudge {
             _ => None,
         };
         let answer = judgement.respond(wait);
-        // Refused requests and requests for robots.txt are not counted here, because their
-        // responses are not content of the site.
+        // Referred visitors and fetched pages are counted only if the response is content of the
+        // site. A refusal or a robots.txt is not.
         if let (Some(services), Outcome::Pass | Outcome::Tag) = (&self.services, &answer.outcome) {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {
@@ -81,7 +81,7 @@ fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
-/// The shared rate store, with the data from which the keys of this site are computed.
+/// The shared rate store, with the data for computing the keys of this site.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,

@@ -54,7 +54,7 @@ impl AuditWriter {
         }
     }
 
-    /// Sets the audit file for all later records, and the name of this replica.
+    /// Sets the audit file and the replica name for all later records.
     pub(crate) fn keep_in(&self, path: Option<PathBuf>, replica: String) {
         let _ = self.place.set((path, replica));
     }
@@ -108,7 +108,7 @@ impl AuditWriter {
         }
     }
 
-    /// Waits at most [`PATIENCE`] until the records of config changes are written.
+    /// Waits until the records of config changes are written, but at most [`PATIENCE`].
     pub(crate) async fn finish(&self) {
         let last = self.config_lines.lock().take();
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;

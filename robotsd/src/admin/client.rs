@@ -50,8 +50,8 @@ const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 /// Delay before a command prints that it is waiting.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Environment variable with the path of a file of certificate authorities, used instead of the
-/// system's authorities.
+/// Environment variable with the path of a file of certificate authorities. If it is set, these
+/// authorities replace those of the system.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
 /// Maximum number of connections that are opened for one request. If robotsd has reached its limit
@@ -235,8 +235,8 @@ fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     }
 }
 
-/// Returns the configured certificate authorities for an interface with TLS; `None` if the
-/// authorities of the system are used.
+/// Returns the certificate authorities from the file in [`AUTHORITIES`]; `None` if the authorities
+/// of the system are used.
 fn authorities() -> Result<Option<Authorities>, String> {
     let path = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
     path.map(|path| Authorities::read(path.as_ref())).transpose()

@@ -1,4 +1,4 @@
-//! Changes for the whole fleet that an operator makes through this replica. This module also
+//! Changes that an operator makes through this replica for the whole fleet. This module also
 //! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached. The response

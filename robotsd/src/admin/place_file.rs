@@ -1,7 +1,7 @@
 //! The place file. A process writes the address of its admin interface to this file, and commands
 //! read the address from it. Commands therefore find the process even if the config has changed in
 //! the meantime. The file also contains the path of the file with the local token, and the
-//! addresses at which the process accepts this token.
+//! addresses of the process that accept this token.
 //!
 //! One copy of the place file is in the runtime folder, with a name that depends only on the path
 //! of the config. Another copy is in the state directory, for commands with a different runtime

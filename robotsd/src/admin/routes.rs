@@ -70,7 +70,7 @@ pub(super) struct Route {
     need: Need,
     /// Whether the request is handled even if all unreserved connection slots are in use.
     pub(super) work: Urgency,
-    /// Whether the change requires that its audit record is written first.
+    /// Whether the audit record must be written before the change.
     is_written_first: bool,
     pub(super) answer: Handler,
 }
@@ -83,11 +83,12 @@ pub(super) enum Need {
     /// Read access to at least one site. The response contains only the sites that the client may
     /// read.
     Own,
-    /// The role for at least one site. The request concerns the process and not a single site.
+    /// The given role for at least one site. The request concerns the process and not a single
+    /// site.
     Process(AdminRole),
-    /// The role for all sites, even if the query has `site`.
+    /// The given role for all sites, even if the query has `site`.
     All(AdminRole),
-    /// The role for the site in `?site=`, or for all sites if the query has no `site`.
+    /// The given role for the site in `?site=`, or for all sites if the query has no `site`.
     Site(AdminRole),
 }
 
@@ -521,8 +522,8 @@ async fn board_rows(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answ
 
 /// Reads the board on a blocking thread.
 ///
-/// The number of concurrent readers is limited. If the time [`PATIENCE`] passes first, the error
-/// message names the files that could not be read.
+/// The number of concurrent readers is limited. If the board cannot be read within [`PATIENCE`],
+/// the error message names the files.
 async fn read_board(
     state: Arc<ServerState>,
     read: impl FnOnce(&ServerState, &Board) -> AdminReply + Send + 'static,
@@ -548,8 +549,8 @@ async fn read_board(
     read.map_err(|error| AdminReply::fault(&error))
 }
 
-/// Allowed values of `?reload=`: intervals at which the browser reloads the board, in seconds.
-/// Shorter intervals are useless, because the counts are up to five seconds old.
+/// Allowed values of `?reload=`: the seconds until the browser reloads the board. Shorter intervals
+/// are useless, because the counts are up to five seconds old.
 const RELOADS: [&str; 2] = ["5", "60"];
 
 /// Returns the board as a page. With `?reload=5` or `?reload=60`, the browser reloads the page

@@ -1,7 +1,7 @@
-//! The records of one site for one or more days: the counts of each crawler (rows), the periods in
-//! which every fetch of robots.txt was recorded (watches), and the periods in which fetches may be
-//! missing from the records (lost times). This module also reads and writes the file of a day. The
-//! file has one JSON object per line, and the last line contains the hash of all lines before it.
+//! The records of one site for one or more days: the counts of each crawler (rows), the periods
+//! when every fetch of robots.txt was recorded (watches), and the periods when some fetches may not
+//! have been recorded (lost times). This module also reads and writes the file of a day. The file
+//! has one JSON object per line, and the last line contains the hash of all lines before it.
 //!
 //! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
 //! missing, a fetch of robots.txt may be missing at any time of that day. The lines that can still
@@ -35,10 +35,10 @@ pub(crate) struct DayRows {
     /// Name and settings of the site; `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
-    /// The periods with possibly missing counts.
+    /// Periods that may lack counts.
     pub(crate) lost: Vec<Lost>,
-    /// The periods when other processes may have received fetches of robots.txt, according to
-    /// `sees_all` and `replicas` of that day. They are not stored in the file.
+    /// The periods when other processes may have received fetches of robots.txt, according to the
+    /// `sees_all` and `replicas` of each day. They are not stored in the file.
     pub(crate) unseen: Vec<Lost>,
     /// Rows per crawler and hour.
     #[serde(with = "pairs")]

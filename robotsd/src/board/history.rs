@@ -91,8 +91,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch of this day may have begun on an earlier day without a file. Days
-                // without counts have no file.
+                // The first watch of this day may have begun on an earlier day. If nothing was
+                // counted on that day, the day has no file.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }

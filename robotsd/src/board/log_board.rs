@@ -29,7 +29,7 @@ const MAX_BARS: Second = 400;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoggedTimes(BTreeMap<Second, (Second, Second)>);
 
-/// The rows and times that were counted from a log.
+/// The rows that were counted from a log, and the times of the log lines.
 #[derive(Debug, Default)]
 pub(crate) struct LogBoard {
     rows: DayRows,
@@ -57,7 +57,8 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// Returns the periods without a gap of more than an hour between two lines.
+    /// Returns the periods without long gaps: the time between two lines is never longer than an
+    /// hour.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {

@@ -35,7 +35,7 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of unwritten rows of all sites together.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// Length of the period of [`requested_much`](Board::requested_much), in seconds.
+/// Length of the period that [`requested_much`](Board::requested_much) covers, in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. Every reader blocks a thread, possibly for

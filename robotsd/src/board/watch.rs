@@ -1,5 +1,5 @@
-//! Records watches. A watch is a period in which every fetch of robots.txt was recorded and one
-//! version was live. All other times are gaps: fetches may be missing from the records.
+//! Records watches. A watch is a period when every fetch of robots.txt was recorded and one version
+//! was live. All other times are gaps: fetches may be missing from the records.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live at that time. A crawler is accused only if every fetch that may have been its last one
@@ -110,8 +110,8 @@ impl Watches {
         }
     }
 
-    /// Records the version and the sight at `now`: extends the last watch, or begins a new one.
-    /// Returns whether the live version has changed.
+    /// Records the version that is live at `now`, and whether fetches are recorded: extends the
+    /// last watch, or begins a new one. Returns whether the live version has changed.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let (mut is_other, mut from, mut live_since) = (true, now, None);

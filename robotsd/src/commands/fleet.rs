@@ -1,5 +1,5 @@
-//! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel. No
-//! robotsd has to run on this machine.
+//! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel.
+//! robotsd need not run on this machine.
 //!
 //! If a replica cannot be reached, the command reports this replica and continues with the other
 //! replicas. Exit status:
@@ -93,8 +93,8 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision about a site to one replica of a named fleet, which makes the decision for all
-/// replicas. `None` if the fleet has no name.
+/// Sends a decision about a site to one replica of a named fleet. This replica makes the decision
+/// for the whole fleet. `None` if the fleet has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
@@ -344,8 +344,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that judges a response. Returns `true` if the response reports no problem, and a line
-/// of text about the response.
+/// Function that judges a response. Returns whether the response is free of problems, and a line of
+/// text about the response.
 type Judge<T> = fn(&T) -> (bool, String);
 
 /// Queries every replica for a report, and prints the reports.

@@ -23,7 +23,7 @@ use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 /// Environment variable with the place of an admin interface, in the form that `--admin` accepts.
 const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
-/// Options that select the running robotsd that a command queries.
+/// Options that select the running robotsd of a command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Running {
     /// The config file of the running robotsd [default: $ROBOTSD_CONFIG, else

@@ -230,7 +230,7 @@ impl ListLosses {
         self.lists.push(ListRead { of, pages: pages.len() });
     }
 
-    /// Adds the losses of each search engine, measured by the requests of this search engine.
+    /// Adds the losses of each search engine, measured by its own requests.
     fn add_requests(&mut self, requests: &SearchRequests, old: &Evaluator, new: &Evaluator) {
         let of = "that it requested in the log";
         let mut pages_read = 0;

@@ -44,8 +44,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the exception to the mode of the site that applies to the request; `None` if no
-    /// exception applies.
+    /// Returns the exception from the site's mode that applies to the request; `None` if there is
+    /// none.
     fn exception(&self) -> Option<String> {
         let Self { explanation, sender, .. } = self;
         let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
@@ -173,8 +173,8 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// Returns the forms of the path that are shown. The flag of each form is set if it is the deciding
-/// form.
+/// Returns the forms of the path that are shown. Each form is paired with a flag, which is set for
+/// the deciding form.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
     let forms = trace.forms.iter().map(move |form| {
