@@ -382,7 +382,6 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
     let fleet = fleet_changes::fleet_of(&serving)?;
     let is_late = timeout(FRESH, fleet.look()).await.is_err();
     let mut report = fleet.report();
-    // If the replica is in another state, such as `Rejected`, this state is kept.
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!(

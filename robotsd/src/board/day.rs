@@ -166,7 +166,6 @@ impl DayRows {
         !is_counted && self.watches.is_empty() && self.lost.is_empty()
     }
 
-    /// Returns the number of rows.
     pub(super) fn count(&self) -> usize {
         self.rows.len() + self.days.len()
     }

@@ -57,8 +57,7 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// Returns the periods without long gaps: the time between two lines is never longer than an
-    /// hour.
+    /// Returns the periods without a gap of more than an hour between log lines.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {

@@ -42,7 +42,7 @@ pub(super) const MAX_NAME_LENGTH: usize = 128;
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Versions of a site's robots.txt that crawlers may rely on: the live version, and each earlier
-/// version until [`GONE_BY`] after its replacement.
+/// version for [`GONE_BY`] seconds after its replacement.
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
     policy: Option<Arc<Policy>>,
@@ -183,7 +183,6 @@ impl Recorder {
         let done = done(record);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
-            // Only paths that verified search engines requested are recorded.
             if identity == ClaimResult::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
                 counted.requested.count(target);
             }

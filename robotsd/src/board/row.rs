@@ -28,7 +28,7 @@ word_enum! {
     pub(crate) enum ClaimResult {
         /// A verification method confirmed that the client is the crawler.
         Verified = "verified",
-        /// The client may or may not be the crawler, because no method confirmed or disproved it.
+        /// No verification method confirmed or disproved that the client is the crawler.
         #[default]
         Claimed = "claimed",
         /// A verification method showed that the client is not the crawler.
@@ -197,7 +197,6 @@ impl Row {
         }
     }
 
-    /// Adds hits of a line.
     pub(crate) fn hit(&mut self, hits: &LineHits) {
         let is_alike =
             |own: &&mut LineHits| own.version == hits.version && own.line == hits.line && own.pattern == hits.pattern;

@@ -397,7 +397,6 @@ impl Board {
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table.lock().sites.get(site) {
-            // Adds the rows that are not written to files yet.
             all.merge(&held.with_watches(held.counted.clone()));
         }
         all

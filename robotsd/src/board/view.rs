@@ -21,8 +21,8 @@ use crate::word_enum::word_enum;
 /// Maximum number of sites in a report. The other sites can be queried only one at a time.
 const MAX_SITES: usize = 50;
 
-/// Length of the time before the period of a report whose fetches of robots.txt are also used, in
-/// seconds.
+/// Length of the time before a report's period, in seconds. Fetches of robots.txt in that time are
+/// used, too.
 const EARLIER: Second = 14 * DAY;
 
 /// A query for the board: the site and the period, and whether to include all replicas.

@@ -107,7 +107,6 @@ impl NotedEvidence<'_> {
 
 impl ClaimEvidence for NotedEvidence<'_> {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        // Only the first copy of a list is used.
         let list = |url: &str| self.places.list_copies(url, self.note).into_iter().next();
         let copies: Vec<_> = crawler.ranges.iter().map(|url| (url, list(url))).collect();
         for (url, copy) in &copies {

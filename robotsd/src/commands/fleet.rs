@@ -268,8 +268,8 @@ fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -
     }
 }
 
-/// Returns the places of the replicas that the config lists. If the config cannot be read, returns
-/// an empty list, and the command queries the local robotsd instead.
+/// Returns the addresses of the replicas that the config lists. If the config cannot be read,
+/// returns an empty list, and the command queries the local robotsd instead.
 fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
@@ -437,7 +437,7 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
     lines.collect()
 }
 
-/// Returns whether the fleet in the config has a name, and the places of its replicas.
+/// Returns whether the fleet in the config has a name, and the addresses of its replicas.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || {
         refusal(
@@ -457,8 +457,8 @@ fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 
-/// Returns the places of the replicas that the config lists. If it lists no replicas, returns the
-/// place of the robotsd that runs with the config.
+/// Returns the addresses of the replicas that the config lists. If it lists none, returns the
+/// address of the robotsd that runs with the config.
 fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {

@@ -92,7 +92,6 @@ fn place_of_environment() -> Result<Option<AdminPlace>, String> {
     named.map(|place| place.parse().map_err(|why| format!("{ADMIN_VARIABLE}: {why}"))).transpose()
 }
 
-/// Queries the running robotsd.
 pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: AdminQuestion<'_>) -> io::Result<T> {
     let place = running.place().map_err(refusal)?;
     ask(&place, of, complain).map_err(refusal)

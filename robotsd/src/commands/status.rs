@@ -129,12 +129,11 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports whether anything in the report needs the attention of an operator.
 pub(super) fn needs_an_operator(report: &StatusReport) -> bool {
     !is_well(report) || !report.problems.is_empty() || report.sites.iter().any(|site| needs_a_hand(report, site))
 }
 
-/// Reports whether a site needs the attention of an operator.
+/// Reports whether the site needs the attention of an operator.
 fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
     let is_out = |upstream: &UpstreamReport| upstream.state != "up";
     let is_failing = site.fetch.as_ref().is_some_and(|fetch| fetch.failing_since.is_some());

@@ -146,9 +146,9 @@ impl SiteArgs {
     }
 
     /// Selects a site: the site that `--site` names, otherwise the site that serves the host of all
-    /// URLs in `files` and `urls`, otherwise the only site of the config. If no site can be
-    /// selected, returns an error. However, if `files` is not empty and only the environment names
-    /// a config, the config is ignored.
+    /// URLs in `files` and `urls`, otherwise the only site of the config. Returns an error if no
+    /// site can be selected. However, if `files` is not empty, a config that only the environment
+    /// names is then ignored.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =

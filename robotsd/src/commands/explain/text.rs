@@ -44,8 +44,7 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the exception from the site's mode that applies to the request; `None` if there is
-    /// none.
+    /// Returns the override of the site's mode for the request; `None` if no override applies.
     fn exception(&self) -> Option<String> {
         let Self { explanation, sender, .. } = self;
         let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
@@ -192,7 +191,6 @@ fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
 /// Maximum number of names of a group that are shown.
 const NAMES: usize = 3;
 
-/// Describes the deciding line and its group.
 fn decider(verdict: Verdict<'_>, token: Option<&ProductToken>) -> String {
     let group = verdict.group().map_or_else(String::new, |group| names(group, token));
     match verdict.rule().filter(|rule| !rule.pattern().is_empty()) {
