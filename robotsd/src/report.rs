@@ -275,7 +275,7 @@ pub(crate) struct IdentityReport {
     /// Network paths that may hide the addresses of clients. On these paths, a failed check does
     /// not prove that a client is an impostor.
     pub(crate) suspects: Vec<SuspectReport>,
-    /// Messages about missing evidence, as in the log. There is one message per cause.
+    /// Messages about missing evidence, the same as in the log: one message per cause.
     pub(crate) problems: Vec<String>,
     /// Reason why the data about network paths is not saved and will be lost when the process ends;
     /// `None` if it is saved.

@@ -45,8 +45,8 @@ const FORWARDING: [HeaderName; 4] = [
 /// Prefix of the `User-Agent` of robotsd's fetcher. The version number follows it.
 const FETCHER: &[u8] = b"robotsd/";
 
-/// The connection that a request came through. For TCP, also the listener's settings that decide
-/// which requests are admitted.
+/// The connection of a request. For TCP, also the settings that decide which requests the listener
+/// admits.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
     Address(TcpPeer, Arc<AddressTerms>),
@@ -78,7 +78,7 @@ pub(super) struct TcpPeer {
     pub(super) certificate: Option<String>,
 }
 
-/// The settings of a TCP listener that decide which requests it admits.
+/// The settings that decide which requests a TCP listener admits.
 #[derive(Debug)]
 pub(super) struct AddressTerms {
     /// Configured names that are accepted in `Host`, in addition to `localhost`.

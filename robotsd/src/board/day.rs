@@ -9,8 +9,8 @@
 //! contained the fetch that excuses the crawler.
 //!
 //! The hourly rows of old days are merged into one row per crawler and day. This is called folding.
-//! The file with the daily rows replaces the file with the hourly rows by a rename. If the process
-//! is killed in the meantime, one of the two files is complete and in place.
+//! The new file with the daily rows is renamed to the path of the file with the hourly rows. If the
+//! process is killed in the meantime, the path contains one of the two complete files.
 
 use std::collections::BTreeMap;
 use std::fs::File;

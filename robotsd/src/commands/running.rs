@@ -20,7 +20,7 @@ use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
-/// Environment variable with the place of an admin interface, in the form that `--admin` accepts.
+/// Environment variable with the address of an admin interface, in the form that `--admin` accepts.
 const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
 /// Options that select the running robotsd of a command.

@@ -195,7 +195,7 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// Errors in settings files that have already been printed. Each error is printed only once,
+    /// Settings file errors that have already been printed. Each error is printed only once,
     /// because one settings file may apply to many checked files.
     faults: BTreeSet<String>,
 }
