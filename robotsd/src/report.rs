@@ -37,14 +37,14 @@ pub(crate) struct StatusReport {
     /// Evidence for verifying the senders of requests; `None` if senders are not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
-    /// Store that several processes use to count the requests of crawlers together; `None` if each
+    /// The store that several processes share to count the requests of crawlers; `None` if each
     /// process counts separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
-    /// Hooks of `[[notify]]`, each with its last event.
+    /// Hooks in `[[notify]]` of the config, each with its last event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
-    /// The fleet that this process belongs to, according to the last read from the store.
+    /// The fleet that this process belongs to, as last read from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
     /// Traffic of the listeners; `None` before the sites are opened.
@@ -56,7 +56,7 @@ pub(crate) struct StatusReport {
     /// State of the kill switch for all sites, including the switch of the fleet: `on` or `off`.
     /// Enforcement of single sites may be off even if this is `on`.
     pub(crate) switch: String,
-    /// Next steps for the operator that concern all sites.
+    /// Next steps for the operator, except those for a single site.
     pub(crate) next: Vec<NextStep>,
     /// Reason why the kill switch for all sites counts as `off` although nobody has set it to
     /// `off`.
@@ -70,7 +70,7 @@ pub(crate) struct StatusReport {
     /// Problems that concern all sites, such as problems with the state directory or with
     /// certificates.
     pub(crate) problems: Vec<String>,
-    /// Whether sites exist, but the client has no permission to see any of them. `robotsd status`
+    /// `true` if sites exist, but the client has no permission to see any of them. `robotsd status`
     /// reports this as a problem.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_blind: bool,
@@ -79,9 +79,9 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Describes how crawlers may see the pending version although the gate holds it back: a proxy
+    /// Returns a warning if crawlers may see the pending version before it is accepted: a proxy
     /// that asks robotsd for decisions may serve its own copy of the robots.txt while robotsd does
-    /// not respond. `None` if no version is pending, or if no listener answers such proxies.
+    /// not respond. `None` if no version is pending, or if no listener accepts decision requests.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -93,7 +93,7 @@ impl StatusReport {
     }
 }
 
-/// A step for the operator. It may have a command that performs it.
+/// A step for the operator, with the command that performs this step, if there is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
     pub(crate) what: String,
@@ -107,8 +107,8 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command acts on the running robotsd. Only the commands `check` and
-    /// `config` do not. They read a file; its path is in the command.
+    /// Reports whether the command acts on the running robotsd. All commands do, except `check` and
+    /// `config`, which read a file whose path is in the command.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
@@ -148,7 +148,7 @@ pub(crate) struct ConfigReport {
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
     pub(crate) since: String,
-    /// The first error (with path, line and column), the number of all other errors, and what is
+    /// The first error (with path, line and column), the number of further errors, and what is
     /// served instead of the file.
     pub(crate) why: String,
     /// Whether the last good copy of the file is in force. If not, the sites in the file are not
@@ -158,10 +158,10 @@ pub(crate) struct RefusedFileReport {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
-    /// Time since which the file has been unusable. `tried` is the time when it was last read.
+    /// Time when the file became unusable. `tried` is the time when the file was last read.
     pub(crate) since: String,
     pub(crate) tried: String,
-    /// The first error (with path, line and column), and the number of all other errors.
+    /// The first error (with path, line and column), and the number of further errors.
     pub(crate) why: String,
     /// Settings in the file that differ from the config in force; `None` if too little of the file
     /// can be parsed.
@@ -188,7 +188,7 @@ pub(crate) struct SettingChange {
     pub(crate) after: Option<String>,
 }
 
-/// The store that several processes use to count the requests of crawlers together.
+/// The store that several processes share to count the requests of crawlers.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RateStoreReport {
@@ -207,11 +207,12 @@ pub(crate) struct RateStoreReport {
     pub(crate) problem_at: Option<String>,
     /// Number of times that the store became unavailable.
     pub(crate) outages: u64,
-    /// The queries to the store, by result: `answered`, `late` or `failed`.
+    /// Number of queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// The requests of rate-limited crawlers, by result. `allowed` and `denied` are results of the
-    /// store. `known-denied` is a request that was denied because of an earlier result. `alone` is
-    /// a request that only this process counted.
+    /// Number of requests of rate-limited crawlers, by result. The store allowed the requests in
+    /// `allowed`, and denied those in `denied`. The process denied the requests in `known-denied`
+    /// because of an earlier answer of the store. It counted the requests in `alone` without the
+    /// store.
     pub(crate) requests: Vec<KindCount>,
 }
 
@@ -231,9 +232,9 @@ pub(crate) struct UpgradeReport {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
-    /// Number of crawlers whose documentation has been read.
+    /// Number of crawlers whose rows were checked against the operator's documentation.
     pub(crate) checked: usize,
-    /// The last day when the documentation of a crawler was read.
+    /// Day of the latest of these checks.
     pub(crate) last_checked: Option<String>,
     /// The registry that is fetched from `registry_url`, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -244,7 +245,7 @@ pub(crate) struct RegistryReport {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PublishedRegistryReport {
     pub(crate) url: String,
-    /// `fetched` or `saved` (read from the state directory); `None` if there is no registry yet.
+    /// `fetched` or `saved` (read from the state directory); `None` until a registry has been read.
     pub(crate) origin: Option<String>,
     pub(crate) hash: Option<String>,
     /// Time of the last response that confirmed that this registry is current.
@@ -271,19 +272,19 @@ pub(crate) struct IdentityReport {
     /// of client addresses whose names are still to be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths with unreliable addresses of clients. On these paths, a failed check does not
-    /// refute a claim.
+    /// Network paths that may hide the addresses of clients. On these paths, a failed check does
+    /// not prove that a client is an impostor.
     pub(crate) suspects: Vec<SuspectReport>,
-    /// Messages about missing evidence, as in the log. There is one message per cause.
+    /// Messages about missing evidence, the same as in the log: one message per cause.
     pub(crate) problems: Vec<String>,
-    /// Reason why the data about network paths will be lost when the process ends; `None` if it
-    /// will be kept.
+    /// Reason why the data about network paths is not saved and will be lost when the process ends;
+    /// `None` if it is saved.
     pub(crate) paths_problem: Option<String>,
 }
 
 impl IdentityReport {
-    /// Returns the number of lists that were confirmed within the last day. Older lists cannot
-    /// refute a claim.
+    /// Returns the number of lists that were confirmed within the last day. Only these lists can
+    /// prove that a client is an impostor.
     pub(crate) fn confirmed_lists(&self) -> usize {
         self.lists.iter().filter(|list| list.age_seconds.is_some_and(|age| age <= 24 * 3600)).count()
     }
@@ -320,14 +321,14 @@ pub(crate) struct DirectoryReport {
 }
 
 /// A network path that may hide the addresses of clients, for example because of a proxy. On this
-/// path, a failed check does not refute a claim.
+/// path, a failed check does not prove that a client is an impostor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
     pub(crate) listener: String,
     /// Name of the crawler; empty for signatures that do not name a registered crawler.
     pub(crate) crawler: String,
-    /// Kind of evidence with failed checks: `range`, `rdns` or `signature`.
+    /// Verification method whose checks failed on this path: `range`, `rdns` or `signature`.
     pub(crate) method: String,
     /// Networks that contain most of the client addresses on this path. These networks may be
     /// missing in `trusted_proxies`.
@@ -342,7 +343,8 @@ pub(crate) struct ReloadReport {
     /// Result of reading the config again; `None` if it was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<ReloadOutcome>,
-    /// Result of reading the extra registry again; `None` if there is none.
+    /// Result of reading the extra registry again and combining it with the published registry;
+    /// `None` if the config has neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<ReloadOutcome>,
     pub(crate) sites: Vec<SiteReload>,
@@ -360,7 +362,8 @@ pub(crate) struct ReloadOutcome {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteReload {
     pub(crate) name: String,
-    /// End of the grace period. Until then, requests that new rules disallow are only observed.
+    /// End of the grace period. Until then, requests that new rules disallow are neither refused
+    /// nor tagged.
     pub(crate) grace_end: Option<String>,
     /// Number of rules that are not enforced until `grace_end`.
     #[serde(default)]
@@ -371,8 +374,8 @@ pub(crate) struct SiteReload {
     /// Hash of the version that is live now.
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
-    /// State of the appended lists after they were read again. If the site has a folder of files,
-    /// this is set only in the result of the first file.
+    /// State of the appended lists after the reload. If each host has its own robots.txt, only the
+    /// entry of the first file contains this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
@@ -400,23 +403,23 @@ pub(crate) struct ChangeReport {
     pub(crate) running: bool,
     /// Whether the change survives a restart.
     pub(crate) kept: bool,
-    /// Reason why the change does not survive a restart although it should, or the replicas that
-    /// have not received the change.
+    /// Reason why the change will be lost at a restart, or the replicas that have not received the
+    /// change.
     pub(crate) problem: Option<String>,
     /// Next steps for the operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
 }
 
-/// Response to `GET /fleet`: the fleet's document and the state of its replicas, according to the
-/// last read of the replica that responds.
+/// Response to `GET /fleet`: the fleet's document and the state of its replicas, as the responding
+/// replica last read them from the store.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReport {
     pub(crate) name: String,
-    /// Name of the replica that responds.
+    /// Name of the responding replica.
     pub(crate) replica: String,
     pub(crate) store: String,
-    /// State of the replica that responds, as determined by this replica itself.
+    /// State of the responding replica, as determined by the replica itself.
     pub(crate) state: ReplicaState,
     pub(crate) epoch: Option<String>,
     /// Revision of the document in the store; `None` if the store has no document.
@@ -477,8 +480,8 @@ word_enum! {
         Missing = "missing",
         /// The replica cannot reach the store, or has not read the document since it started.
         Stale = "stale",
-        /// The document is older than before: entries that the replica knows are missing from the
-        /// document, or older in the document.
+        /// The store contains an older document than the replica has already read: entries are
+        /// missing or older.
         WentBack = "went-back",
         /// The document in the store belongs to another fleet.
         Foreign = "foreign",
@@ -489,7 +492,7 @@ word_enum! {
         /// Another process uses the name of this replica.
         Doubled = "doubled",
         /// The replica reports no problem. Only the replica itself reports this state. Other
-        /// processes then compare the replica with the document, and replace the state by `Synced`,
+        /// processes compare the replica with the document, and replace this state with `Synced`,
         /// `Behind` or `Lacks`.
         Current = "current",
         /// The replica has not read a document yet, or runs another version of robotsd that reports

@@ -3,8 +3,8 @@
 //! collected. Then the layer evaluates the robots.txt, and the shared rate store is queried if the
 //! crawler is rate-limited. Finally, the decision is counted.
 //!
-//! If the rate store does not answer, the process counts the request itself. Requests whose rate
-//! limit is only observed do not wait for the store.
+//! If the rate store does not answer, the process counts the request itself. If a rate limit is
+//! only observed and not enforced, requests do not wait for the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tower_robots::policy::{RateLimit, RateMode};
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
-/// Decides about the requests to one site. Each worker has its own value.
+/// Decides about the requests to one site. Each worker has its own `SiteJudge` for the site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteJudge {
     /// Name of the site in the access log.
@@ -63,8 +63,8 @@ impl SiteJudge {
             _ => None,
         };
         let answer = judgement.respond(wait);
-        // Refused requests and requests for robots.txt are not counted here, because their
-        // responses are not content of the site.
+        // Referred visitors and fetched pages are counted only if the response is content of the
+        // site. A refusal or a robots.txt is not.
         if let (Some(services), Outcome::Pass | Outcome::Tag) = (&self.services, &answer.outcome) {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {
@@ -81,7 +81,7 @@ fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
-/// The shared rate store, and the data for the keys of this site's buckets in the store.
+/// The shared rate store, with the data for computing the keys of this site.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,
@@ -94,8 +94,8 @@ impl PaceStore {
     /// Asks the store how long a request would have to wait. Returns zero if the request is
     /// allowed, and `None` if the store does not respond.
     async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
-        // The key contains only the name of the file, because the file may be in a different folder
-        // on another machine.
+        // The key contains the name of the robots.txt file without its folder, because the folder
+        // may differ between machines.
         let file = Path::new(&rate_limited.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
         let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), rate_limited.key.as_bytes()]);
         let bucket = SharedBucket::new(rate_limited.interval, rate_limited.burst.get());

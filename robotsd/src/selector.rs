@@ -43,8 +43,9 @@ impl FromStr for Selector {
 const FORMS: &str = "write a name, \"category:WORD\", \"operator:NAME\" or \"index\"";
 
 impl Selector {
-    /// Returns the names of the crawlers that a word selects. A word that is not `index`, a
-    /// category or an operator is returned unchanged. It may be a name or a whole header.
+    /// Returns the names of the crawlers that a word selects. If the word is not `index`, a
+    /// category or an operator, it is the name of a crawler or a whole `User-Agent` header, and is
+    /// returned unchanged.
     ///
     /// # Errors
     ///
@@ -58,7 +59,7 @@ impl Selector {
         Ok(crawlers.into_iter().map(|crawler| &*crawler.name).collect())
     }
 
-    /// Converts the selection to the type that the policy compares with agents.
+    /// Converts the selection to the type that the policy uses.
     pub(crate) fn crawlers(&self) -> Result<Crawlers, ValueError> {
         Ok(match self {
             Self::Agent(name) => Crawlers::agent(name)?,

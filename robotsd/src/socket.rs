@@ -48,12 +48,13 @@ impl Socket {
     }
 }
 
-/// Closes a socket without loss of the response. After the last byte is sent, received bytes are
-/// discarded until the peer closes the socket or a limit is reached.
+/// Closes a socket in such a way that the peer receives the whole response. After the last byte is
+/// sent, received bytes are discarded until the peer closes the socket or a limit is reached.
 ///
 /// If a socket is closed while bytes are unread or still arriving, the connection is reset (RFC
-/// 9112, section 9.6), and the peer may lose the response. These bytes are often frames and
-/// requests of an HTTP/2 client, or the rest of an upload whose response was sent early.
+/// 9112, section 9.6), and the peer may lose the response. Such bytes are often frames or further
+/// requests from an HTTP/2 client, or the rest of an upload that was answered before it was
+/// complete.
 #[derive(Debug)]
 pub(crate) struct LingeringClose {
     quiet: Pin<Box<Sleep>>,
@@ -193,8 +194,8 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-            // Only the close_notify was not sent yet. A peer that has closed the connection does
-            // not need it.
+            // Everything except the close_notify has been sent. A peer that has already closed the
+            // connection does not need the close_notify.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
                 shut => shut,

@@ -95,8 +95,9 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
-/// Returns the path or URL on a line of a list. A comment is removed. A comment begins with a `#`
-/// at the start of the line or after white space. `None` if the line contains nothing else.
+/// Returns the path or URL on a line of a list, without the comment. A comment begins with a `#` at
+/// the start of the line or after white space. `None` if the line is empty or contains only a
+/// comment.
 pub(crate) fn listed(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let is_comment = |at: &usize| *at == 0 || line[*at - 1].is_ascii_whitespace();
@@ -104,7 +105,7 @@ pub(crate) fn listed(line: &[u8]) -> Option<&[u8]> {
     Some(line[..end].trim_ascii_end()).filter(|target| !target.is_empty())
 }
 
-/// Reports whether this is the scheme `http` or `https`.
+/// Reports whether `scheme` is `http` or `https`.
 pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
@@ -118,8 +119,8 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // A word with a dot is not always a host: `index.html` may be a path. If a slash follows the
-    // word, as in `example.com/index.html`, it is a host.
+    // If the first segment contains a dot, it counts as the host only if something follows it, as
+    // in `example.com/index.html`. Alone, it may be a path such as `index.html`.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

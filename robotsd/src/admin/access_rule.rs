@@ -14,9 +14,9 @@
 //! If a proxy forwarded requests to this interface by mistake, all clients of the proxy would get
 //! access. Proxies, including robotsd itself, add header fields about the client to the requests
 //! that they forward. Requests with one of these fields are refused unless the listener is
-//! configured for a proxy. Requests from robotsd's own fetcher are always refused. Otherwise, if
-//! the URL of a robots.txt or a redirect pointed to this interface by mistake, the response would
-//! be published as robots.txt.
+//! configured for a proxy. Requests from robotsd's own fetcher are always refused. Otherwise, if a
+//! configured robots.txt URL or a redirect led to this interface by mistake, robotsd would publish
+//! the response as robots.txt.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -45,8 +45,8 @@ const FORWARDING: [HeaderName; 4] = [
 /// Prefix of the `User-Agent` of robotsd's fetcher. The version number follows it.
 const FETCHER: &[u8] = b"robotsd/";
 
-/// The connection that a request came through. For TCP, also the listener's settings that decide
-/// which requests are admitted.
+/// The connection of a request. For TCP, also the settings that decide which requests the listener
+/// admits.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
     Address(TcpPeer, Arc<AddressTerms>),
@@ -63,8 +63,8 @@ pub(super) struct SocketPeer {
     pub(super) is_owner: bool,
     /// Whether a supervisor such as systemd created the socket. In that case, the mode of the
     /// socket file determines who may connect. If robotsd created the socket, other users may
-    /// connect only if the config lists local users. Another user may still be connected after a
-    /// reload has removed these users from the config.
+    /// connect only if the config lists local users. After a reload has removed these users from
+    /// the config, one of them may still be connected.
     pub(super) is_of_supervisor: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct TcpPeer {
     pub(super) certificate: Option<String>,
 }
 
-/// The settings of a TCP listener that decide which requests it admits.
+/// The settings that decide which requests a TCP listener admits.
 #[derive(Debug)]
 pub(super) struct AddressTerms {
     /// Configured names that are accepted in `Host`, in addition to `localhost`.

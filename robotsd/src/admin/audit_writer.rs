@@ -54,7 +54,7 @@ impl AuditWriter {
         }
     }
 
-    /// Sets the audit file for all later records, and the name of this replica.
+    /// Sets the audit file and the replica name for all later records.
     pub(crate) fn keep_in(&self, path: Option<PathBuf>, replica: String) {
         let _ = self.place.set((path, replica));
     }
@@ -76,7 +76,7 @@ impl AuditWriter {
     }
 
     /// Returns an error message if the last record could not be written, and `None` otherwise. As
-    /// long as no record can be written, robotsd refuses the decisions of operators.
+    /// long as no record can be written, robotsd refuses `accept`, `rollback` and `enforce on`.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
         Some(format!("{why}; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"))
@@ -108,7 +108,7 @@ impl AuditWriter {
         }
     }
 
-    /// Waits at most [`PATIENCE`] until the records of config changes are written.
+    /// Waits until the records of config changes are written, but at most [`PATIENCE`].
     pub(crate) async fn finish(&self) {
         let last = self.config_lines.lock().take();
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;

@@ -4,7 +4,7 @@
 //! The kernel identifies users of the Unix socket, a proxy identifies its users, and a token
 //! identifies any other client. The listener's config determines the rights of clients that are not
 //! identified. Tokens are accepted only over TLS or on a loopback address, because others could
-//! read them in transit over an unencrypted network.
+//! read them on an unencrypted network.
 //!
 //! Every program on the machine can reach a loopback address, including programs of other users and
 //! robotsd's own hooks. A change over a loopback address therefore needs a token. If no token is
@@ -33,7 +33,7 @@ pub(super) struct AdminClient {
     pub(super) grant: Grant,
 }
 
-/// The identified client; if the request is refused, the response to it.
+/// The identified client, or the response that refuses the request.
 type Identified = Result<AdminClient, AdminReply>;
 
 impl AccessRule {
@@ -96,7 +96,8 @@ impl AccessRule {
 const NEEDS_TOKEN: &str =
     "the request has no token: send \"Authorization: Bearer rbd_…\", or for commands set ROBOTSD_TOKEN_FILE";
 
-/// Returns the message for a change over an address whose local token does not exist.
+/// Returns the error message for a change over a TCP address if robotsd could not create a local
+/// token.
 fn no_local_token(why: &str) -> String {
     format!("a change over this address needs a token, but robotsd has not created one: {why}")
 }

@@ -26,7 +26,7 @@ use crate::config::{AdminRole, Grant};
 use crate::log::{LogEvent, LogLevel};
 use crate::report::SettingChange;
 
-/// Maximum time that a response is delayed until its audit record is written.
+/// Maximum time that a response waits for its audit record to be written.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
 
 /// A request that is being handled, with the data for its audit record.
@@ -100,9 +100,9 @@ impl Attempt {
 }
 
 impl ServerState {
-    /// Writes an audit record for each change of a `mode` by a new config. They are written after
-    /// the records of earlier configs. These changes are audited because, like the kill switch,
-    /// they can turn enforcement off.
+    /// Writes an audit record for each `mode` that a new config changes, after the records for
+    /// earlier configs. These changes are audited because a mode, like the kill switch, can turn
+    /// enforcement off.
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
         let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());

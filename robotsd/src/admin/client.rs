@@ -50,8 +50,8 @@ const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 /// Delay before a command prints that it is waiting.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Environment variable with the path of a file of certificate authorities, used instead of the
-/// system's authorities.
+/// Environment variable with the path of a file of certificate authorities. If it is set, these
+/// authorities replace those of the system.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
 /// Maximum number of connections that are opened for one request. If robotsd has reached its limit
@@ -59,7 +59,8 @@ const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 /// of a slow command, the command must connect again.
 const ATTEMPTS: usize = 5;
 
-/// Pause before the local token is read again, after a process has rejected a request.
+/// Delay before the local token is read again. It is read again if robotsd rejects a request with
+/// status 401, because robotsd may have just created a new token.
 const TOKEN_WRITTEN: Duration = Duration::from_millis(100);
 
 /// Maximum size of a response, in bytes. It is large enough for the status of a hundred thousand
@@ -73,7 +74,7 @@ const MAX_ROWS: u64 = 8 * 1024 * 1024;
 /// Path of the route that returns the rows of the board.
 pub(crate) const ROWS: &str = "/board/rows";
 
-/// The reasons why a command gets no response.
+/// Why a request to robotsd failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     /// No process listens at the address.
@@ -118,7 +119,8 @@ pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: Admin
     ask_within((deadline, deadline), place, of, &|_| {})
 }
 
-/// Returns the timeout for a request with this target, until the response is complete.
+/// Returns the timeout for a request with this target. It covers the time until the response is
+/// complete.
 fn whole_for(target: &str) -> Duration {
     let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
     if opens_files { RELOADED } else { WHOLE }
@@ -233,8 +235,8 @@ fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     }
 }
 
-/// Returns the configured certificate authorities for an interface with TLS; `None` if the
-/// authorities of the system are used.
+/// Returns the certificate authorities from the file in [`AUTHORITIES`]; `None` if the authorities
+/// of the system are used.
 fn authorities() -> Result<Option<Authorities>, String> {
     let path = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
     path.map(|path| Authorities::read(path.as_ref())).transpose()

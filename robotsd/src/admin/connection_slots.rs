@@ -22,8 +22,8 @@ use tokio::sync::oneshot;
 /// Maximum number of connections per listener.
 const MAX_CONNECTIONS: usize = 24;
 
-/// Number of additional slots for the owner. They are used if all other slots have a request in
-/// progress.
+/// Number of additional slots for the owner of the Unix socket. They are used if requests are in
+/// progress in all other slots.
 const OWNERS: usize = 8;
 
 /// Returns the maximum number of connections over one Unix socket, including the additional slots

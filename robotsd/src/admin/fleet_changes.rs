@@ -1,4 +1,4 @@
-//! Changes for the whole fleet that an operator makes through this replica. This module also
+//! Changes that an operator makes through this replica for the whole fleet. This module also
 //! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached. The response
@@ -27,8 +27,8 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // The result can be ignored, because if the site refuses the version, the status of the
-            // site shows that it is missing.
+            // The result can be ignored: if the site refuses the version, the status of the site
+            // does not contain the version.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -50,9 +50,9 @@ pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
     serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
-/// Turns enforcement off for `site`, or for all sites if `site` is `None`, by adding an off switch
-/// with the ID `mark`. If `to` is `On`, removes all off switches for `site`, or all off switches
-/// for all sites, instead.
+/// Turns enforcement off or on in the whole fleet, for `site` or, if `site` is `None`, for all
+/// sites. `Off` adds an off switch with the ID `mark`. `On` removes the off switches that were
+/// added for `site` or, if `site` is `None`, those that were added for all sites.
 pub(super) async fn enforce(
     serving: Arc<Serving>,
     to: Enforcement,
@@ -138,7 +138,8 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     Ok(reply)
 }
 
-/// Converts the result of writing the fleet's document into a response.
+/// Returns the response to a request that writes the fleet's document. `made` is the result of
+/// writing.
 pub(super) fn written(made: Result<String, String>) -> Answer {
     let message = made.map_err(|why| AdminReply::error(StatusCode::CONFLICT, &why))?;
     Ok(AdminReply::json(&ChangeReport { running: true, kept: true, ..ChangeReport::new(message) }))

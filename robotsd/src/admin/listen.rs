@@ -178,7 +178,8 @@ impl AddressSocket {
         })
     }
 
-    /// Returns the address with the port that is bound, even if the config has port 0.
+    /// Returns the bound address. If the config has port 0, the port is the one that the system
+    /// chose.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.local
     }
@@ -295,8 +296,8 @@ pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // Symbolic links are followed. With `DynamicUser=`, the runtime folder of systemd is a link in
-    // a folder that only root can write to.
+    // Symbolic links are followed. With `DynamicUser=`, systemd creates the runtime folder as a
+    // link in a folder that only root can write to.
     let found = fs::metadata(folder)?;
     let refused =
         |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", folder.display())));

@@ -1,7 +1,7 @@
 //! The place file. A process writes the address of its admin interface to this file, and commands
-//! read the address from it. They find the process even if the config has changed in the meantime.
-//! The file also contains the path of the file with the local token, and the addresses that accept
-//! this token.
+//! read the address from it. Commands therefore find the process even if the config has changed in
+//! the meantime. The file also contains the path of the file with the local token, and the
+//! addresses of the process that accept this token.
 //!
 //! One copy of the place file is in the runtime folder, with a name that depends only on the path
 //! of the config. Another copy is in the state directory, for commands with a different runtime
@@ -75,12 +75,12 @@ pub(crate) struct PlaceFile {
 }
 
 impl PlaceFile {
-    /// Writes the place file of a process that runs with the config at `config`, in the runtime
-    /// folder and in the state directory if possible.
+    /// Writes the place files of this process: one in the runtime folder, and one in the state
+    /// directory if there is one. `config` is the path of the config that the process uses.
     ///
     /// # Errors
     ///
-    /// Returns an error if no place file can be written.
+    /// Returns an error if neither file can be written.
     pub(crate) fn leave(access: &CommandAccess<'_>, config: &Path, state: Option<&Path>) -> Result<Vec<Self>, String> {
         let of_runtime = |folder: PathBuf| (prepare_runtime_folder(&folder), folder.join(in_runtime(config)));
         let of_runtime = runtime_folders().into_iter().next().map(of_runtime);

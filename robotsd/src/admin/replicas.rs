@@ -55,12 +55,12 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
     ReplicaRows { replica: state.audit.replica(), process, heard, ..board.rows_of(query, seconds(SystemTime::now())) }
 }
 
-/// Maximum time for a request to all replicas, including the time to wait for an earlier request to
-/// all replicas.
+/// Maximum time for querying all replicas, including the time until an earlier query of all
+/// replicas has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of all configured replicas, including this one. This function authenticates in
-/// the same way as a command: with the token from the environment of its process.
+/// Returns the board of all configured replicas, including this one. Requests to the replicas use
+/// the token in the environment of this process, like requests of commands.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {

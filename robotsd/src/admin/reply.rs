@@ -51,7 +51,8 @@ impl AdminReply {
         }
     }
 
-    /// Returns the report of a change, with its outcome for the audit.
+    /// Returns a response with the report of a change. The response also holds the values for the
+    /// audit record.
     pub(super) fn change(report: ChangeReport) -> Self {
         let reply = Self::json(&report);
         let (before, after) = match report.enforcement {
@@ -119,7 +120,8 @@ impl AdminReply {
         Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path allows only {allow}")).with(ALLOW, allow)
     }
 
-    /// Returns a body with its media type `kind` and, if it is encoded, its content coding.
+    /// Returns a response with media type `kind`. `coding` is the content coding of the body, if
+    /// any.
     pub(super) fn negotiated(kind: &'static str, body: Vec<u8>, coding: Option<&'static str>) -> Self {
         let reply = Self::new(StatusCode::OK, kind, body).with(VARY, "Accept, Accept-Encoding");
         coding.into_iter().fold(reply, |reply, coding| reply.with(CONTENT_ENCODING, coding))

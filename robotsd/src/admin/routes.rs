@@ -70,7 +70,7 @@ pub(super) struct Route {
     need: Need,
     /// Whether the request is handled even if all unreserved connection slots are in use.
     pub(super) work: Urgency,
-    /// Whether the change requires that its audit record is written first.
+    /// Whether the audit record must be written before the change.
     is_written_first: bool,
     pub(super) answer: Handler,
 }
@@ -78,16 +78,17 @@ pub(super) struct Route {
 /// The right that a client needs to send a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// No right is needed. Examples are probes and the style sheet.
+    /// Anyone may send the request, for example a health probe.
     Nothing,
     /// Read access to at least one site. The response contains only the sites that the client may
     /// read.
     Own,
-    /// The role for at least one site. The request concerns the process and not a single site.
+    /// The given role for at least one site. The request concerns the process and not a single
+    /// site.
     Process(AdminRole),
-    /// The role for all sites, even if the query has `site`.
+    /// The given role for all sites, even if the query has `site`.
     All(AdminRole),
-    /// The role for the site in `?site=`, or for all sites if the query has no `site`.
+    /// The given role for the site in `?site=`, or for all sites if the query has no `site`.
     Site(AdminRole),
 }
 
@@ -184,8 +185,8 @@ fn alive(state: &ServerState) -> AdminReply {
 /// started. A robots.txt that becomes unavailable later is probably unavailable to all replicas,
 /// and one bad file must not take all other sites out of rotation.
 ///
-/// A rejected included file has the same effect as a missing robots.txt if no earlier version of
-/// the included file is in use, because its sites are then missing.
+/// A rejected included file has the same effect as a missing robots.txt, unless an earlier version
+/// of the included file is in use.
 ///
 /// If the config file is rejected, the response reports the problem, and the previous config stays
 /// in force. With `?require=config`, a rejected config file makes the process unready. Both
@@ -251,9 +252,10 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     report.fleet = report.fleet.filter(|_| grant.covers(None));
     report.sites.retain(|site| grant.covers(Some(&site.name)));
     report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
-    // `sites` contains no site of a folder that has no robots.txt yet, but `traffic` does.
+    // A site with a folder of files has one entry per file in `sites`, and none if the folder is
+    // empty. `traffic` contains an entry for every site.
     let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
-    // If an included file was rejected, the site that the client may read may be in that file.
+    // If an included file was rejected, it may define a site that the client may read.
     let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
@@ -380,7 +382,6 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
     let fleet = fleet_changes::fleet_of(&serving)?;
     let is_late = timeout(FRESH, fleet.look()).await.is_err();
     let mut report = fleet.report();
-    // In the other states, the report already contains the failure of the store.
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!(
@@ -497,8 +498,8 @@ async fn board(
     let wanted = board_query(&query)?;
     if wanted.is_of_fleet {
         let mut report = board_of_all(&state, wanted).await?;
-        // The first note states how many replicas are counted. The other notes contain addresses of
-        // replicas, which only clients with access to all sites may see.
+        // The first note states how many replicas the board covers. The other notes contain
+        // addresses of replicas, which only clients with access to all sites may see.
         report.notes.truncate(if grant.covers(None) { usize::MAX } else { 1 });
         return Ok(write(&state, &report));
     }
@@ -520,8 +521,8 @@ async fn board_rows(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answ
 
 /// Reads the board on a blocking thread.
 ///
-/// The number of concurrent readers is limited. A request that waits too long fails with a message
-/// that names what it was waiting for.
+/// The number of concurrent readers is limited. If the board cannot be read within [`PATIENCE`],
+/// the error message names the files.
 async fn read_board(
     state: Arc<ServerState>,
     read: impl FnOnce(&ServerState, &Board) -> AdminReply + Send + 'static,
@@ -547,7 +548,7 @@ async fn read_board(
     read.map_err(|error| AdminReply::fault(&error))
 }
 
-/// Allowed intervals of automatic reloads of the board by a browser, in seconds. Shorter intervals
+/// Allowed values of `?reload=`: the seconds until the browser reloads the board. Shorter intervals
 /// are useless, because the counts are up to five seconds old.
 const RELOADS: [&str; 2] = ["5", "60"];
 

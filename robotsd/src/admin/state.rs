@@ -1,4 +1,4 @@
-//! The state of the process, which the responses of the admin interface show.
+//! The state of the process, for the responses of the admin interface.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -81,7 +81,7 @@ pub(crate) struct Serving {
     /// Errors in decision requests from other proxies, per decision listener.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
-    /// Counts of agent lookups, per worker.
+    /// Hits and misses of the agent cache, per worker.
     pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
     pub(crate) edge: Edge,
 }
@@ -270,9 +270,9 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Returns the problems of the process whose messages contain no names of sites. They concern
-    /// threads, decision requests, certificates, the admin interface, the state directory, the
-    /// registry, identity evidence, the rate store, the board, and logs.
+    /// Returns the problems whose messages contain no names of sites. They concern threads,
+    /// decision requests, certificates, the admin interface, the state directory, the registry,
+    /// identity evidence, the rate store, the board, and logs.
     fn problems(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.problems()).unwrap_or_default();
         let board = self.board.get().map(|board| board.problems()).unwrap_or_default();
@@ -293,9 +293,8 @@ impl ServerState {
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 
-    /// Returns the problems whose messages contain names of sites: problems with the fleet,
-    /// certificates that cover none of the sites' hosts, and files in a folder of robots.txt files
-    /// that match no host.
+    /// Returns the problems whose messages contain names of sites: problems with the fleet, hosts
+    /// that no certificate covers, and ignored files in folders of robots.txt files.
     fn problems_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
@@ -333,7 +332,7 @@ impl Serving {
         }
         exposition.each_word(&family::QUESTIONS_UNDECIDED, &[], "reason", undecided);
         // Listeners may use the same certificate file, but may have read different versions of it.
-        // The map keeps one end date per file.
+        // For each file, the map keeps the earliest end date.
         let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
         for (path, dates) in self.certificates.iter().flat_map(LiveCertificates::dates) {
             ends.entry(path).and_modify(|first| *first = dates.end.min(*first)).or_insert(dates.end);
@@ -372,7 +371,7 @@ pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 /// Channel that sends the outcome of an upgrade to the request that waits for the upgrade.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
-/// Receivers of the control thread for requests to reload or upgrade.
+/// The control thread's receivers for reload and upgrade requests.
 #[derive(Debug)]
 pub(crate) struct ControlRequests {
     pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,

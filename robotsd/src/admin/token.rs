@@ -116,8 +116,8 @@ fn write_local_token(path: &Path, token: &str) -> io::Result<()> {
     files::replace(path, format!("{token}\n").as_bytes())
 }
 
-/// Reads the local token of this user; `None` if there is no file. Returns an error if other users
-/// may know the token.
+/// Reads the local token from a file; `None` if the file does not exist. Returns an error if other
+/// users may know the token.
 fn local_token(path: &Path) -> Result<Option<String>, String> {
     let (token, found) = match read_token(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -33,7 +33,7 @@ const BEAT: Duration = Duration::from_secs(2);
 /// sleeps.
 const MISSED: u64 = 3;
 
-/// The state of the event loops of this process, and its panics.
+/// The watched event loops, and the panics of the process.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
     loops: OnceLock<Vec<EventLoop>>,
@@ -48,7 +48,7 @@ pub(crate) type WatchGuard = Sender<Infallible>;
 struct EventLoop {
     thread: String,
     runtime: Handle,
-    /// Whether the latest task of the loop has not run yet.
+    /// Whether the loop has not run its latest task yet.
     is_awaited: Arc<AtomicBool>,
     missed: AtomicU64,
 }

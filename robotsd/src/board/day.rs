@@ -1,7 +1,7 @@
-//! The records of one site for one or more days: the rows, the periods when every fetch of
-//! robots.txt was recorded (watches), and the periods with possibly missing records (lost times).
-//! This module also reads and writes the file of a day. The file has one JSON object per line, and
-//! the last line contains the hash of all lines before it.
+//! The records of one site for one or more days: the counts of each crawler (rows), the periods
+//! when every fetch of robots.txt was recorded (watches), and the periods when some fetches may not
+//! have been recorded (lost times). This module also reads and writes the file of a day. The file
+//! has one JSON object per line, and the last line contains the hash of all lines before it.
 //!
 //! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
 //! missing, a fetch of robots.txt may be missing at any time of that day. The lines that can still
@@ -9,8 +9,8 @@
 //! contained the fetch that excuses the crawler.
 //!
 //! The hourly rows of old days are merged into one row per crawler and day. This is called folding.
-//! The file with the daily rows replaces the file with the hourly rows by a rename. If the process
-//! is killed at any moment, one complete file therefore remains.
+//! The new file with the daily rows is renamed to the path of the file with the hourly rows. If the
+//! process is killed in the meantime, the path contains one of the two complete files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,10 +35,10 @@ pub(crate) struct DayRows {
     /// Name and settings of the site; `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
-    /// The periods with possibly missing counts.
+    /// Periods that may lack counts.
     pub(crate) lost: Vec<Lost>,
-    /// The periods when other processes may have received fetches of robots.txt, according to
-    /// `sees_all` and `replicas` of that day. They are not stored in the file.
+    /// The periods when other processes may have received fetches of robots.txt, according to the
+    /// `sees_all` and `replicas` of each day. They are not stored in the file.
     pub(crate) unseen: Vec<Lost>,
     /// Rows per crawler and hour.
     #[serde(with = "pairs")]
@@ -47,8 +47,8 @@ pub(crate) struct DayRows {
     /// day after folding are in `rows`.
     #[serde(with = "pairs")]
     pub(crate) days: BTreeMap<RowKey, Row>,
-    /// Paths that verified search engines requested, by day. Only the gate of this process uses
-    /// these paths.
+    /// Paths that verified search engines requested, by day. They are used only by this process, to
+    /// check new versions of robots.txt.
     #[serde(skip)]
     pub(crate) requested: BTreeMap<Second, RequestedPaths>,
     pub(crate) visitors: SentVisitors,
@@ -124,8 +124,8 @@ impl DayRows {
         if surplus == 0 {
             return;
         }
-        // Removes a quarter more than necessary, because the next watches would otherwise exceed
-        // the limit again.
+        // Removes more watches than necessary (a quarter of the limit), because the next watches
+        // would otherwise exceed the limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
@@ -143,8 +143,8 @@ impl DayRows {
         }
     }
 
-    /// Removes everything except the fetches of robots.txt from rows whose hour or day ended before
-    /// `moment`.
+    /// Removes the data about disallowed requests from rows whose hour or day ended before
+    /// `moment`. Drops these rows if they contain no fetches of robots.txt.
     pub(super) fn keep_reads_before(&mut self, moment: Second) {
         for (rows, length) in [(&mut self.rows, HOUR), (&mut self.days, DAY)] {
             for (_, row) in rows.iter_mut().filter(|(key, _)| key.begin + length <= moment) {
@@ -154,8 +154,7 @@ impl DayRows {
         }
     }
 
-    /// Reports whether these rows have values that a process can have counted. If not, their file
-    /// is damaged.
+    /// Reports whether the values in these rows are valid. If not, the file is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
@@ -167,13 +166,12 @@ impl DayRows {
         !is_counted && self.watches.is_empty() && self.lost.is_empty()
     }
 
-    /// Returns the number of rows.
     pub(super) fn count(&self) -> usize {
         self.rows.len() + self.days.len()
     }
 
-    /// Changes the records of a damaged day. Afterwards, they cannot be evidence against a crawler
-    /// on this or any other day.
+    /// Marks the whole day as lost, and removes the versions from its fetches. Records from a
+    /// damaged file must not be evidence against a crawler, on this or any other day.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();

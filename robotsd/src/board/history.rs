@@ -91,8 +91,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch may have begun on an earlier day, which has no file if nothing
-                // was counted on it.
+                // The first watch of this day may have begun on an earlier day. If nothing was
+                // counted on that day, the day has no file.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -313,9 +313,9 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
     Ok(added)
 }
 
-/// Keeps the damaged file under a second name for the operator to examine. If the file of the same
-/// day is damaged again later, no second copy is made. A hard link is tried first, because it needs
-/// no space on a full disk.
+/// Keeps a copy of the damaged file, which the operator can examine. If the file is damaged again
+/// later, no second copy is made. A hard link is tried first, because it needs no space on a full
+/// disk.
 fn keep_beside(path: &Path) -> io::Result<()> {
     let beside = path.with_extension("jsonl.damaged");
     if beside.exists() || fs::hard_link(path, &beside).is_ok() {

@@ -1,5 +1,5 @@
-//! Decides whether a crawler that sent disallowed requests ignores robots.txt, or only does not
-//! know the current rules yet.
+//! Decides whether a crawler that sent disallowed requests ignores robots.txt, or has not fetched
+//! the current rules yet.
 //!
 //! No crawler may be reported falsely. It is often uncertain which fetch of robots.txt was the
 //! crawler's last before a request. The request counts against the crawler only if **every** fetch
@@ -11,8 +11,8 @@
 //!   another crawler that obeys one of the same product tokens. Without such a fetch, the request
 //!   does not count against the crawler;
 //! - every later fetch by crawlers of the same operator, unless the client was an impostor;
-//! - every fetch that may have been missed, because no process was watching, enforcement was off,
-//!   or counts were lost.
+//! - every fetch that may not have been recorded, because no process was running, enforcement was
+//!   off, or counts were lost.
 
 use tower_robots::agent::Agent;
 use tower_robots::live::VersionHash;
@@ -21,9 +21,9 @@ use tower_robots::rules::{Access, PathForm, RuleSet};
 
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
-/// Time after its replacement that a version of robots.txt is still used to judge requests, in
-/// seconds. A crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4). One hour
-/// is added as a margin.
+/// Time during which a replaced version of robots.txt is still used to judge requests, in seconds.
+/// A crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4). One hour is added
+/// as a margin.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
 /// Maximum number of versions of robots.txt that are used to judge one request.
@@ -101,15 +101,15 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
 /// Conclusion about a crawler's disallowed requests, from its earlier fetches of robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadJudgement {
-    /// The crawler's last fetch was a version that disallows the requests, or was more than 24
-    /// hours before the requests.
+    /// The crawler last fetched a version that disallows the requests, or fetched robots.txt more
+    /// than 24 hours before the requests.
     Ignored,
-    /// The crawler's last fetch was an older version that allows the requests, at most 24 hours
+    /// The crawler last fetched an older version, which allows the requests, at most 24 hours
     /// before the requests.
     NotNewest,
-    /// No fetch of robots.txt was seen before the requests.
+    /// No fetch of robots.txt was recorded before the requests.
     Unread,
-    /// A fetch was seen, but it is uncertain which version the crawler fetched last.
+    /// A fetch was recorded, but it is uncertain which version the crawler fetched last.
     Undecided,
 }
 

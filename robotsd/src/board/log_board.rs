@@ -1,5 +1,5 @@
-//! Builds a board from an access log. If the versions of robots.txt at that time are known, this
-//! board shows what a live board would have shown.
+//! Builds a board from an access log. If the versions of robots.txt that were live during the log
+//! are known, this board shows what a live board would have shown.
 //!
 //! Requests are counted and judged as on a live board. A gap in the log is treated like a time when
 //! robotsd was not running: if the log has no line for more than an hour, any crawler may have
@@ -16,7 +16,7 @@ use super::summary::{Evidence, Period, sum_up};
 use super::table::{MAX_LIVE, UnregisteredNames};
 use super::watch::{Lost, Watch};
 
-/// Maximum number of hourly rows. If there are more, hours are folded into days.
+/// Maximum number of hourly rows. If there are more, they are merged into daily rows.
 const MAX_HOURLY: usize = MAX_LIVE / 2;
 
 /// Maximum number of hours in [`LoggedTimes`]: a little more than four years.
@@ -25,11 +25,11 @@ const MAX_HOURS: usize = 40_000;
 /// Maximum number of bars in a trend.
 const MAX_BARS: Second = 400;
 
-/// The first and the last time in the log, for each hour.
+/// Times of the first and the last log line in each hour.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoggedTimes(BTreeMap<Second, (Second, Second)>);
 
-/// The rows and times that were counted from a log.
+/// The rows that were counted from a log, and the times of the log lines.
 #[derive(Debug, Default)]
 pub(crate) struct LogBoard {
     rows: DayRows,
@@ -57,7 +57,7 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// Returns the periods without a gap of more than an hour between two lines.
+    /// Returns the periods without a gap of more than an hour between log lines.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {
@@ -85,8 +85,7 @@ impl LogBoard {
             if self.rows.count() < MAX_LIVE || self.rows.rows.contains_key(&key) {
                 self.rows.rows.entry(key).or_default().merge(&row);
             } else {
-                // The row is dropped, so fetches of robots.txt in the hour of this row may be
-                // missing.
+                // This row is dropped, so fetches of robots.txt may now be missing.
                 is_lost = true;
             }
         }
@@ -98,8 +97,9 @@ impl LogBoard {
     }
 
     /// Finishes counting. `versions` contains each version and the time when it came into force,
-    /// oldest first. Impostors of the crawlers in `crawlers` are counted as clients with an
-    /// unconfirmed claim, because the log may not contain the real addresses of clients.
+    /// oldest first. Clients that were counted as impostors of the crawlers in `crawlers` are
+    /// counted as unverified instead, because the addresses in the log may not be those of the
+    /// clients.
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {
@@ -113,7 +113,7 @@ impl LogBoard {
         }
     }
 
-    /// Builds the board for the whole time of the log.
+    /// Builds the board for the whole period of the log.
     pub(crate) fn board(&self, evidence: Evidence) -> SiteBoard {
         let spans = self.times.spans();
         let Some((from, to)) = spans.first().map(|first| first.0).zip(spans.last().map(|last| last.1)) else {

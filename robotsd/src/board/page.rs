@@ -100,8 +100,9 @@ impl Sums {
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl<'a> BoardPage<'a> {
-    /// Returns links to the page with another period, site, scope or reload interval. For each
-    /// link, returns the target, whether the target is the current page, and the label.
+    /// Returns links to other views of the page: another period, all sites, all replicas, or with
+    /// automatic reloads. Each link consists of the target, whether the target is the current view,
+    /// and the label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (query, reload) = (self.query, self.reload);
         let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));

@@ -27,8 +27,8 @@ use crate::http_common::ClientRequest;
 const MAX_ROWS: usize = 4096;
 
 /// Maximum number of unregistered crawlers that are counted separately, by name. The number is
-/// limited because clients can send any name. The limit applies to the counts of one worker that
-/// are not taken yet, and to each hour on the board of a site.
+/// limited because clients can send any name. The limit applies to the counts of each worker since
+/// they were last taken, and to each hour of a site on the board.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
 /// Name of the crawler in the row that counts all unregistered crawlers beyond [`MAX_UNKNOWN`].
@@ -42,7 +42,7 @@ pub(super) const MAX_NAME_LENGTH: usize = 128;
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Versions of a site's robots.txt that crawlers may rely on: the live version, and each earlier
-/// version for a day after its replacement.
+/// version for [`GONE_BY`] seconds after its replacement.
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
     policy: Option<Arc<Policy>>,
@@ -71,11 +71,11 @@ pub(crate) struct SiteRecorders {
     /// Set if the hosts of the site have changed: another site may have served another version of
     /// robots.txt on the new hosts before. Cleared when the control thread has read this flag.
     pub(crate) has_new_hosts: AtomicBool,
-    /// Counts the visitors that services refer.
+    /// Counts the visitors that each service refers to the site.
     pub(crate) services: Arc<SendingServices>,
 }
 
-/// Counts the crawlers of one site on one worker.
+/// Counts the requests of crawlers to one site on one worker.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     versions: Arc<ArcSwap<KnownVersions>>,
@@ -183,7 +183,6 @@ impl Recorder {
         let done = done(record);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
-            // Only requests of verified search engines are recorded for the gate.
             if identity == ClaimResult::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
                 counted.requested.count(target);
             }

@@ -107,8 +107,9 @@ pub(crate) struct NeverHit {
     /// disallowed any request.
     pub(crate) of: usize,
     pub(crate) count: usize,
-    /// Whether the listed lines certainly have no hits. `false` if the hits of several lines were
-    /// added up, if counts are missing for a part of the time, or if there are other replicas.
+    /// Whether the listed lines certainly have no hits. `false` if some hits are only known as a
+    /// total of several lines, if counts are missing for a part of the time, or if there are other
+    /// replicas.
     pub(crate) is_certain: bool,
     /// The first lines without a hit. Their number is limited.
     pub(crate) lines: Vec<LineBoard>,
@@ -303,8 +304,7 @@ fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String);
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // The row of a crawler contains the total of visitors that all services of the crawler's
-    // operator referred.
+    // The row of a crawler contains the total number of visitors from all services of its operator.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);

@@ -1,6 +1,6 @@
 //! The paths that verified search engines request most. Before a new version of robots.txt goes
-//! live, the gate checks whether the new version disallows any of these paths, or any path in
-//! sitemaps.
+//! live, the gate of the site checks whether the new version disallows any of these paths, or any
+//! path in sitemaps.
 //!
 //! The counts use the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true
 //! number of requests for a path is at least `count - error`. Every path with more than 1 /
@@ -68,8 +68,7 @@ impl RequestedPaths {
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
     }
 
-    /// Reports whether these counts have values that a process can have counted. If not, their file
-    /// is damaged.
+    /// Reports whether these counts are valid. If not, the file is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let is_sound = |(path, of): (&String, &PathCount)| {
             path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count

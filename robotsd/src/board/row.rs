@@ -28,10 +28,10 @@ word_enum! {
     pub(crate) enum ClaimResult {
         /// A verification method confirmed that the client is the crawler.
         Verified = "verified",
-        /// It is neither confirmed nor refuted that the client is the crawler.
+        /// No verification method confirmed or disproved that the client is the crawler.
         #[default]
         Claimed = "claimed",
-        /// It is refuted that the client is the crawler.
+        /// A verification method showed that the client is not the crawler.
         Impostor = "impostor",
     }
 }
@@ -97,8 +97,8 @@ pub(crate) struct ReadSpan {
     pub(crate) count: u64,
 }
 
-/// Disallowed requests that are judged together, because the same versions at the same origin
-/// disallow and allow them.
+/// Disallowed requests to one origin that are judged together, because the same versions of
+/// robots.txt disallow them and the same versions allow them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub(crate) origin: String,
@@ -197,7 +197,6 @@ impl Row {
         }
     }
 
-    /// Adds hits of a line.
     pub(crate) fn hit(&mut self, hits: &LineHits) {
         let is_alike =
             |own: &&mut LineHits| own.version == hits.version && own.line == hits.line && own.pattern == hits.pattern;

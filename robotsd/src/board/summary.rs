@@ -112,7 +112,7 @@ pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Perio
 /// Rows of a site, grouped by crawler and identity.
 struct SiteRows<'r> {
     by_crawler: BTreeMap<(&'r str, ClaimResult), Vec<CrawlerRow<'r>>>,
-    /// For each operator, its crawlers, each with its identity.
+    /// The crawlers of each operator, each with its identity.
     by_operator: BTreeMap<&'r str, BTreeSet<(&'r str, ClaimResult)>>,
 }
 

@@ -6,8 +6,8 @@
 //! rows or if writing fails. The time of the lost counts is then recorded as a gap. A fetch that is
 //! missing therefore cannot lead to a false accusation.
 //!
-//! **The history is locked only while counts are written to files**, and a reader also locks it.
-//! Every reader therefore finds each count either in the table or in the files. Old files are
+//! **The history is locked while counts are written to files and while they are read.** A reader
+//! therefore finds each count either in the table or in the files, but never in both. Old files are
 //! listed, removed and folded without the lock. This is safe because each file is removed or
 //! replaced in one step.
 
@@ -35,7 +35,7 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of unwritten rows of all sites together.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// Length of the period whose most requested paths the gate checks, in seconds.
+/// Length of the period that [`requested_much`](Board::requested_much) covers, in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. Every reader blocks a thread, possibly for
@@ -99,7 +99,7 @@ struct SiteTable {
 }
 
 impl SiteTable {
-    /// Reports whether the site has counts or watches to write.
+    /// Reports whether the site has unwritten counts or watches.
     fn is_changed(&self) -> bool {
         !self.counted.is_empty() || self.watches.are_changed()
     }
@@ -165,8 +165,8 @@ impl SiteTable {
     }
 }
 
-/// The names of the unregistered crawlers that have their own row in the current hour. The row may
-/// already be written. Their number is limited, because clients can invent names.
+/// The names of the unregistered crawlers that have their own row in the current hour, including
+/// rows that are already written. The number of names is limited, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -225,7 +225,7 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// Adds the totals of the site's traffic if totals are stored at the time `now`.
+    /// Adds the totals of the site's traffic, but only at the times when totals are stored.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
@@ -263,8 +263,8 @@ impl Board {
             let was_gone = std::mem::replace(&mut held.is_gone, !served.contains(site));
             if held.is_gone && !was_gone {
                 // The site is no longer served. Its entry is removed when its counts are written.
-                // The last watch must not include the current second, because another server may
-                // already have responded in this second.
+                // The last watch must end before the current second, because another server may
+                // already respond to requests for this site.
                 held.watches.interrupt(now);
             }
         }
@@ -360,7 +360,7 @@ impl Board {
         pruned.map_err(|error| format!("old files of the board cannot be removed: {error}"))
     }
 
-    /// Folds the hours of days that are old enough.
+    /// Merges the hourly rows into daily rows, for all days that are older than the configured age.
     fn fold(&self, now: Second, files: &mut History) -> Result<(), String> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let before = day_of(now.saturating_sub(self.settings.keep.as_secs()));
@@ -397,7 +397,6 @@ impl Board {
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table.lock().sites.get(site) {
-            // Adds the rows that are not written to files yet.
             all.merge(&held.with_watches(held.counted.clone()));
         }
         all

@@ -18,12 +18,11 @@ use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
-/// Maximum number of sites in a report. Further sites are shown only if the query is for one of
-/// them.
+/// Maximum number of sites in a report. The other sites can be queried only one at a time.
 const MAX_SITES: usize = 50;
 
-/// Time before the period of a report, in seconds. Fetches of robots.txt in this time are used for
-/// the report, too.
+/// Length of the time before a report's period, in seconds. Fetches of robots.txt in that time are
+/// used, too.
 const EARLIER: Second = 14 * DAY;
 
 /// A query for the board: the site and the period, and whether to include all replicas.
@@ -109,7 +108,7 @@ impl Board {
         report
     }
 
-    /// Returns the reasons why the report may not cover everything that the query asks for.
+    /// Returns notes about periods and counts that are missing from the report.
     fn notes(&self) -> Vec<String> {
         let since = written(self.since);
         let unkept = format!(

@@ -57,8 +57,7 @@ impl SentVisitors {
         days
     }
 
-    /// Reports whether a process can have written these counts to the file of `day`. If not, the
-    /// file is damaged.
+    /// Reports whether these counts are valid in the file of `day`. If not, the file is damaged.
     pub(super) fn is_sound(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
         let is_sound = |(hour, service): &(Second, Service)| {

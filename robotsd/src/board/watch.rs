@@ -1,15 +1,14 @@
-//! Records watches. A watch is a period when every fetch of robots.txt was recorded. It contains
-//! the version that was live in this period. All other times are gaps: fetches may have been
-//! missed.
+//! Records watches. A watch is a period when every fetch of robots.txt was recorded and one version
+//! was live. All other times are gaps: fetches may be missing from the records.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
-//! was live during the gap. A crawler is accused only if every fetch that may have been its last
-//! one is evidence against the crawler. The watches in a file cover the time since the previous
-//! write, including days without counts. The watches of two files never overlap, so a missing file
-//! leaves a gap. The version during a gap is certain only if the same process was running before
-//! and after the gap, and recorded that it served no other version (`live_since`). If the same
-//! version was live before and after the gap, another version may still have been live during the
-//! gap. If a reload moves hosts to another site, the time before the reload is a gap for that site.
+//! was live at that time. A crawler is accused only if every fetch that may have been its last one
+//! is evidence against the crawler. The watches in a file cover the time since the previous write,
+//! including days without counts. The watches of two files never overlap, so a missing file leaves
+//! a gap. The version during a gap is certain only if the same process was running before and after
+//! the gap, and recorded that it served no other version (`live_since`). Equal versions before and
+//! after the gap are not enough, because another version may have been live in between. If a reload
+//! moves hosts to another site, the time before the reload is a gap for that site.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +31,9 @@ pub(crate) struct Watch {
     /// The version that was live; `None` if no version was live, or if each host had its own
     /// version.
     pub(crate) version: Option<String>,
-    /// The time when the watching process began to serve the site with its current hosts. It
-    /// identifies the process: the version during a gap can be certain only if the watches before
-    /// and after the gap are from the same process.
+    /// The time when the process that recorded the watch began to serve the site with its current
+    /// hosts. This time identifies the process. The version during a gap can be certain only if the
+    /// same process recorded the watches before and after the gap.
     pub(crate) process: Second,
     /// For a watch after a gap: the time since which the process has served only this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,8 +110,8 @@ impl Watches {
         }
     }
 
-    /// Records the version and the sight at `now`: extends the last watch, or begins a new one.
-    /// Returns whether the live version has changed.
+    /// Records the version that is live at `now`, and whether fetches are recorded: extends the
+    /// last watch, or begins a new one. Returns whether the live version has changed.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let (mut is_other, mut from, mut live_since) = (true, now, None);
@@ -171,9 +170,8 @@ impl Watches {
         self.has_begun = true;
     }
 
-    /// Removes the written watches. The last watch is replaced by an empty watch that begins where
-    /// the last watch ended. The watches of two files therefore never overlap, and a deleted file
-    /// leaves a gap.
+    /// Removes the written watches. The last watch is replaced by an empty watch that begins at its
+    /// end. The watches of two files therefore never overlap, and a deleted file leaves a gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);

@@ -83,8 +83,8 @@ enum AgentsFormat {
     Json,
 }
 
-/// JSON object that describes a crawler. The first members are its name and properties. The last
-/// members are the source of these data.
+/// JSON object that describes a crawler: its name and properties, followed by the source of these
+/// data.
 struct CrawlerListing<'a>(&'a Crawler);
 
 impl Serialize for CrawlerListing<'_> {
@@ -163,7 +163,8 @@ pub(crate) fn run(args: &AgentsArgs) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Exit status of --verify if the claim is neither verified nor refuted.
+/// Exit status of `--verify` if the evidence does not show whether the address belongs to the
+/// crawler.
 const OPEN: u8 = 3;
 
 #[derive(Serialize)]

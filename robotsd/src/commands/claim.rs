@@ -35,9 +35,9 @@ pub(super) enum Names {
     Leave,
 }
 
-/// Checks whether a request from `address` comes from one of `agents`. Does not fetch lists of
-/// addresses. For each list, uses the copy that a running robotsd saved. Without this copy, uses
-/// the operator's own copy, and without both, the built-in copy.
+/// Checks whether a request from `address` comes from one of `agents`. Address lists are not
+/// fetched. Each list is read from the copy that a running robotsd saved, otherwise from the file
+/// in the config, otherwise from the built-in copy.
 pub(super) fn check(
     agents: &[Agent],
     address: IpAddr,
@@ -85,8 +85,8 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps })
 }
 
-/// The evidence for checking claims. Calls `note` with a description of each piece of evidence that
-/// a check examines.
+/// The evidence for a check. Calls `note` with a description of each piece of evidence that the
+/// check examines.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
     /// DNS resolver, and the async runtime that it runs on.
@@ -107,7 +107,6 @@ impl NotedEvidence<'_> {
 
 impl ClaimEvidence for NotedEvidence<'_> {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        // Only the first copy of a list is used.
         let list = |url: &str| self.places.list_copies(url, self.note).into_iter().next();
         let copies: Vec<_> = crawler.ranges.iter().map(|url| (url, list(url))).collect();
         for (url, copy) in &copies {

@@ -1,4 +1,4 @@
-//! Commands that describe the command line. They are used when packages are built: `robotsd
+//! Commands that generate files from the definition of the command line, for packages: `robotsd
 //! completions SHELL` prints a shell's completion script, and `robotsd man` writes the manual
 //! pages.
 

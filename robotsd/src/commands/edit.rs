@@ -7,7 +7,7 @@
 //!
 //! Exit status:
 //!
-//! - 0 if the file is now as requested;
+//! - 0 if the file has the requested effect;
 //! - 1 if --diff shows a necessary edit;
 //! - 2 if the file could not be read or written, or if the effect of the edit could not be proved.
 
@@ -200,8 +200,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     Ok(exit::answer(!args.diff || old == new))
 }
 
-/// Writes the effect of the edit, and notes about effects that the owner may expect although the
-/// edit does not have them.
+/// Writes the effect of the edit, and notes about effects that the owner may expect but that the
+/// edit does not have.
 fn write_effect(
     out: &mut impl Write,
     name: &str,

@@ -1,5 +1,5 @@
-//! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel. No
-//! robotsd has to run on this machine.
+//! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel.
+//! robotsd need not run on this machine.
 //!
 //! If a replica cannot be reached, the command reports this replica and continues with the other
 //! replicas. Exit status:
@@ -93,8 +93,8 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision about a site to one replica of a named fleet. The decision applies to all
-/// replicas. `None` if the fleet has no name.
+/// Sends a decision about a site to one replica of a named fleet. This replica makes the decision
+/// for the whole fleet. `None` if the fleet has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
@@ -104,8 +104,8 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
-    // Only replicas that did not respond are listed here. Whether the other replicas have made the
-    // change is shown by the document in the store.
+    // This list contains only the replicas that did not respond. For all other replicas, the report
+    // shows whether they have made the change.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -268,8 +268,8 @@ fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -
     }
 }
 
-/// Returns the replicas of the config. If the config cannot be read, returns an empty list. The
-/// local robotsd is then queried instead.
+/// Returns the addresses of the replicas that the config lists. If the config cannot be read,
+/// returns an empty list, and the command queries the local robotsd instead.
 fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
@@ -344,8 +344,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that judges a response. Returns `true` if the response reports no problem, and a line
-/// of text about the response.
+/// Function that judges a response. Returns whether the response is free of problems, and a line of
+/// text about the response.
 type Judge<T> = fn(&T) -> (bool, String);
 
 /// Queries every replica for a report, and prints the reports.
@@ -437,7 +437,7 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
     lines.collect()
 }
 
-/// Returns whether the fleet of the config has a name, and the addresses of its replicas.
+/// Returns whether the fleet in the config has a name, and the addresses of its replicas.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || {
         refusal(
@@ -452,13 +452,13 @@ fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
 /// Responses of all replicas to one query.
 type Answers<T> = io::Result<Vec<ReplicaAnswer<T>>>;
 
-/// Sends the same query to every replica of the config.
+/// Sends the same query to every replica that the config lists.
 fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_>) -> Answers<T> {
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 
-/// Returns the replicas of the config. If the config lists no replicas, returns the address of the
-/// robotsd that runs with the config.
+/// Returns the addresses of the replicas that the config lists. If it lists none, returns the
+/// address of the robotsd that runs with the config.
 fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {

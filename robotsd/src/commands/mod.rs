@@ -5,7 +5,8 @@
 //! `accept`, `rollback` and `enforce` query a running robotsd, which [`running`] finds, or every
 //! replica of a [`fleet`]. `accept`, `rollback` and `enforce` are in [`decisions`]. `audit` shows
 //! who made changes, and `token` creates admin tokens. `lsp` is the language server for editors.
-//! `completions` and `man` describe the [`command_line`] itself. `serve` is a separate module.
+//! `completions` and `man` generate files from the definition of the [`command_line`]. `serve` is a
+//! separate module.
 
 pub(crate) mod agents;
 pub(crate) mod audit;

@@ -8,7 +8,7 @@ use askama::Template;
 
 use crate::render::{printable, shell_line, stdout, write_pretty_json};
 
-/// Maximum width of folded lines, in columns.
+/// Maximum width of wrapped lines, in columns.
 const WIDTH: usize = 80;
 
 /// Width of the label of a line, in columns.
@@ -19,7 +19,7 @@ const LABEL: usize = 14;
 pub(in crate::commands) struct Page(String);
 
 impl Page {
-    /// Appends a line that is not folded.
+    /// Appends a line without wrapping it.
     pub(in crate::commands) fn title(&mut self, text: &str) {
         self.0.push_str(&printable(text));
         self.0.push('\n');
@@ -36,12 +36,12 @@ impl Page {
         self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
     }
 
-    /// Appends folded text without a label. The lines after the first one are indented.
+    /// Appends wrapped text without a label. The lines after the first one are indented.
     pub(in crate::commands) fn text(&mut self, text: &str) {
         self.fold("", 2, text);
     }
 
-    /// Appends folded text without indentation.
+    /// Appends wrapped text without indentation.
     pub(in crate::commands) fn paragraph(&mut self, text: &str) {
         self.fold("", 0, text);
     }
@@ -52,7 +52,7 @@ impl Page {
     }
 
     /// Appends the lines of a template. The text after a label (or after spaces of the same width)
-    /// is folded. A line that begins with a tab contains a command that [`shell_line`] has already
+    /// is wrapped. A line that begins with a tab contains a command that [`shell_line`] has already
     /// quoted. Any other line is appended as it is.
     pub(in crate::commands) fn lay_out(&mut self, template: &impl Template) {
         for line in template.to_string().lines() {

@@ -42,8 +42,8 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     say_report(&report, args.running.json, text, answer(is_accepted(&report)))
 }
 
-/// Returns the results of reading the config and every robots.txt again. Each result has a line of
-/// text about it.
+/// Returns the results of reading the config and every robots.txt again, each with a line of text
+/// for the output.
 fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
     let others = [("config", &report.config), ("registry", &report.registry)].into_iter();
     let others = others.filter_map(|(what, reload)| Some((what, reload.as_ref()?)));

@@ -20,7 +20,7 @@ use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
-/// Environment variable with the place of an admin interface, in the form that `--admin` accepts.
+/// Environment variable with the address of an admin interface, in the form that `--admin` accepts.
 const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
 /// Options that select the running robotsd of a command.
@@ -92,7 +92,6 @@ fn place_of_environment() -> Result<Option<AdminPlace>, String> {
     named.map(|place| place.parse().map_err(|why| format!("{ADMIN_VARIABLE}: {why}"))).transpose()
 }
 
-/// Queries the running robotsd.
 pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: AdminQuestion<'_>) -> io::Result<T> {
     let place = running.place().map_err(refusal)?;
     ask(&place, of, complain).map_err(refusal)

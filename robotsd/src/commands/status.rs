@@ -58,11 +58,11 @@ pub(crate) struct StatusArgs {
 /// Exit status:
 ///
 /// - 0 if robotsd serves the sites as configured;
-/// - 1 if one of these conditions holds: it is starting or draining; the config or an included file
-///   was rejected; a site is switched off, or counts as off because its switch cannot be read; a
-///   site does not serve the version in its source (because it is held at the gate, the last good
-///   one is in force, or there is none); the state directory is not writable; or sites exist but
-///   the client may not see any;
+/// - 1 if one of these conditions holds: robotsd is starting or draining; the config or an included
+///   file was rejected; a site is switched off, or counts as off because its switch cannot be read;
+///   a site does not serve the version in its source (because that version is pending, was rejected
+///   or is missing); the state directory is not writable; a thread has stalled; or sites exist, but
+///   the client may not see any of them;
 /// - with `--problems`, also 1 if anything else needs attention;
 /// - 2 if robotsd cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
@@ -129,12 +129,11 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports whether anything in the report needs the attention of an operator.
 pub(super) fn needs_an_operator(report: &StatusReport) -> bool {
     !is_well(report) || !report.problems.is_empty() || report.sites.iter().any(|site| needs_a_hand(report, site))
 }
 
-/// Reports whether a site needs the attention of an operator.
+/// Reports whether the site needs the attention of an operator.
 fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
     let is_out = |upstream: &UpstreamReport| upstream.state != "up";
     let is_failing = site.fetch.as_ref().is_some_and(|fetch| fetch.failing_since.is_some());
@@ -175,9 +174,9 @@ impl<'a> StatusText<'a> {
         shell_line(self.running.step(step))
     }
 
-    /// Reports whether this is the first site in the output whose gate watches no pages. Only the
-    /// output about this site contains the advice for gates without watched pages, because the
-    /// advice is the same for every site.
+    /// Reports whether this is the first site in the output whose gate does not check any pages.
+    /// Only this site gets the advice to configure pages, because the advice is the same for every
+    /// site.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
         first.is_some_and(|first| first.name == site.name)

@@ -151,9 +151,9 @@ pub(in crate::commands) struct EvaluatedExpectations<'a> {
 }
 
 impl EvaluatedExpectations<'_> {
-    /// Prints to stderr the agents in the file that are not crawlers, and the paths that look like
-    /// patterns, with their positions. Returns whether the name of a crawler is misspelled. An
-    /// expectation with a misspelled name would test nothing.
+    /// Prints likely mistakes in the expectations to stderr, with their positions: agents that are
+    /// not crawlers, and paths that look like patterns. Returns `true` if a crawler name is
+    /// misspelled, because such an expectation would test nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> bool {
         let path = printable_path(self.path);
         let mut has_slips = false;

@@ -78,7 +78,7 @@ pub(in crate::commands) struct SelectedSite {
 pub(in crate::commands) struct EvidencePlaces {
     /// Folder where a running robotsd saves the lists that it fetches.
     saved: Option<PathBuf>,
-    /// The operator's own copies of published lists: paths by URL.
+    /// Files in the config that replace published lists: paths by URL of the list.
     files: HashMap<String, PathBuf>,
     /// Resolvers for name look-ups; if the list is empty, the system's resolvers are used.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
@@ -136,7 +136,7 @@ impl SiteArgs {
         Ok(Some(path))
     }
 
-    /// Reports whether an option or the environment contains the path of a config.
+    /// Reports whether an option or the environment selects a config.
     pub(in crate::commands) fn has_config(&self) -> bool {
         self.config.is_some() || self.site.is_some() || config_of_environment().is_some()
     }
@@ -145,9 +145,10 @@ impl SiteArgs {
         self.select_for(&[], &[])
     }
 
-    /// Selects the site: the site that --site names, otherwise the only site, otherwise the site of
-    /// the host in `files` and `urls`. If `files` is not empty, a config that only the environment
-    /// names is ignored if it has several sites and none of them can be selected.
+    /// Selects a site: the site that `--site` names, otherwise the site that serves the host of all
+    /// URLs in `files` and `urls`, otherwise the only site of the config. Returns an error if no
+    /// site can be selected. However, if `files` is not empty, a config that only the environment
+    /// names is then ignored.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
@@ -206,7 +207,7 @@ impl EvidencePlaces {
         copies.into_iter().filter_map(|copy| copy.map_err(|error| note(error.to_string())).ok()).collect()
     }
 
-    /// Returns the path of the operator's own copy of the list at a URL.
+    /// Returns the path of the file that the config names for the list at a URL.
     pub(in crate::commands) fn own_copy(&self, url: &str) -> Option<&Path> {
         self.files.get(url).map(PathBuf::as_path)
     }
@@ -295,7 +296,8 @@ impl SelectedSite {
         Some((format!("this version {own}; the live version is {name}"), RobotsFile { name, bytes: bytes.to_vec() }))
     }
 
-    /// Returns the version of the site with this hash from the state directory.
+    /// Returns the version of the site's robots.txt with this hash. Reads it from the state
+    /// directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
         let missing = "in the state_dir of the config, this user can read no version of the site with the hash";
@@ -384,9 +386,10 @@ impl RobotsFile {
     ///
     /// A file that is not text has no rules and would look like a file that allows everything, so
     /// it is an error. An HTML page or an error message that was saved as robots.txt also allows
-    /// everything, which is probably a mistake. It is an error if `pages` is `Refuse`. If the
-    /// reference parser is selected, any file is accepted, because the user wants to know how that
-    /// parser reads the file. Findings about rules that crawlers do not read are printed to stderr.
+    /// everything, which is probably a mistake. Such a file is an error if `pages` is `Refuse`. If
+    /// the reference parser is selected, any file is accepted, because the user wants to know how
+    /// that parser reads the file. Findings about rules that crawlers do not read are printed to
+    /// stderr.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,

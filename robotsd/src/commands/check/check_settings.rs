@@ -82,8 +82,8 @@ impl CheckFile {
             Some(path) => {
                 let path = shown(&path);
                 within.refuse_named(&path).map_err(ConfigError::without_place)?;
-                // The file may come from the author of the robots.txt, so it must be a regular
-                // file.
+                // The file may come from a stranger, like the robots.txt, so it must be a regular
+                // file. A FIFO could block the command.
                 let octets = input::read_found(&path, MAX_BYTES).map_err(ConfigError::without_place)?;
                 Self::parse(&path, &as_utf8(&path, octets)?)
             }
@@ -157,7 +157,7 @@ fn unknown(code: &str) -> (String, String) {
     (format!("no lint has the code {code:?}"), hint)
 }
 
-/// Returns the nearest file of settings, searching upwards from a folder.
+/// Returns the path of the nearest settings file, in a folder or in the folders above it.
 fn nearest(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors().take(MAX_FOLDERS) {
         let file = folder.join(NAME);

@@ -14,10 +14,10 @@ use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::fetch::CrawlerAccess;
 use crate::render::{FindingFormat, printable};
 
-/// Maximum numbers of crawlers shown by name: allowed crawlers, and disallowed crawlers.
+/// Maximum numbers of allowed and of disallowed crawlers that are shown by name.
 const NAMES: (usize, usize) = (6, 12);
 
-/// Access of the crawlers of each kind to the front page. Empty if the access is unknown.
+/// The access of each kind of crawler to the front page. Empty if the access is unknown.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct FrontPage {

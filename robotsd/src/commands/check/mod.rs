@@ -7,9 +7,10 @@
 //!
 //! Exit status:
 //!
-//! - 0 if no finding has at least the severity that fails the check. With SARIF, the status is
-//!   always 0, because the program that reads the output decides;
-//! - 1 if a finding has at least this severity;
+//! - 0 if every finding is less severe than the lowest severity that fails the check. By default,
+//!   errors fail the check, but with SARIF no finding does, because the program that reads the
+//!   output decides;
+//! - 1 if a finding has at least this severity, or if `--diff` shows a change;
 //! - 2 if a file could not be read (the other files are still checked), or if correcting a file
 //!   took too long.
 
@@ -194,7 +195,7 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// Errors in settings files that have already been printed. Each error is printed only once,
+    /// Settings file errors that have already been printed. Each error is printed only once,
     /// because one settings file may apply to many checked files.
     faults: BTreeSet<String>,
 }
@@ -332,7 +333,7 @@ impl CheckArgs {
     }
 }
 
-/// Returns the files of an argument, and errors for directories that could not be read.
+/// Returns the files to check for an argument, and errors for directories that could not be read.
 fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     if path == Path::new("-") {
         return vec![Ok(InputSource::Stdin)];

@@ -21,7 +21,7 @@ const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 pub(super) struct CheckSummary {
     files: usize,
     pub(super) unread: usize,
-    /// Whether the check fails for a reason other than these counts.
+    /// Whether the check fails because of `--diff`, or because of `deny` in a settings file.
     pub(super) is_denied: bool,
     /// Whether correcting a file took too long.
     pub(super) is_cut: bool,

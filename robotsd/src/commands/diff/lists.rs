@@ -95,8 +95,8 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that the change disallows for certain search engines. The search engines
-/// in one value all obey the same groups of the file.
+/// The pages of one list that the change disallows for certain search engines. All search engines
+/// in one `ListLoss` obey the same groups of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
     /// Description of the list. In output, it follows the word "pages".
@@ -230,7 +230,7 @@ impl ListLosses {
         self.lists.push(ListRead { of, pages: pages.len() });
     }
 
-    /// Adds the losses of each search engine, measured by the requests of this search engine.
+    /// Adds the losses of each search engine, measured by its own requests.
     fn add_requests(&mut self, requests: &SearchRequests, old: &Evaluator, new: &Evaluator) {
         let of = "that it requested in the log";
         let mut pages_read = 0;

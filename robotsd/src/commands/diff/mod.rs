@@ -122,8 +122,8 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
     ));
 }
 
-/// Prints a notice that OLD is the robots.txt in the working directory. Returns an error if NEW
-/// cannot replace that file.
+/// Prints a notice that OLD is the robots.txt in the working directory. Returns an error if NEW is
+/// a URL or that file itself.
 fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);

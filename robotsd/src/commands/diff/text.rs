@@ -268,7 +268,7 @@ const MAX_BYTES: usize = 48 << 10;
 /// Maximum length of a path, pattern or list of crawlers in a row, in characters.
 const MAX_CELL_LENGTH: usize = 300;
 
-/// Maximum number of rows that are shown without folding.
+/// Maximum number of rows that are shown without collapsing the table.
 const OPEN_ROWS: usize = 20;
 
 pub(super) fn write_markdown(

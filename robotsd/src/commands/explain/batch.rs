@@ -35,7 +35,7 @@ use crate::target_url::TargetUrl;
 /// file would exceed the limit, the cache is emptied first.
 const KEPT: usize = 64 << 20;
 
-/// Estimated memory of a compiled file in addition to its size, in bytes.
+/// Estimated memory that a compiled file needs in addition to the size of its text, in bytes.
 const OVERHEAD: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -363,7 +363,7 @@ fn in_one_form(name: &str) -> String {
 }
 
 /// Uses the evidence in the question. If the question contains no evidence, uses the built-in
-/// copies of lists, which can verify a claim but never refute it.
+/// copies of lists, which can confirm that the client is the crawler, but can never refute it.
 impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &String| match &self.evidence {

@@ -70,8 +70,8 @@ impl Requester {
         }
     }
 
-    /// Returns the name of the requester that is used in an answer: the name of a crawler, or the
-    /// kind of agent if it is not a crawler.
+    /// Returns the name for the requester in an answer: the name of a crawler, or the kind of agent
+    /// if it is not a crawler.
     pub(super) fn name(&self) -> String {
         let agent = match self {
             Self::Token { name, .. } => return printable(name),
@@ -86,7 +86,7 @@ impl Requester {
         }
     }
 
-    /// Returns the name of the sender for the head of a column.
+    /// Returns the name for the requester in the head of a column.
     pub(super) fn column(&self) -> String {
         match self {
             Self::Agents { is_star: true, .. } => "*".to_owned(),
@@ -99,7 +99,8 @@ impl Requester {
 #[derive(Debug, Default)]
 pub(super) struct ExplainedSender {
     pub(super) address: Option<IpAddr>,
-    /// Result of checking the claim, if an address was given.
+    /// Result of checking whether the sender is the crawler that the request names; `None` if no
+    /// address was given.
     pub(super) claim: Option<CheckedClaim>,
 }
 
@@ -253,8 +254,7 @@ impl<'e> Explanation<'e> {
         Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))
     }
 
-    /// Returns the summary of the agent that is explained, or `None` if the requester is a product
-    /// token.
+    /// Returns the summary of the agent, or `None` if the requester is a product token.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
     }

@@ -18,8 +18,8 @@ use crate::refusal::ExpectedRefusal;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
-/// Minimum width of a column of the matrix, in characters; The text `no (1234)` fits into it. Names
-/// are not truncated, because two truncated names might look the same.
+/// Minimum width of a column of the matrix, in characters. The text `no (1234)` fits into such a
+/// column. Names are not truncated, because two truncated names might look the same.
 const MIN_WIDTH: usize = 9;
 
 /// Header of the rows of [`write_csv`].
@@ -126,7 +126,8 @@ struct ExplanationJson<'a> {
     /// because the upstream then sends the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<ExpectedRefusal>,
-    /// Result of checking the claim, if an address was given.
+    /// Result of checking whether the sender is the crawler that the request names; `None` if no
+    /// address was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
 }

@@ -44,8 +44,7 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the exception to the mode of the site that applies to the request; `None` if no
-    /// exception applies.
+    /// Returns the override of the site's mode for the request; `None` if no override applies.
     fn exception(&self) -> Option<String> {
         let Self { explanation, sender, .. } = self;
         let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
@@ -76,8 +75,8 @@ impl ExplainedRequest<'_> {
         format!("{}:{number}: {text}", printable(self.file))
     }
 
-    /// Returns the subject of the sentence. A class of agents is capitalized; a name stays as it is
-    /// written.
+    /// Returns the subject of the sentence. Phrases such as "any crawler" are capitalized. Names
+    /// are not changed.
     fn subject(&self) -> String {
         let name = self.requester.name();
         match ["a ", "this ", "any "].iter().any(|class| name.starts_with(class)) {
@@ -128,8 +127,8 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler may obey the group for `*` although it need not, as `robotsd test`
-                // assumes. The message therefore contains the rule of that group.
+                // The crawler may still obey the group for `*`, as `robotsd test` assumes. The
+                // message therefore contains the rule of that group that disallows the path.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", although {rule}, is for every crawler without a group", rule = rule_line(rule))
@@ -139,8 +138,8 @@ impl ExplainedRequest<'_> {
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
-            // The group for `*` applies to the agent, so the request must be allowed because of its
-            // method.
+            // The group for `*` applies to the agent, but not to every method. It does not apply to
+            // the method of this request.
             (true, true) => {
                 format!(
                     "no group names it, and the group for `*` does not apply to {method}",
@@ -173,8 +172,8 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// Returns the forms of the path that are shown. The flag of each form is set if it is the deciding
-/// form.
+/// Returns the forms of the path that are shown. Each form is paired with a flag, which is set for
+/// the deciding form.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
     let forms = trace.forms.iter().map(move |form| {
@@ -192,7 +191,6 @@ fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
 /// Maximum number of names of a group that are shown.
 const NAMES: usize = 3;
 
-/// Describes the deciding line and its group.
 fn decider(verdict: Verdict<'_>, token: Option<&ProductToken>) -> String {
     let group = verdict.group().map_or_else(String::new, |group| names(group, token));
     match verdict.rule().filter(|rule| !rule.pattern().is_empty()) {

@@ -22,9 +22,9 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Reports whether no explanation of how crawlers interpret a response is needed. This is the
-    /// case if a finding already explains it, or if the file is not a robots.txt and therefore has
-    /// no rules.
+    /// Reports whether the output need not explain how crawlers interpret a response, because a
+    /// finding already explains it, or because the file is not a robots.txt and therefore has no
+    /// rules.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);

@@ -75,7 +75,7 @@ pub(super) enum SameFile {
     /// Crawlers get the same rules under both names, or no rules under either.
     Same,
     Differs,
-    /// The name has no address, so there is no such site.
+    /// The name has no address, so there is no site under this name.
     NoSite,
 }
 

@@ -15,7 +15,7 @@ use crate::html::grouped;
 use crate::pages::{Listed, MAX_BYTES, SitemapFault, read_sitemap};
 use crate::render::{AnswerLint, FoundProblem};
 
-/// Maximum number of sitemaps of one file that are fetched.
+/// Maximum number of sitemaps that are fetched for one robots.txt.
 const MAX_SITEMAPS: usize = 50;
 
 /// Maximum number of URLs in one sitemap, according to the sitemaps protocol.
