@@ -4,7 +4,7 @@
 //! lints about bytes therefore check the file on disk, when the document is opened or saved.
 //!
 //! **Only the part that crawlers read is parsed.** Responses are therefore fast even if the
-//! document is huge. If the document is longer, a finding shows where this part ends.
+//! document is huge. If the document is longer than this part, a finding shows where the part ends.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -21,7 +21,8 @@ use crate::commands::check::CheckFile;
 use crate::evaluator::{Evaluator, EvaluatorSettings, TimeBudget};
 use crate::input::InputSource;
 
-/// Codes of the lints about bytes, which the text in an editor does not show.
+/// Codes of the lints that check the bytes of the file. The text in an editor does not show these
+/// bytes.
 const OF_BYTES: [&str; 3] = ["byte-order-mark", "utf-16", "invalid-utf-8"];
 
 /// A document that the editor has opened.
@@ -164,7 +165,7 @@ impl Document {
         self.computed.evaluator.get_or_init(|| Evaluator::of(self.robots(), Reading::Standard, &self.settings))
     }
 
-    /// Returns the name or the rule in the line that contains a position.
+    /// Returns the user-agent name or the rule in the line of a position.
     pub(super) fn item_at(&self, position: Position) -> Option<Item<'_>> {
         let number = position.line as usize + 1;
         let group = self.robots().groups().take_while(|group| group.line() <= number).last()?;

@@ -1,7 +1,7 @@
 //! Fixes as code actions, and formatting. Both apply the same fixes as `robotsd check --fix`.
 //!
-//! Formatting and `source.fixAll` apply safe fixes only. An unsafe fix is a quick fix whose title
-//! contains its effect on crawlers.
+//! Formatting and `source.fixAll` apply safe fixes only. Unsafe fixes are offered only as quick
+//! fixes. The title of such a quick fix states its effect on crawlers.
 
 use lsp_server::{ErrorCode, ResponseError};
 use serde_json::{Value, json};
@@ -104,13 +104,13 @@ fn safe_fixes(document: &Document, fixed: &FixedFile) -> Option<Value> {
     (!old.is_empty() || !new.is_empty()).then(|| json!({ "range": document.range(old), "newText": new }))
 }
 
-/// Returns the length of the lines at the start of both strings that are equal.
+/// Returns the length of the equal lines at the start of both strings, in bytes.
 fn common_start(one: &str, other: &str) -> usize {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     memchr::memrchr(b'\n', &one.as_bytes()[..same]).map_or(0, |line_end| line_end + 1)
 }
 
-/// Returns the length of the lines at the end of both strings that are equal.
+/// Returns the length of the equal lines at the end of both strings, in bytes.
 fn common_end(one: &str, other: &str) -> usize {
     let same = one.bytes().rev().zip(other.bytes().rev()).take_while(|(one, other)| one == other).count();
     let shared = &one.as_bytes()[one.len() - same..];

@@ -116,7 +116,7 @@ pub(super) fn is_address(word: &[u8]) -> bool {
 }
 
 /// Reports whether a word can be the address of a client, or the host name that a server logs
-/// instead of the address. A word such as `nginx:` is the tag of a program.
+/// instead of the address. A word such as `nginx:` is neither: it is the tag of a program.
 fn is_client(word: &[u8]) -> bool {
     let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))

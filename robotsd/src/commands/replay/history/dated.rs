@@ -13,7 +13,8 @@ use crate::render::printable_path;
 pub(super) const EXPECTED: &str = "name a file that git tracks, or copies of the robots.txt with the date in their \
     names, such as robots-2026-11-01.txt";
 
-/// Reports whether a path is a dated file, or a directory of dated files without a `robots.txt`.
+/// Reports whether a path is a dated file, or a directory that contains dated files but no
+/// `robots.txt`.
 pub(super) fn are_dated(path: &Path) -> bool {
     match path.is_dir() {
         true => !path.join("robots.txt").exists() && files_in(path).is_ok(),

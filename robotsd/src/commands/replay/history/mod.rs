@@ -92,7 +92,7 @@ pub(super) struct VersionHistory {
 #[derive(Debug)]
 pub(super) struct PastVersion {
     pub(super) since: Second,
-    /// Name of the version that is used in judgements.
+    /// Name of this version in judgements.
     pub(super) name: String,
     pub(super) source: String,
     hash: VersionHash,
@@ -175,8 +175,7 @@ const DEPLOYED: Second = 15 * 60;
 /// The observations in one chunk of the log. They are used to judge crawlers as on the board.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Sets of counts with the maximum number of rows. They are added to the board before
-    /// `counted`.
+    /// Earlier counts that have reached the maximum number of rows.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,

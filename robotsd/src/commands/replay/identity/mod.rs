@@ -43,7 +43,7 @@ pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 /// Evidence for identifying the senders of the requests in a log.
 #[derive(Debug, Default)]
 pub(super) struct LogEvidence {
-    /// Evidence by the name of the crawler.
+    /// Evidence for each crawler, by the crawler's name.
     crawlers: HashMap<String, Arc<CrawlerEvidence>>,
     /// Patterns of reverse DNS names. The [`NameQuestions`] contain indexes
     /// into this list.
@@ -56,14 +56,14 @@ pub(super) struct LogEvidence {
 /// The evidence for checking requests that name one particular crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerEvidence {
-    /// The lists of the crawler's addresses; `None` if there is no copy of a list.
+    /// The copies of each address list of the crawler; `None` for a list without a copy.
     lists: Box<[Option<Arc<ListCopies>>]>,
     names: Option<usize>,
 }
 
 impl LogEvidence {
-    /// Reads the evidence for the crawlers of a registry. Also returns messages about the copies of
-    /// lists that cannot be used.
+    /// Reads the evidence for the crawlers of a registry. Also returns a message for each unusable
+    /// copy of an address list.
     pub(super) fn read(registry: &Registry, places: &EvidencePlaces) -> (Self, Vec<String>) {
         let mut evidence = Self { trusted_proxies: places.trusted_proxies.clone(), ..Self::default() };
         let (mut known, mut problems) = (HashMap::<&str, Option<Arc<ListCopies>>>::new(), Vec::new());
@@ -168,8 +168,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // Only a fetched list can refute a claim, because only then is it known when the
-            // operator confirmed the list.
+            // Only a fetched list can refute a claim. For any other copy, it is not known when the
+            // crawler's operator last confirmed the list.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })
@@ -184,8 +184,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
-            // The lists of a crawler contain all its addresses. Names that were not looked up
-            // therefore leave a claim undecided only if the crawler has no lists.
+            // Names were not looked up. If the crawler has lists, the lists are sufficient, because
+            // they contain all of its addresses. Otherwise, the claim stays undecided.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
@@ -228,7 +228,7 @@ const CONFIRMED_BEFORE: i64 = DAY;
 /// its prefixes. Today's list therefore does not show who used an address a year ago.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
-/// The copies of one list.
+/// The copies of one address list.
 #[derive(Debug)]
 pub(crate) struct ListCopies {
     pub(crate) url: String,

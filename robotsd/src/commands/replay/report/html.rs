@@ -3,8 +3,8 @@
 //!
 //! `page.html` is the template; this module computes the values for it. Logs contain text of
 //! unknown clients, so the template escapes every value. The Content-Security-Policy of the page
-//! allows only the built-in style sheet, identified by its hash. Each number is also in the text,
-//! or in the title of its column.
+//! allows only the built-in style sheet, identified by its hash. Each number in a chart is also in
+//! the text, or in the title of its column.
 
 use askama::Template;
 use askama::filters::Safe;
