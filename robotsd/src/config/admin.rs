@@ -138,9 +138,9 @@ impl AdminListenerConfig {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // This can only be the address of `[admin]`, because additional listeners that other
-            // machines can reach always have an access. The config then sets `reach = "network"`,
-            // which permits everything.
+            // This can only be the address of `[admin]`: for an additional listener that other
+            // machines can reach, `access` is always set. If `[admin]` has such an address, it sets
+            // `reach = "network"`, which permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
@@ -365,7 +365,7 @@ pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBu
 }
 
 /// Returns the temporary path of a new socket, in a separate folder next to its final path. The
-/// temporary path has the same length in every process. Therefore, `config check` can find out that
+/// temporary path has the same length in every process. Therefore, `config check` can check whether
 /// it is too long for a socket.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")

@@ -204,8 +204,8 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // If the key is absent, its value is derived from the name. The position of the error is
-        // then the name.
+        // If the key is absent, its value is derived from the name, so the error has the position
+        // of the name.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }

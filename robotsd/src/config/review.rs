@@ -85,9 +85,9 @@ impl Config {
     }
 }
 
-/// Finds copies of lists whose URL is not in the registry. Also finds an action for impostors that
-/// has no effect, because no evidence can refute a claim. Does nothing if the registry is fetched
-/// from a URL, because the content of the registry is then not known here.
+/// Finds copies of address lists whose URL is not in the registry. Also finds an action for
+/// impostors that has no effect, because impostors cannot be recognised. Does nothing if the
+/// registry is fetched from a URL, because the content of the registry is then not known here.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
@@ -158,8 +158,8 @@ fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
     file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
 }
 
-/// Finds unknown operators in refusal cases and fields. Also finds keys in refusal cases that have
-/// no effect: results of checks that are not made, and servers that get no requests because no
+/// Finds unknown operators in refusal cases and in `[[site.field]]` tables. Also finds keys of
+/// refusal cases that have no effect: `identity` if senders are not verified, and `upstream` if no
 /// listener forwards requests.
 fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -214,7 +214,7 @@ fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = F
 
 /// Finds secrets of hooks that can be read by every user of the machine, or by everyone on the
 /// network path. Also finds secret files that cannot be read. The findings are only warnings,
-/// because the file may be created or protected before a version goes live.
+/// because a file may be created or protected before the hook is sent.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
@@ -365,8 +365,8 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
     patterns.map(|(written, pattern)| written.fault(format!("no file matches {}", pattern.path().display())))
 }
 
-/// Finds folders in `include_roots` that do not exist, and folders that contain the config, because
-/// included files could then use its secrets.
+/// Finds folders in `include_roots` that do not exist. Also finds folders that contain the config,
+/// because included files could use the secrets of the config.
 fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let (folder, of_config) = (config.parts.folder(0), config.parts.path(0));
     file.include_roots.iter().filter_map(move |root| {
@@ -517,8 +517,8 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Finds sites that refuse requests although the position of the kill switch would be lost in a
-/// restart. The position of the note is the first of these sites.
+/// Returns a note at the first site that refuses requests if the config does not set `state_dir`.
+/// Without a state directory, a restart would reset the kill switch.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;

@@ -211,11 +211,11 @@ fn hide_secrets(raw: &mut RawConfig) {
     }
 }
 
-/// Characters that begin the query or the fragment of a URL. Both may contain a key.
+/// Characters that begin the query or the fragment of a URL. Both may contain an API key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL. Also hides everything after the first of the characters in
-/// `from` that follows the host.
+/// Hides the credentials in a URL. Also searches the part after the host for a character in `from`,
+/// and hides everything that follows this character.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);

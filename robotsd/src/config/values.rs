@@ -182,8 +182,8 @@ impl Size {
         number.parse::<usize>().ok()?.checked_mul(unit).map(Self)
     }
 
-    /// Returns the size that a string with an unknown unit was probably meant to contain, such as
-    /// `64K`, `64kib` or `64`.
+    /// Returns the size that was probably meant by an invalid string such as `64K`, `64kib` or
+    /// `64`.
     fn meant(text: &str) -> Option<String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);

@@ -120,7 +120,7 @@ impl RobotsSource {
 pub(crate) struct Remote {
     /// Fetch interval if the response has no max-age.
     pub(crate) refresh: Duration,
-    /// Minimum time that the robots.txt must be missing until it counts as removed.
+    /// Time that the robots.txt must be missing before it counts as removed.
     pub(crate) hold: Duration,
     /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
