@@ -45,8 +45,9 @@ const OTHER: &str = "other";
 /// Crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// The key of a count of decisions, for one crawler: the outcome, and the identity of the sender.
-/// Requests for `/robots.txt` are counted by their status code instead ([`OfRobotsTxt`]).
+/// The outcome of a crawler's request, and the identity of its sender. The requests of each crawler
+/// are counted by these two values. Requests for `/robots.txt` are counted by the status code of
+/// the response instead ([`OfRobotsTxt`]).
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
@@ -61,7 +62,7 @@ pub(crate) struct CrawlerCounts {
 }
 
 /// The combinations that a site counts separately, shared by its workers. Before a worker counts a
-/// combination for the first time, it looks it up here.
+/// combination for the first time, it adds the combination here, unless the limit is reached.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,

@@ -22,8 +22,8 @@ use crate::report::RequestsReport;
 /// Only every 64th request is timed, because reading the clock takes ten times as long as counting.
 const TIMED: u64 = 64;
 
-/// Maximum number of crawlers whose received pages are counted, per worker and site. If checking
-/// the claims of one crawler has two different results, the crawler counts as two.
+/// Maximum number of combinations of crawler and identity whose received pages are counted, per
+/// worker and site.
 const MAX_READERS: usize = 1024;
 
 /// Counters of one site on one worker. They do not share cache lines with other data. Other threads

@@ -3,7 +3,7 @@
 //!
 //! The socket reports bytes, the service reports when requests begin and end, and the driver of the
 //! connection reads the deadline whenever it wakes. hyper's own header timer is not used, for three
-//! reasons. hyper's timer starts only when the first bytes have decided the protocol. It also
+//! reasons. hyper's timer starts only when the protocol is known from the first bytes. It also
 //! closes idle keep-alive connections. Finally, it costs a timer per request.
 //!
 //! **An idle connection is parked.** After one second without requests, a connection keeps only its
@@ -58,7 +58,7 @@ pub(crate) struct ConnectionState {
     /// If a request arrives, `phase` changes, which cancels the claim without a write to this
     /// field.
     claimed_in: AtomicU64,
-    /// Whether the slot was claimed although the connection has an incomplete head or frame.
+    /// Whether the connection had an incomplete head or frame when its slot was claimed.
     is_claimed_as_slow: Flag,
     /// Time of the last declined claim, in microseconds. The connection counts as idle only since
     /// that time, so that other connections are claimed first.
@@ -251,7 +251,7 @@ impl ConnectionState {
     }
 
     /// Claims the slot of the connection, from any thread. The connection then closes, unless a
-    /// request arrives first. Returns false if the connection is not idle any more.
+    /// request arrives first. Returns `false` if the connection is not idle any more.
     pub(crate) fn reclaim(&self, idleness: Idleness) -> bool {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() {
@@ -274,8 +274,7 @@ impl ConnectionState {
         self.claimed_in.load(Ordering::Acquire) == phase
     }
 
-    /// Reports whether the slot was claimed although the connection has an incomplete head or
-    /// frame.
+    /// Reports whether the connection had an incomplete head or frame when its slot was claimed.
     pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
         self.is_claimed_as_slow.is_set()
     }
