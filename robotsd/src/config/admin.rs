@@ -185,8 +185,8 @@ impl AdminSettings {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// If the settings have neither an address nor a socket, adds the default socket for commands.
-    /// If there is no runtime folder, adds the default address.
+    /// If the settings have neither an address nor a socket, adds the default socket, or the
+    /// default address if there is no runtime folder. Commands can then connect.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;

@@ -169,9 +169,9 @@ pub(super) struct IncludedFile {
 
 /// Finds the files that a config includes, in the order of their names, with their last good
 /// copies. The last good copies come from `served` or, if `served` is `None`, from the state
-/// directory. If a folder cannot be listed, each file with a last good copy is returned as an
-/// unreadable file. If there are no copies either, the pattern itself is returned as an unreadable
-/// file.
+/// directory. If a folder cannot be listed, each of its files with a last good copy is returned as
+/// an unreadable file. If there are no copies either, the pattern itself is returned as an
+/// unreadable file.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {

@@ -29,7 +29,7 @@ pub(crate) struct RegistrySources {
     pub(crate) published: Option<DocumentSettings>,
 }
 
-/// Displays the sources for people.
+/// Formats the sources for messages.
 impl fmt::Display for RegistrySources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.published, &self.extra) {

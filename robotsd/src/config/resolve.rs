@@ -1,4 +1,4 @@
-//! Resolves a config file to the settings.
+//! Resolves a config file: converts its tables to the settings that the program uses.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

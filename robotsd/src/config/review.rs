@@ -116,8 +116,8 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds names in `ignore` and in overrides that neither the registry nor a robots.txt contains.
-/// Such names have no effect.
+/// Finds names of crawlers in the config that neither the registry nor a robots.txt contains.
+/// Entries with such names have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     // A missing registry file is not reported here, but when the sites are opened.
     if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
@@ -184,8 +184,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds the first refusal case with a status that nginx does not relay if only `auth_request` is
-/// configured.
+/// Finds the first refusal case with a status other than 403. nginx does not relay such a status if
+/// it uses only `auth_request`.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
@@ -254,8 +254,8 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
 }
 
 /// Finds certificates of listeners that clients refuse or will soon refuse. These are certificates
-/// that have expired, expire soon or are not valid yet, and certificates of authorities. By
-/// default, `openssl req -x509` creates certificates of authorities.
+/// that have expired, expire soon or are not valid yet, and CA certificates. By default, `openssl
+/// req -x509` creates CA certificates.
 fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
     let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
     let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
@@ -299,8 +299,8 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Finds secrets that cannot sign notifications. Notifications that need one of these secrets are
-/// never sent.
+/// Finds secrets that cannot be used to sign notifications. Notifications that need one of these
+/// secrets are never sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -332,8 +332,8 @@ fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     })
 }
 
-/// Finds fields with `noindex` that no crawler can see, because robots.txt disallows the pages that
-/// have the field.
+/// Finds header fields with `noindex` that no crawler can see, because robots.txt disallows the
+/// pages that have the field.
 fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());

@@ -197,7 +197,8 @@ impl Size {
         Some(format!("\"{number}{unit}\""))
     }
 
-    /// Returns the size as a whole number of the largest possible binary unit. `None` for bytes.
+    /// Returns the size as a whole number of the largest possible binary unit. `None` if the size
+    /// is not a multiple of 1 KiB.
     fn in_units(self) -> Option<(usize, &'static str)> {
         let whole = |(_, unit): &(&str, usize)| *unit > 1 && self.0 >= *unit && self.0.is_multiple_of(*unit);
         UNITS.into_iter().take(4).rev().find(whole).map(|(name, unit)| (self.0 / unit, name))

@@ -54,7 +54,7 @@ type OfRobotsTxt = u16;
 /// The counts by crawler label, then by [`OfDecision`] or [`OfRobotsTxt`].
 type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// The requests of crawlers, counted by one worker or summed over several workers.
+/// Numbers of crawlers' requests, counted by one worker or summed over several workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
     pub(crate) requests: ByCrawler<OfDecision>,

@@ -170,7 +170,8 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds the numbers of referred visitors, and of pages received by crawlers, to the totals.
+    /// Adds the number of referred visitors to `visitors`, and the number of pages that crawlers
+    /// received to `pages`.
     pub(crate) fn add_visitors_and_pages(&self, visitors: &mut VisitorTotals, pages: &mut PageTotals) {
         if let Some(totals) = &*self.totals.lock() {
             totals

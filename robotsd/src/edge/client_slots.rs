@@ -41,9 +41,9 @@ pub(crate) struct WorkerConnections {
 struct OpenConnections {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
-    /// Idle connections found by the last pass, indexed by [`Idleness`]. A request head that is
-    /// incomplete for longer than [`HEAD_GRACE`] makes a connection [`Idleness::Slow`]. In each
-    /// list, the connections that have been idle for longest are last.
+    /// Idle connections found by the last pass, indexed by [`Idleness`]. A connection that is
+    /// [`Idleness::Slow`] becomes a candidate only after [`HEAD_GRACE`]. In each list, the
+    /// connections that have been idle for longest are last.
     candidates: [Vec<SlotCandidate>; 2],
     /// Earliest time of the next pass.
     next_pass: Option<Instant>,

@@ -68,7 +68,8 @@ pub(crate) struct ConnectionState {
     // Signals between the socket, the service and the driver.
     /// Whether the client has sent the HTTP/2 preface, or a request on HTTP/2.
     pub(crate) is_http2: Flag,
-    /// Whether bytes have arrived since this flag was last checked. The fast path does not set it.
+    /// Whether bytes have arrived since this flag was last checked. The fast path of HTTP/1.1 does
+    /// not set it.
     pub(crate) heard: Flag,
     /// Type of the frames that flood the connection. Once this is set, the connection is closed.
     pub(crate) flood: OnceLock<u8>,
@@ -91,7 +92,7 @@ pub(crate) struct ConnectionState {
 pub(crate) enum Idleness {
     /// The connection waits for the first byte of a request, or for a handshake.
     Idle,
-    /// The connection waits for the end of a request head or HTTP/2 frame that is incomplete.
+    /// The connection waits for the rest of an incomplete request head or HTTP/2 frame.
     Slow,
 }
 
@@ -219,7 +220,7 @@ impl ConnectionState {
     }
 
     /// Records whether an HTTP/2 frame or a multi-frame field section is incomplete. The socket
-    /// calls this when that changes.
+    /// calls this function whenever this changes.
     pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
             self.partial.store(NEVER, Ordering::Relaxed);
@@ -310,7 +311,8 @@ impl InterimClient for ConnectionState {
     }
 }
 
-/// A request in progress. When the last one is dropped, the deadline for the next request starts.
+/// A request in progress. When the last request in progress is dropped, the deadline for the next
+/// request starts.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress(pub(crate) Arc<ConnectionState>);
 
@@ -334,7 +336,7 @@ pub(crate) struct Delivery {
     taken: AtomicUsize,
 }
 
-/// The data that remains to be sent when no request is in progress.
+/// Response data that has not been sent yet, and what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsent {
     Nothing,

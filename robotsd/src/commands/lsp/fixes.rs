@@ -76,8 +76,8 @@ fn effect(document: &Document, fix: &Fix, time: &TimeBudget) -> String {
     if diff.is_cut { "not computed, because it takes too long".to_owned() } else { diff.to_string() }
 }
 
-/// Returns the edit of a document. If the editor supports versions of documents, the edit applies
-/// only to the current version.
+/// Combines edits of a document into one workspace edit. If the editor supports versions of
+/// documents, the workspace edit applies only to the current version.
 fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Value {
     if client.versions_edits {
         let id = json!({ "uri": document.uri, "version": document.version });
@@ -86,7 +86,7 @@ fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Va
     json!({ "changes": { document.uri.as_str(): edits } })
 }
 
-/// Converts an edit for the editor; `None` if the edit would split a character.
+/// Converts an edit to the editor's format; `None` if the edit would split a character.
 fn text_edit(document: &Document, edit: &Edit) -> Option<Value> {
     let text = document.buffer.text();
     let is_whole = text.is_char_boundary(edit.start) && text.is_char_boundary(edit.end);

@@ -74,8 +74,8 @@ struct Chunk<C> {
     counted: Sender<CountedChunk<C>>,
 }
 
-/// Chunks that were sent to the workers and are not joined yet. Their counts are joined in the
-/// order of the chunks, even if a later chunk is finished first.
+/// Chunks that were sent to the workers, and whose counts are not joined yet. Their counts are
+/// joined in the order of the chunks, even if a later chunk is finished first.
 struct Pipeline<C, J> {
     /// Channel to the workers; `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,

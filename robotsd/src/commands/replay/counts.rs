@@ -49,8 +49,7 @@ pub(super) struct ReplayPlan {
     pub(super) privacy: ReportPrivacy,
     /// Evidence about the senders of requests.
     pub(super) evidence: LogEvidence,
-    /// Past versions of robots.txt (`--history`). Crawlers are judged by these versions, as on the
-    /// board.
+    /// Past versions of robots.txt (`--history`). Crawlers are judged by these versions.
     pub(super) history: Option<VersionHistory>,
     /// Whether, according to the config, the logs contain every fetch of robots.txt.
     pub(super) sees_all: bool,

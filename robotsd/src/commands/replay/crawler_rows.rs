@@ -216,7 +216,7 @@ const ADDRESSES: usize = 1_024;
 /// Maximum number of nodes in the path trees of failed claims.
 const FAILED_NODES: usize = 256;
 
-/// Maximum number of hours with counts, a little more than half a year.
+/// Maximum number of hours with counts: a little more than half a year.
 const HOURS: usize = 4_400;
 
 /// The requests that name a crawler, but come from addresses that do not belong to the crawler's

@@ -130,8 +130,10 @@ const FREQUENT_SHARE: u64 = 20;
 /// later parameter names, and values.
 const KINDS: [u8; 4] = *b"/?&=";
 
-/// Numbers of requests, in a tree of the parts of their targets. Patterns are formed from this
-/// tree: a path segment, or a name or value in the query, becomes `*` if it varies.
+/// A tree of the parts of request targets, with the numbers of requests. The children of a node
+/// that are of the same kind, such as path segments, are the values at one place. Patterns are
+/// formed from this tree: a path segment, or a name or value in the query, becomes `*` if it
+/// varies.
 ///
 /// To save memory, the tree may replace rare values with a wildcard and cut the last parts of
 /// targets. The sum of the counts of all patterns is still the number of added targets.

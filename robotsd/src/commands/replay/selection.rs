@@ -28,7 +28,7 @@ pub(in crate::commands) struct LogSelection {
 /// contains a note about each of these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
-    /// Number of requests for another site. No other count includes them.
+    /// Number of requests for other sites. No other count includes them.
     pub(in crate::commands) other: u64,
     /// Number of requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,

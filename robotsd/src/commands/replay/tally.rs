@@ -1,4 +1,4 @@
-//! Counters of requests that use bounded memory.
+//! Counts requests in bounded memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;

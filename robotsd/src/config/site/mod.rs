@@ -69,7 +69,8 @@ tables! {
 }
 
 impl RawSite {
-    /// Returns the crawlers that all refusal cases and all fields of the site select.
+    /// Returns the items of `crawlers` in all refusal cases and `[[site.field]]` tables of the
+    /// site.
     pub(in crate::config) fn crawlers(&self) -> impl Iterator<Item = &Spanned<String>> {
         let of_cases = self.refusal.case.iter().flat_map(|case| &case.get_ref().crawlers);
         of_cases.chain(self.field.iter().flat_map(|field| &field.get_ref().crawlers))
@@ -106,7 +107,7 @@ pub(crate) struct SiteConfig {
     pub(crate) check: Options,
     /// Responses to refused requests; `None` for the default response of `RobotsLayer`.
     pub(crate) refusal: Option<Arc<SiteRefusals>>,
-    /// Fields that are added to responses.
+    /// Header fields that are added to responses.
     pub(crate) signals: Signals,
     /// Serialized form of the values that determine the policy, the checks and the gate. If two
     /// strings are equal, the settings are equal, too.

@@ -80,7 +80,8 @@ pub(crate) enum RobotsSource {
         upstreams: Vec<String>,
         /// `Host` field of the requests for the robots.txt.
         host: String,
-        /// Host name in the certificates of the upstreams, instead of the hosts in their URLs.
+        /// Host name that the certificates of the upstreams must contain, instead of the hosts in
+        /// their URLs.
         server_name: Option<String>,
         remote: Remote,
     },

@@ -1,4 +1,4 @@
-//! Parses lines of access logs as requests, in any format.
+//! Parses the lines of access logs, in any supported format, as requests.
 
 mod clf;
 mod json;

@@ -83,7 +83,7 @@ fn date_in(name: &str) -> Option<i64> {
 /// Parses a time at the beginning of a string.
 fn moment(text: &str) -> Option<i64> {
     let mut rest = text;
-    // Parses this number of digits after an optional separator.
+    // Parses `digits` digits after an optional separator.
     let mut number = |digits: usize, signs: &str| {
         let behind = rest.strip_prefix(|sign| signs.contains(sign)).unwrap_or(rest);
         let number = behind.get(..digits).filter(|number| number.bytes().all(|digit| digit.is_ascii_digit()))?;

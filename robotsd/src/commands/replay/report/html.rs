@@ -62,8 +62,8 @@ impl ReplayPage<'_> {
             return Some(("The change", "", TimeChart { first, step: 3600, columns: Vec::new() }));
         }
         let hours = ((last - first) / 3600 + COLUMNS) / COLUMNS;
-        // The length of each column is a multiple of 24 hours, or divides 24 hours. The first
-        // column begins at a multiple of this length.
+        // Each column stands for a period that is a multiple or a divisor of 24 hours. The first
+        // column begins at a multiple of this period.
         let step = [1, 2, 3, 4, 6, 12].into_iter().find(|step| *step >= hours).unwrap_or((hours + 23) / 24 * 24) * 3600;
         let first = first.div_euclid(step) * step;
         let mut sums = vec![RequestTally::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];

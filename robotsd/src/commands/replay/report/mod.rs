@@ -82,8 +82,8 @@ struct ReportedCrawler {
     is_index_engine: bool,
     #[serde(flatten)]
     tally: RequestTally,
-    /// Senders of the requests that name this crawler. The other counts of this row do not include
-    /// impostors.
+    /// Numbers of requests that name this crawler, by kind of sender. The other counts of this row
+    /// do not include requests of impostors.
     identity: SenderSplit,
     #[serde(flatten)]
     by_rule: RuleRows,
