@@ -116,7 +116,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds names of crawlers in the config that neither the registry nor a robots.txt contains.
+/// Finds crawler names in the config that appear neither in the registry nor in a robots.txt.
 /// Entries with such names have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     // A missing registry file is not reported here, but when the sites are opened.

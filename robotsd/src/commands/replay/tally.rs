@@ -25,10 +25,9 @@ pub(super) struct RequestTally {
     /// Number of disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Number of requests in `shut` that search engines sent. Only search engines that people use
-    /// are counted.
+    /// Number of requests in `shut` from search engines that people use.
     pub(super) shut_search_engines: u64,
-    /// Number of requests in `disallowed` that these search engines sent.
+    /// Number of requests in `disallowed` from search engines that people use.
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
     /// Number of disallowed requests that robotsd would have refused in the mode `refuse`;

@@ -107,7 +107,7 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let mut changes: Vec<Change> = Vec::new();
     let mut commit: Option<(String, i64)> = None;
     for line in String::from_utf8_lossy(&log).lines() {
-        // The line of a change is `:100644 100644 BEFORE AFTER M\trobots.txt`.
+        // The line about a change looks like `:100644 100644 BEFORE AFTER M\trobots.txt`.
         let Some(change) = line.strip_prefix(':') else {
             let read = line.split_once(' ').and_then(|(hash, at)| Some((hash.to_owned(), at.parse().ok()?)));
             commit = read.or(commit);
@@ -176,7 +176,7 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(ALWAYS.split(' ')).envs(ENVIRONMENT);
-    // If a git hook runs this command, git has set these variables for the repository of the hook.
+    // If a git hook runs robotsd, git has set these variables for the repository of the hook.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"] {
         command.env_remove(name);
     }
