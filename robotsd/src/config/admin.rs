@@ -138,9 +138,9 @@ impl AdminListenerConfig {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // This can only be the address of `[admin]`, because additional listeners that other
-            // machines can reach always have an access. The config then sets `reach = "network"`,
-            // which permits everything.
+            // This can only be the address of `[admin]`: for an additional listener that other
+            // machines can reach, `access` is always set. If `[admin]` has such an address, it sets
+            // `reach = "network"`, which permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
@@ -185,8 +185,8 @@ impl AdminSettings {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// If the settings have neither an address nor a socket, adds the default socket for commands.
-    /// If there is no runtime folder, adds the default address.
+    /// If the settings have neither an address nor a socket, adds the default socket, or the
+    /// default address if there is no runtime folder. Commands can then connect.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
@@ -365,7 +365,7 @@ pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBu
 }
 
 /// Returns the temporary path of a new socket, in a separate folder next to its final path. The
-/// temporary path has the same length in every process. Therefore, `config check` can find out that
+/// temporary path has the same length in every process. Therefore, `config check` can check whether
 /// it is too long for a socket.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")

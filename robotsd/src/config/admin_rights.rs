@@ -68,8 +68,8 @@ pub(crate) struct AdminRights {
     /// The local token; `None` if no address accepts a local token. See
     /// [`local_token`](Self::local_token).
     pub(crate) local: Option<LocalToken>,
-    /// Whether a listener on a loopback address requires a token for all requests except probes if
-    /// it does not set `access`.
+    /// Whether a loopback listener that does not set `access` requires a token for all requests
+    /// except probes.
     pub(crate) asks_for_token: bool,
     users: Vec<(AdminUser, Grant)>,
 }
@@ -114,9 +114,9 @@ impl AdminRights {
         self.tokens.iter().chain(local).find(|token| token.has_hash(hash))
     }
 
-    /// Reports whether this is the hash of the local token, and whether the local token is ignored
-    /// because the config has tokens. Commands also send the local token in this case, because they
-    /// do not know the tokens in the config.
+    /// Reports whether this is the hash of a local token that is ignored because the config has
+    /// tokens. Commands send the local token even then, because they do not know the tokens in the
+    /// config.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))

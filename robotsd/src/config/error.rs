@@ -129,8 +129,8 @@ impl Fault {
         Self { site: Some(site.to_owned()), ..self }
     }
 
-    /// Creates an error about a value that the library refused. The position of the error is that
-    /// of the value `refused` in `values`.
+    /// Creates an error about the value `refused`, which `tower_robots` does not accept. The
+    /// position of the error is the position of this value in `values`.
     pub(super) fn of_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Self {
         let value = values.iter().find(|value| value.get_ref() == refused);
         Self::new(value.map_or(0..0, Spanned::span), error.to_string())

@@ -137,7 +137,7 @@ pub(crate) struct Config {
     /// number of file descriptors that the process may open.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: EdgeLimits,
-    /// Maximum time of each step of a new process that `robotsd upgrade` starts.
+    /// Maximum time of each step of an upgrade with `robotsd upgrade`.
     pub(crate) upgrade: Duration,
     pub(crate) upstream: UpstreamLimits,
     pub(crate) log: LogConfig,

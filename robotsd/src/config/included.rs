@@ -63,7 +63,7 @@ pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
     /// Paths of all files that match a pattern.
     pub(crate) paths: Vec<PathBuf>,
-    /// The content that is used for each file.
+    /// The content that is in use for each file: its current content or its last good copy.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
@@ -169,9 +169,9 @@ pub(super) struct IncludedFile {
 
 /// Finds the files that a config includes, in the order of their names, with their last good
 /// copies. The last good copies come from `served` or, if `served` is `None`, from the state
-/// directory. If a folder cannot be listed, each file with a last good copy is returned as an
-/// unreadable file. If there are no copies either, the pattern itself is returned as an unreadable
-/// file.
+/// directory. If a folder cannot be listed, each of its files with a last good copy is returned as
+/// an unreadable file. If there are no copies either, the pattern itself is returned as an
+/// unreadable file.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -346,8 +346,8 @@ fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     faults
 }
 
-/// Returns an error if the path is neither in `folder`, the folder of its file, nor in one of the
-/// `roots`.
+/// Returns an error if `path` is neither in `folder` nor in one of the `roots`. `folder` is the
+/// folder of the file that contains the path.
 fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) -> Option<Fault> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if is_inside(folder, path) || roots.iter().any(|root| is_inside(root, path)) {
@@ -373,8 +373,8 @@ pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots:
     }
 }
 
-/// The content that is used for an included file. If the current content is not used, also contains
-/// the error in the current content.
+/// The content that is used for an included file, and the error in its current content if the
+/// current content is not used.
 pub(super) struct ChosenText<'f> {
     file: &'f IncludedFile,
     text: Option<&'f str>,
@@ -435,8 +435,8 @@ impl Included {
         included
     }
 
-    /// Writes the content that is used for each file to a state directory. After a restart, this
-    /// content replaces a file that has become unusable. Blocks.
+    /// Saves the content that is in use for each included file. After a restart, the saved content
+    /// replaces a file that has become unusable. `state` is the state directory. Blocks.
     pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
         let path = state.join(KEPT);
         if self.patterns.is_empty() {
@@ -504,8 +504,8 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // If a value belongs to no file, the conflict is reported only if no file was refused in this
-    // round, because a refusal may resolve the conflict.
+    // Conflicts about names and hosts that belong to no file are reported only if there are no
+    // other conflicts, because refusing a file may resolve them.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }
@@ -535,7 +535,7 @@ fn disputed_claims<'s>(
 }
 
 impl Claim<'_> {
-    /// Reports whether the last good copy of this file contains the same name or host.
+    /// Reports whether the last good copy of the claim's file contains the same name or host.
     fn was_in_force(self, files: &[IncludedFile]) -> bool {
         let Some(kept) = self.part.checked_sub(1).and_then(|file| files[file].kept.as_deref()) else { return false };
         let Ok(kept) = reader::read::<SitesFile>(kept) else { return false };

@@ -84,11 +84,11 @@ pub(crate) struct ListenerConfig {
 
 /// Returns an error if clients will find no certificate for some hosts of the sites.
 ///
-/// Only listeners that clients connect to directly certainly need these certificates, because a
-/// proxy in front of a listener may accept any certificate. If the config also has listeners behind
-/// proxies, clients may request the uncovered hosts only from those proxies. In this case, the
-/// function returns an error only if the certificates cover no host and no site serves every host.
-/// IP addresses and names without a dot are ignored, because they may be only for health checks.
+/// Only the certificates of listeners that clients connect to directly are checked, because a proxy
+/// in front of a listener may accept any certificate. If the config also has other listeners,
+/// clients may request the uncovered hosts only there. In this case, the function returns an error
+/// only if the certificates cover no host and no site serves every host. IP addresses and names
+/// without a dot are ignored, because they may be only for health checks.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());

@@ -1,5 +1,4 @@
-//! Settings for a document that is fetched from a URL, such as the certificate authorities to
-//! trust.
+//! Settings for fetching a document, such as its URL and the certificate authorities to trust.
 
 use std::path::{Path, PathBuf};
 

@@ -29,7 +29,7 @@ pub(crate) struct RegistrySources {
     pub(crate) published: Option<DocumentSettings>,
 }
 
-/// Displays the sources for people.
+/// Formats the sources for messages.
 impl fmt::Display for RegistrySources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.published, &self.extra) {
@@ -204,8 +204,8 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // If the key is absent, its value is derived from the name. The position of the error is
-        // then the name.
+        // If the key is absent, its value is derived from the name, so the error has the position
+        // of the name.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }

@@ -1,4 +1,4 @@
-//! Resolves a config file to the settings.
+//! Resolves a config file: converts its tables to the settings that the program uses.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -136,7 +136,7 @@ impl ConfigFile {
             of_units.insert(unit_of(name.span().start), true);
         }
         found.0.retain(|fault| {
-            // The value may be missing only because a key could not be read.
+            // An unreadable key may be the reason for an error about something that is missing.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)

@@ -85,9 +85,9 @@ impl Config {
     }
 }
 
-/// Finds copies of lists whose URL is not in the registry. Also finds an action for impostors that
-/// has no effect, because no evidence can refute a claim. Does nothing if the registry is fetched
-/// from a URL, because the content of the registry is then not known here.
+/// Finds copies of address lists whose URL is not in the registry. Also finds an action for
+/// impostors that has no effect, because impostors cannot be recognised. Does nothing if the
+/// registry is fetched from a URL, because the content of the registry is then not known here.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
@@ -116,8 +116,8 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds names in `ignore` and in overrides that neither the registry nor a robots.txt contains.
-/// Such names have no effect.
+/// Finds crawler names in the config that appear neither in the registry nor in a robots.txt.
+/// Entries with such names have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     // A missing registry file is not reported here, but when the sites are opened.
     if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
@@ -158,8 +158,8 @@ fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
     file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
 }
 
-/// Finds unknown operators in refusal cases and fields. Also finds keys in refusal cases that have
-/// no effect: results of checks that are not made, and servers that get no requests because no
+/// Finds unknown operators in refusal cases and in `[[site.field]]` tables. Also finds keys of
+/// refusal cases that have no effect: `identity` if senders are not verified, and `upstream` if no
 /// listener forwards requests.
 fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -184,8 +184,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds the first refusal case with a status that nginx does not relay if only `auth_request` is
-/// configured.
+/// Finds the first refusal case with a status other than 403. nginx does not relay such a status if
+/// it uses only `auth_request`.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
@@ -214,7 +214,7 @@ fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = F
 
 /// Finds secrets of hooks that can be read by every user of the machine, or by everyone on the
 /// network path. Also finds secret files that cannot be read. The findings are only warnings,
-/// because the file may be created or protected before a version goes live.
+/// because a file may be created or protected before the hook is sent.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
@@ -254,8 +254,8 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
 }
 
 /// Finds certificates of listeners that clients refuse or will soon refuse. These are certificates
-/// that have expired, expire soon or are not valid yet, and certificates of authorities. By
-/// default, `openssl req -x509` creates certificates of authorities.
+/// that have expired, expire soon or are not valid yet, and CA certificates. By default, `openssl
+/// req -x509` creates CA certificates.
 fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
     let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
     let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
@@ -299,8 +299,8 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Finds secrets that cannot sign notifications. Notifications that need one of these secrets are
-/// never sent.
+/// Finds secrets that cannot be used to sign notifications. Notifications that need one of these
+/// secrets are never sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -332,8 +332,8 @@ fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     })
 }
 
-/// Finds fields with `noindex` that no crawler can see, because robots.txt disallows the pages that
-/// have the field.
+/// Finds header fields with `noindex` that no crawler can see, because robots.txt disallows the
+/// pages that have the field.
 fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
@@ -365,8 +365,8 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
     patterns.map(|(written, pattern)| written.fault(format!("no file matches {}", pattern.path().display())))
 }
 
-/// Finds folders in `include_roots` that do not exist, and folders that contain the config, because
-/// included files could then use its secrets.
+/// Finds folders in `include_roots` that do not exist. Also finds folders that contain the config,
+/// because included files could use the secrets of the config.
 fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let (folder, of_config) = (config.parts.folder(0), config.parts.path(0));
     file.include_roots.iter().filter_map(move |root| {
@@ -517,8 +517,8 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Finds sites that refuse requests although the position of the kill switch would be lost in a
-/// restart. The position of the note is the first of these sites.
+/// Returns a note at the first site that refuses requests if the config does not set `state_dir`.
+/// Without a state directory, a restart would reset the kill switch.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;

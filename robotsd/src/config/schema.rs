@@ -1,4 +1,5 @@
-//! JSON schemas of `robotsd.toml` and of the other documents with declared tables, for editors.
+//! JSON schemas for editors: of `robotsd.toml`, and of the other files whose tables are declared
+//! with the macro `tables`.
 
 use serde_json::{Value, json};
 

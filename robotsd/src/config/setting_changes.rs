@@ -138,7 +138,8 @@ fn settings(text: &str) -> Option<Settings> {
             let modes = Table::try_from(exception.modes.get_ref()).ok()?;
             insert(&mut of_site, "modes", exception.key.get_ref(), by_name(modes));
         }
-        // The last exception that matches counts, so their order is compared, too.
+        // If several exceptions match a request, the last one counts, so the order is compared,
+        // too.
         let keys: Vec<_> = exceptions.iter().map(|exception| exception.key.get_ref().as_str()).collect();
         of_site.insert("modes".to_owned(), keys.into());
         sites.insert(name, of_site);
@@ -211,11 +212,11 @@ fn hide_secrets(raw: &mut RawConfig) {
     }
 }
 
-/// Characters that begin the query or the fragment of a URL. Both may contain a key.
+/// Characters that begin the query or the fragment of a URL. Both may contain an API key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL. Also hides everything after the first of the characters in
-/// `from` that follows the host.
+/// Hides the credentials in a URL. Also searches the part after the host for a character in `from`,
+/// and hides everything that follows this character.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);

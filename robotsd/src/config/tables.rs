@@ -1,7 +1,8 @@
 //! The macros [`tables`] and [`words`], which declare tables and sets of words. The declarations
 //! are used to read files, to suggest similar names in messages, and to generate the JSON schema.
 //!
-//! This module also implements [`Value`] for the types of TOML and of the library.
+//! This module also implements [`Value`] for the basic types of TOML and for types of
+//! `tower_robots`.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -18,9 +19,8 @@ use tower_robots::rules::PathForm;
 
 use super::{Faults, Kind, Place, Reader, Value};
 
-/// `. => Declares tables. An absent key has the default written after `=`, or otherwise the default
-/// of its type. If there is neither, the key is required. The range of a value is written after
-/// `=>`.=>`.
+/// Declares tables. An absent key has the default written after `=`, or otherwise the default of
+/// its type. If there is neither, the key is required. The range of a value is written after `=>`.
 macro_rules! tables {
     ($($(#[doc = $about:literal])* $table:ident {
         $($(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])* $key:ident: $type:ty $(= $default:expr)? $(=> $bound:expr)?,)*

@@ -182,8 +182,8 @@ impl Size {
         number.parse::<usize>().ok()?.checked_mul(unit).map(Self)
     }
 
-    /// Returns the size that a string with an unknown unit was probably meant to contain, such as
-    /// `64K`, `64kib` or `64`.
+    /// Returns the size that was probably meant by an invalid string such as `64K`, `64kib` or
+    /// `64`.
     fn meant(text: &str) -> Option<String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
@@ -197,7 +197,8 @@ impl Size {
         Some(format!("\"{number}{unit}\""))
     }
 
-    /// Returns the size as a whole number of the largest possible binary unit. `None` for bytes.
+    /// Returns the size as a whole number of the largest possible binary unit. `None` if the size
+    /// is not a multiple of 1 KiB.
     fn in_units(self) -> Option<(usize, &'static str)> {
         let whole = |(_, unit): &(&str, usize)| *unit > 1 && self.0 >= *unit && self.0.is_multiple_of(*unit);
         UNITS.into_iter().take(4).rev().find(whole).map(|(name, unit)| (self.0 / unit, name))

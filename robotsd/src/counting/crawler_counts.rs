@@ -45,15 +45,16 @@ const OTHER: &str = "other";
 /// Crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// The key of a count of decisions, for one crawler: the outcome, and the identity of the sender.
-/// Requests for `/robots.txt` are counted by their status code instead ([`OfRobotsTxt`]).
+/// The outcome of a crawler's request, and the identity of its sender. The requests of each crawler
+/// are counted by these two values. Requests for `/robots.txt` are counted by the status code of
+/// the response instead ([`OfRobotsTxt`]).
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
 /// The counts by crawler label, then by [`OfDecision`] or [`OfRobotsTxt`].
 type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// The requests of crawlers, counted by one worker or summed over several workers.
+/// Numbers of crawlers' requests, counted by one worker or summed over several workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
     pub(crate) requests: ByCrawler<OfDecision>,
@@ -61,7 +62,7 @@ pub(crate) struct CrawlerCounts {
 }
 
 /// The combinations that a site counts separately, shared by its workers. Before a worker counts a
-/// combination for the first time, it looks it up here.
+/// combination for the first time, it adds the combination here, unless the limit is reached.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,

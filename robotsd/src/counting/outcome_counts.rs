@@ -22,8 +22,8 @@ use crate::report::RequestsReport;
 /// Only every 64th request is timed, because reading the clock takes ten times as long as counting.
 const TIMED: u64 = 64;
 
-/// Maximum number of crawlers whose received pages are counted, per worker and site. If checking
-/// the claims of one crawler has two different results, the crawler counts as two.
+/// Maximum number of combinations of crawler and identity whose received pages are counted, per
+/// worker and site.
 const MAX_READERS: usize = 1024;
 
 /// Counters of one site on one worker. They do not share cache lines with other data. Other threads
@@ -170,7 +170,8 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds the numbers of referred visitors, and of pages received by crawlers, to the totals.
+    /// Adds the number of referred visitors to `visitors`, and the number of pages that crawlers
+    /// received to `pages`.
     pub(crate) fn add_visitors_and_pages(&self, visitors: &mut VisitorTotals, pages: &mut PageTotals) {
         if let Some(totals) = &*self.totals.lock() {
             totals

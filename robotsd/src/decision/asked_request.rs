@@ -152,8 +152,8 @@ pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the value of the `Host` field from a URL that a proxy has built from scheme, `Host`
-/// field and target, as nginx does. The value of the `Host` field ends at the first slash in the
-/// URL, because it may contain any byte except a slash.
+/// field and target, as nginx does. The value of the `Host` field begins after `://` and ends at
+/// the next slash, because it may contain any byte except a slash.
 fn host_field_of_url(url: &[u8]) -> Option<&[u8]> {
     let behind = &url[memchr::memmem::find(url, b"://")? + 3..];
     Some(&behind[..memchr::memchr(b'/', behind).unwrap_or(behind.len())])

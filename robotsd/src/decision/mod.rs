@@ -216,8 +216,8 @@ impl EdgeService for Decisions {
 }
 
 impl DecisionState {
-    /// Decides about the request in a message. The fields of the gRPC request itself are ignored,
-    /// except the request ID, which a trusted proxy may have set.
+    /// Decides about the client's request in a gRPC message. The header fields of the gRPC request
+    /// itself are ignored, except the request ID, which a trusted proxy may have set.
     async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
         let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {

@@ -128,8 +128,8 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
     LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
 }
 
-/// Converts a value from a proxy's message. Invalid bytes are replaced. If the field were dropped
-/// instead, it could not be used to recognise a crawler.
+/// Converts the value of a header field in a proxy's message. Invalid bytes are replaced. If fields
+/// with invalid bytes were dropped instead, a crawler might not be recognised.
 pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
     HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
         let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };

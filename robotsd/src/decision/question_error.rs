@@ -34,7 +34,7 @@ word_enum! {
     }
 }
 
-/// Time that the status shows a problem after an invalid decision request, in seconds.
+/// Time during which the status reports a problem after an invalid decision request, in seconds.
 const TROUBLE: u64 = 3600;
 
 impl QuestionError {

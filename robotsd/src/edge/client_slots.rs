@@ -8,16 +8,16 @@
 //!
 //! Requests do not access the lists of connections. A connection is registered when it is accepted,
 //! and removed when it ends. Its [`ConnectionState`] is read only when the limit is reached. A pass
-//! then examines all connections of a worker. Its result is the sixteenth of these connections that
-//! has been idle for longest. These candidates are enough for many new connections. Each candidate
-//! is checked again before its slot is claimed. The order remains exact, because a connection that
-//! becomes idle after the pass has been idle for less time than all candidates.
+//! then examines all connections of a worker. It keeps those that have been idle for longest as
+//! candidates, usually one in sixteen. These candidates are enough for many new connections. Each
+//! candidate is checked again before its slot is claimed. The order remains exact, because a
+//! connection that becomes idle after the pass has been idle for less time than all candidates.
 //!
-//! A connection whose slot is claimed closes when its worker runs its task, which may take a while
-//! if the worker is busy. More claims would not free a slot sooner, and would close connections
-//! unnecessarily. So each waiting connection claims only one slot. If a request has arrived on the
-//! claimed connection, the claimed connection stays open. Only then does the waiting connection
-//! claim another slot.
+//! After its slot is claimed, a connection closes when its worker next runs its task, which may
+//! take a while if the worker is busy. More claims would not free a slot sooner, and would close
+//! connections unnecessarily. So each waiting connection claims only one slot. If a request has
+//! arrived on the claimed connection, the claimed connection stays open. Only then does the waiting
+//! connection claim further slots.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -41,9 +41,9 @@ pub(crate) struct WorkerConnections {
 struct OpenConnections {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
-    /// Idle connections found by the last pass, indexed by [`Idleness`]. A request head that is
-    /// incomplete for longer than [`HEAD_GRACE`] makes a connection [`Idleness::Slow`]. In each
-    /// list, the connections that have been idle for longest are last.
+    /// Idle connections found by the last pass, indexed by [`Idleness`]. A connection that is
+    /// [`Idleness::Slow`] becomes a candidate only after [`HEAD_GRACE`]. In each list, the
+    /// connections that have been idle for longest are last.
     candidates: [Vec<SlotCandidate>; 2],
     /// Earliest time of the next pass.
     next_pass: Option<Instant>,
@@ -67,7 +67,7 @@ pub(crate) struct RegisteredConnection {
 /// head sooner.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
-/// Minimum number of candidates that a pass keeps.
+/// Number of candidates to keep after a pass, if the worker has few connections.
 const BATCH: usize = 64;
 
 /// Pause after a pass that found few candidates, as a multiple of the pass's duration. With this
@@ -190,7 +190,7 @@ impl<'c> SlotWaiter<'c> {
         Self(claims)
     }
 
-    /// Claims slots with `reclaim` until there are enough claims. Returns false if there is no
+    /// Claims slots with `reclaim` until there are enough claims. Returns `false` if there is no
     /// claim and `reclaim` finds no slot.
     fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
         let mut outstanding = self.0.lock();

@@ -3,7 +3,7 @@
 //!
 //! The socket reports bytes, the service reports when requests begin and end, and the driver of the
 //! connection reads the deadline whenever it wakes. hyper's own header timer is not used, for three
-//! reasons. hyper's timer starts only when the first bytes have decided the protocol. It also
+//! reasons. hyper's timer starts only when the protocol is known from the first bytes. It also
 //! closes idle keep-alive connections. Finally, it costs a timer per request.
 //!
 //! **An idle connection is parked.** After one second without requests, a connection keeps only its
@@ -58,7 +58,7 @@ pub(crate) struct ConnectionState {
     /// If a request arrives, `phase` changes, which cancels the claim without a write to this
     /// field.
     claimed_in: AtomicU64,
-    /// Whether the slot was claimed although the connection has an incomplete head or frame.
+    /// Whether the connection had an incomplete head or frame when its slot was claimed.
     is_claimed_as_slow: Flag,
     /// Time of the last declined claim, in microseconds. The connection counts as idle only since
     /// that time, so that other connections are claimed first.
@@ -68,7 +68,8 @@ pub(crate) struct ConnectionState {
     // Signals between the socket, the service and the driver.
     /// Whether the client has sent the HTTP/2 preface, or a request on HTTP/2.
     pub(crate) is_http2: Flag,
-    /// Whether bytes have arrived since this flag was last checked. The fast path does not set it.
+    /// Whether bytes have arrived since this flag was last checked. The fast path of HTTP/1.1 does
+    /// not set it.
     pub(crate) heard: Flag,
     /// Type of the frames that flood the connection. Once this is set, the connection is closed.
     pub(crate) flood: OnceLock<u8>,
@@ -91,7 +92,7 @@ pub(crate) struct ConnectionState {
 pub(crate) enum Idleness {
     /// The connection waits for the first byte of a request, or for a handshake.
     Idle,
-    /// The connection waits for the end of a request head or HTTP/2 frame that is incomplete.
+    /// The connection waits for the rest of an incomplete request head or HTTP/2 frame.
     Slow,
 }
 
@@ -219,7 +220,7 @@ impl ConnectionState {
     }
 
     /// Records whether an HTTP/2 frame or a multi-frame field section is incomplete. The socket
-    /// calls this when that changes.
+    /// calls this function whenever this changes.
     pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
             self.partial.store(NEVER, Ordering::Relaxed);
@@ -251,7 +252,7 @@ impl ConnectionState {
     }
 
     /// Claims the slot of the connection, from any thread. The connection then closes, unless a
-    /// request arrives first. Returns false if the connection is not idle any more.
+    /// request arrives first. Returns `false` if the connection is not idle any more.
     pub(crate) fn reclaim(&self, idleness: Idleness) -> bool {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() {
@@ -274,8 +275,7 @@ impl ConnectionState {
         self.claimed_in.load(Ordering::Acquire) == phase
     }
 
-    /// Reports whether the slot was claimed although the connection has an incomplete head or
-    /// frame.
+    /// Reports whether the connection had an incomplete head or frame when its slot was claimed.
     pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
         self.is_claimed_as_slow.is_set()
     }
@@ -311,7 +311,8 @@ impl InterimClient for ConnectionState {
     }
 }
 
-/// A request in progress. When the last one is dropped, the deadline for the next request starts.
+/// A request in progress. When the last request in progress is dropped, the deadline for the next
+/// request starts.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress(pub(crate) Arc<ConnectionState>);
 
@@ -335,7 +336,7 @@ pub(crate) struct Delivery {
     taken: AtomicUsize,
 }
 
-/// The data that remains to be sent when no request is in progress.
+/// Response data that has not been sent yet, and what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsent {
     Nothing,

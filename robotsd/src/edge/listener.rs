@@ -367,7 +367,7 @@ impl NewConnection {
         let mut announced = None;
         let Err((kind, error)) = self.serve_announced(socket, service, &mut announced).await else { return };
         let client = self.client(announced);
-        // The connection may be a health check of the proxy. In PROXY version 1, the header of a
+        // The connection may be a health check by the proxy. In PROXY version 1, the header of a
         // health check contains no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
         // A health check resets the connection once it has its result. This is not an error.

@@ -1,10 +1,10 @@
 //! An open robots.txt: its content, and the results that were computed from the content.
 //!
 //! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark. The
-//! lints about bytes therefore check the file on disk, when the document is opened or saved.
+//! lints about bytes therefore check the file on disk, whenever the document is opened or saved.
 //!
 //! **Only the part that crawlers read is parsed.** Responses are therefore fast even if the
-//! document is huge. If the document is longer, a finding shows where this part ends.
+//! document is huge. If the document is longer than this part, a finding shows where the part ends.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -21,7 +21,8 @@ use crate::commands::check::CheckFile;
 use crate::evaluator::{Evaluator, EvaluatorSettings, TimeBudget};
 use crate::input::InputSource;
 
-/// Codes of the lints about bytes, which the text in an editor does not show.
+/// Codes of the lints that check the bytes of the file. The text in an editor does not show these
+/// bytes.
 const OF_BYTES: [&str; 3] = ["byte-order-mark", "utf-16", "invalid-utf-8"];
 
 /// A document that the editor has opened.
@@ -34,7 +35,7 @@ pub(super) struct Document {
     pub(super) is_due: bool,
     /// Whether the editor requests diagnostics. If so, the server does not publish any.
     pub(super) is_pulled: bool,
-    /// Findings about the bytes of the file, when it was last opened or saved.
+    /// Findings about the bytes of the file, from the time when it was last opened or saved.
     pub(super) on_disk: Vec<Finding>,
     path: Option<PathBuf>,
     settings: EvaluatorSettings,
@@ -82,8 +83,9 @@ impl Document {
         self.is_due = true;
     }
 
-    /// Reads the settings of the folder and the bytes of the file. A document without a file has
-    /// default settings. Returns the problem with the settings, if there is one.
+    /// Reads the bytes of the file, and the settings that `robotsd check` uses in its folder. A
+    /// document without a file has default settings. Returns the problem with the settings, if
+    /// there is one.
     pub(super) fn read_disk(&mut self) -> Option<String> {
         let source = self.path.clone().map(InputSource::Found);
         let found = source.as_ref().map(|source| CheckFile::find(source, None, &WithinArgs::default()));
@@ -137,8 +139,8 @@ impl Document {
         self.computed.fixes.get_or_init(|| Fixes::of(self.robots(), report, self.checks()))
     }
 
-    /// Returns the document with all safe fixes that can be applied within a second, or an error if
-    /// `goes_on` returns `false` meanwhile.
+    /// Returns the document after all safe fixes that can be applied within a second. Returns an
+    /// error if `goes_on` returns `false` in the meantime.
     pub(super) fn fixed(&self, goes_on: &dyn Fn() -> bool) -> Result<&FixedFile, Interrupted> {
         if let Some(fixed) = self.computed.fixed.get() {
             return Ok(fixed);
@@ -164,7 +166,7 @@ impl Document {
         self.computed.evaluator.get_or_init(|| Evaluator::of(self.robots(), Reading::Standard, &self.settings))
     }
 
-    /// Returns the name or the rule in the line that contains a position.
+    /// Returns the user-agent name or the rule in the line of a position.
     pub(super) fn item_at(&self, position: Position) -> Option<Item<'_>> {
         let number = position.line as usize + 1;
         let group = self.robots().groups().take_while(|group| group.line() <= number).last()?;
@@ -172,7 +174,7 @@ impl Document {
         name.or_else(|| group.rules().find(|rule| rule.line() == number).map(Item::Rule))
     }
 
-    /// Returns a byte range of the text as a range of the protocol.
+    /// Converts a byte range of the text to a range of the protocol.
     pub(super) fn range(&self, span: Range<usize>) -> protocol::Range {
         self.buffer.range(span)
     }

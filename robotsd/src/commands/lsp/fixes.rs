@@ -1,7 +1,7 @@
 //! Fixes as code actions, and formatting. Both apply the same fixes as `robotsd check --fix`.
 //!
-//! Formatting and `source.fixAll` apply safe fixes only. An unsafe fix is a quick fix whose title
-//! contains its effect on crawlers.
+//! Formatting and `source.fixAll` apply safe fixes only. Unsafe fixes are offered only as quick
+//! fixes. The title of such a quick fix states its effect on crawlers.
 
 use lsp_server::{ErrorCode, ResponseError};
 use serde_json::{Value, json};
@@ -76,8 +76,8 @@ fn effect(document: &Document, fix: &Fix, time: &TimeBudget) -> String {
     if diff.is_cut { "not computed, because it takes too long".to_owned() } else { diff.to_string() }
 }
 
-/// Returns the edit of a document. If the editor supports versions of documents, the edit applies
-/// only to the current version.
+/// Combines edits of a document into one workspace edit. If the editor supports versions of
+/// documents, the workspace edit applies only to the current version.
 fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Value {
     if client.versions_edits {
         let id = json!({ "uri": document.uri, "version": document.version });
@@ -86,7 +86,7 @@ fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Va
     json!({ "changes": { document.uri.as_str(): edits } })
 }
 
-/// Converts an edit for the editor; `None` if the edit would split a character.
+/// Converts an edit to the editor's format; `None` if the edit would split a character.
 fn text_edit(document: &Document, edit: &Edit) -> Option<Value> {
     let text = document.buffer.text();
     let is_whole = text.is_char_boundary(edit.start) && text.is_char_boundary(edit.end);
@@ -104,13 +104,13 @@ fn safe_fixes(document: &Document, fixed: &FixedFile) -> Option<Value> {
     (!old.is_empty() || !new.is_empty()).then(|| json!({ "range": document.range(old), "newText": new }))
 }
 
-/// Returns the length of the lines at the start of both strings that are equal.
+/// Returns the length of the equal lines at the start of both strings, in bytes.
 fn common_start(one: &str, other: &str) -> usize {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     memchr::memrchr(b'\n', &one.as_bytes()[..same]).map_or(0, |line_end| line_end + 1)
 }
 
-/// Returns the length of the lines at the end of both strings that are equal.
+/// Returns the length of the equal lines at the end of both strings, in bytes.
 fn common_end(one: &str, other: &str) -> usize {
     let same = one.bytes().rev().zip(other.bytes().rev()).take_while(|(one, other)| one == other).count();
     let shared = &one.as_bytes()[one.len() - same..];

@@ -71,8 +71,8 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
     });
     let is_running = |process| test_kill_process(process) != Err(Errno::SRCH);
     let watch = |editor: Pid| {
-        // If no process has this ID, the editor cannot be watched. The ID is from another PID
-        // namespace if the server runs in a container. The editor can still end the server by
+        // If no process has this ID, the editor cannot be watched, for example because the server
+        // runs in a container with its own PID namespace. The editor can still end the server by
         // closing standard input.
         if !is_running(editor) {
             return;

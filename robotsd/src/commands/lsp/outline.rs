@@ -1,4 +1,5 @@
-//! The outline of a document: symbols and folding ranges, of the part that crawlers read.
+//! The outline of a document: symbols and folding ranges. Only the part of the document that
+//! crawlers read is included.
 
 use serde_json::{Value, json};
 use tower_robots::rules::{Access, Group, LineKind};
@@ -12,8 +13,8 @@ const CLASS: u8 = 5;
 const FIELD: u8 = 8;
 const CONSTANT: u8 = 14;
 
-/// Maximum number of groups, of rules and of sitemaps among the symbols. A larger outline would
-/// take too long.
+/// Maximum number of symbols of each kind: groups, rules and sitemaps. Larger outlines would take
+/// too long to create.
 const MAX_OF_KIND: usize = 2000;
 
 /// Returns the groups with their rules, and the sitemaps.
@@ -56,7 +57,7 @@ fn symbol(name: &str, kind: u8, range: Range, selection: Range) -> Value {
     json!({ "name": name, "kind": kind, "range": range, "selectionRange": selection })
 }
 
-/// Converts symbols for editors that do not support symbols within symbols.
+/// Flattens nested symbols for editors that do not support them.
 fn flat(document: &Document, symbols: Vec<Value>) -> Vec<Value> {
     let mut all = Vec::new();
     for mut symbol in symbols {

@@ -28,8 +28,8 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Reports whether two ranges overlap or touch. Ranges that only touch count, because a cursor
-    /// is an empty range.
+    /// Reports whether two ranges overlap or touch. Touching is sufficient, because a cursor is an
+    /// empty range.
     pub(super) fn touches(&self, other: &Self) -> bool {
         self.start <= other.end && other.start <= self.end
     }

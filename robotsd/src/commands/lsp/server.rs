@@ -1,7 +1,7 @@
 //! The server: handles all messages on one thread, in the order of their arrival.
 //!
 //! **Diagnostics are computed when no message is waiting.** A burst of changes therefore leads to
-//! only one check. A check ends early if its text has changed in the meantime, so no outdated
+//! only one check. A check ends early if the document has changed in the meantime, so no outdated
 //! diagnostics are published. If the check was for a request and ends early, the response is an
 //! error, and the editor sends the request again.
 
@@ -85,7 +85,7 @@ impl<'c> Server<'c> {
     }
 
     /// Publishes the diagnostics of one document, unless a message arrives that must be handled
-    /// first. Returns `false` if no document is due.
+    /// first. Returns `false` if there is nothing to publish.
     fn publish_one(&mut self) -> bool {
         let Some(document) = self.documents.values_mut().find(|document| document.is_due) else { return false };
         let began = Instant::now();

@@ -20,8 +20,8 @@ const CHUNK: usize = 1 << 20;
 /// lines.
 const MAX_LINE_LENGTH: usize = CHUNK / 2;
 
-/// Maximum length of a line of column names, in bytes. A longer line is not treated as a line of
-/// column names.
+/// Maximum length of a line of column names (`#Fields:`), in bytes. A longer line is not copied to
+/// the next chunk.
 const MAX_COLUMN_BYTES: usize = 16 << 10;
 
 /// Runs `work` over the chunks of all inputs on `workers` threads, where each thread has its own
@@ -74,8 +74,8 @@ struct Chunk<C> {
     counted: Sender<CountedChunk<C>>,
 }
 
-/// Chunks that were sent to the workers and are not joined yet. Their counts are joined in the
-/// order of the chunks, even if a later chunk is finished first.
+/// Chunks that were sent to the workers, and whose counts are not joined yet. Their counts are
+/// joined in the order of the chunks, even if a later chunk is finished first.
 struct Pipeline<C, J> {
     /// Channel to the workers; `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,

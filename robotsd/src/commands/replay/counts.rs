@@ -1,4 +1,5 @@
-//! Counts requests in bounded memory, and the requests of search engines for `diff`.
+//! Counts the requests of a replay in bounded memory. Also counts the requests of search engines
+//! for `robotsd diff`.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -48,7 +49,7 @@ pub(super) struct ReplayPlan {
     pub(super) privacy: ReportPrivacy,
     /// Evidence about the senders of requests.
     pub(super) evidence: LogEvidence,
-    /// Versions of robots.txt for judging crawlers, as on the board.
+    /// Past versions of robots.txt (`--history`). Crawlers are judged by these versions.
     pub(super) history: Option<VersionHistory>,
     /// Whether, according to the config, the logs contain every fetch of robots.txt.
     pub(super) sees_all: bool,
@@ -80,8 +81,7 @@ pub(super) struct ReplayCounts {
     pub(super) hours: Hours,
     /// Whether the policy limits the rate of any counted request because of a `Crawl-delay`.
     pub(super) has_limit: bool,
-    /// Crawlers whose failed claims do not prove that impostors sent the requests, because the log
-    /// may not contain the addresses of clients.
+    /// Crawlers with suspect claims, and these claims: see [`crawler_rows::with_suspect_path`].
     pub(super) suspects: Vec<(String, FailedClaims)>,
     /// Whether any request in the log has a `Referer`.
     pub(super) has_referers: bool,
@@ -134,8 +134,8 @@ impl ReplayCounts {
         self.judge(plan, header, entry, sender, address);
     }
 
-    /// Counts a request, with the verdicts of the files, in the row of the crawler and in the row
-    /// of the hour.
+    /// Judges a request by each robots.txt, and adds the result to the counts of the crawler and of
+    /// the hour.
     fn judge(
         &mut self,
         plan: &ReplayPlan,
@@ -218,7 +218,7 @@ impl ReplayCounts {
 /// Result of judging a request by one file, or by both files of a comparison.
 struct JudgedEntry {
     tally: RequestTally,
-    /// The rule whose row counts the request; see [`deciding_rule`].
+    /// The deciding rule: see [`deciding_rule`].
     rule: Option<DecidingRule>,
     /// Whether a `Crawl-delay` applies to the request.
     has_rate_limit: bool,
@@ -320,8 +320,8 @@ fn read_lines(
     }
 }
 
-/// Returns the rule that disallows a request. In a comparison, returns the rule that causes
-/// different verdicts. `None` if the request is allowed or, in a comparison, if the verdicts are
+/// Returns the rule that disallows a request. In a comparison, returns the rule that makes the
+/// verdicts differ. `None` if the request is allowed or, in a comparison, if the verdicts are
 /// equal.
 fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement) -> Option<DecidingRule> {
     let (effect, line) = match (first, last) {
@@ -340,9 +340,9 @@ const MAX_TARGETS: usize = 100_000;
 /// Maximum length of a target that is kept, in bytes.
 const MAX_TARGET_LENGTH: usize = 2048;
 
-/// For each search engine whose index people use: the requests that it sent, except requests for
-/// robots.txt. Every client that claims to be a search engine is counted as a search engine,
-/// because a log alone does not show who sent a request.
+/// The requests of search engines that people use, except requests for robots.txt. Every client
+/// that claims to be a search engine is counted as that search engine, because a log alone does not
+/// show who sent a request.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,

@@ -1,5 +1,5 @@
-//! Counts requests in one row per crawler, in bounded memory, and finds the crawlers whose failed
-//! claims do not prove that impostors sent the requests.
+//! Counts requests in one row per crawler, in bounded memory. Also finds the crawlers whose failed
+//! claims are suspect.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -47,8 +47,8 @@ pub(super) struct ReplayRow {
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row for one request. There are different counters for requests whose claim is
-/// verified, undecided or refuted.
+/// The counters of a row that count one request. A row has separate counters for requests with a
+/// verified, an undecided or a refuted claim.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
@@ -82,8 +82,8 @@ impl Rows {
         }
     }
 
-    /// Changes the failed claims of these crawlers to undecided claims. Returns each of these
-    /// crawlers that had failed claims, with the failed claims.
+    /// Changes the failed claims of the crawlers in `names` to undecided claims. Returns the
+    /// crawlers whose claims were changed, each with these claims.
     pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()
@@ -159,8 +159,9 @@ impl ReplayRow {
     }
 }
 
-/// Maximum number of addresses whose failed claims are attributed to impostors even if no request
-/// of the crawler is verified.
+/// Maximum number of addresses that count as impostors of a crawler if no request of the crawler is
+/// verified. Failed claims from more addresses may mean that the log does not contain the addresses
+/// of clients.
 const HANDFUL: usize = 5;
 
 /// Maximum time between failed claims and a verified request of the same crawler, in seconds. A
@@ -171,13 +172,13 @@ const DAY: i64 = 24 * 60 * 60;
 /// the log may not contain the addresses of clients. Without this check, all crawlers in a log that
 /// was written behind a proxy would be counted as impostors.
 ///
-/// The failed claims of a crawler are suspect:
+/// The failed claims of a crawler are suspect in two cases:
 ///
-/// 1. if claims from more than `HANDFUL` addresses fail, and no request of the crawler is verified
-///    within a day of the failed claims; or
-/// 2. if no request of any crawler is verified, and requests from one address with failed claims
-///    name crawlers of several operators. The addresses in a log that was written behind a proxy
-///    look like this.
+/// 1. They come from many addresses (more than [`HANDFUL`]), and no request of the crawler is
+///    verified within a day of them.
+/// 2. No request of any crawler is verified, and one of their addresses also has failed claims for
+///    crawlers of other operators. This is typical of a log that contains the address of a proxy
+///    instead of the addresses of clients.
 ///
 /// Requests with suspect claims are counted as claimed.
 pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + Clone) -> Vec<String> {
@@ -193,7 +194,7 @@ pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + 
     rows.filter(is_suspect).map(|row| row.agent.name.clone()).collect()
 }
 
-/// Returns the addresses whose requests claim to be from crawlers of several operators.
+/// Returns the addresses that have failed claims for crawlers of several operators.
 fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<IpAddr> {
     let mut operators = HashMap::<IpAddr, &str>::new();
     let mut shared = HashSet::new();
@@ -215,7 +216,7 @@ const ADDRESSES: usize = 1_024;
 /// Maximum number of nodes in the path trees of failed claims.
 const FAILED_NODES: usize = 256;
 
-/// Maximum number of hours with counts, a little more than half a year.
+/// Maximum number of hours with counts: a little more than half a year.
 const HOURS: usize = 4_400;
 
 /// The requests that name a crawler, but come from addresses that do not belong to the crawler's

@@ -24,11 +24,12 @@ pub(super) const MAX_HEADER_LENGTH: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
     pub(super) known: KnownHeaders,
-    /// Headers, evaluated with the most recently used version of the history.
+    /// Headers, evaluated with one version of robots.txt from the history.
     pub(super) of_version: VersionHeaders,
 }
 
-/// Headers with their agents, evaluated with the most recently used version.
+/// Headers with their agents, evaluated with one version of robots.txt. When another version is
+/// needed, the headers of this version are dropped.
 #[derive(Debug, Default)]
 pub(super) struct VersionHeaders {
     version: usize,
@@ -55,7 +56,7 @@ pub(super) struct KnownHeaders {
 /// The agents that were recognised in a header.
 #[derive(Debug)]
 pub(super) struct IdentifiedHeader {
-    /// Row that counts requests with the header, unless there are too many rows.
+    /// The crawler or the class of agents that the header names. Its row counts the requests.
     pub(super) kind: AgentKind,
     /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
@@ -74,7 +75,7 @@ pub(super) struct AgentKind {
     pub(super) category: Option<Category>,
     /// Whether this is a single crawler. Otherwise, it is a class of agents.
     pub(super) is_crawler: bool,
-    /// Whether this is a search engine whose index people use.
+    /// Whether this is a search engine that people use.
     pub(super) is_index_engine: bool,
     pub(super) operator: Option<String>,
 }

@@ -3,8 +3,8 @@
 //!
 //! Logs are read in chunks on every core, in bounded memory ([`chunks`], [`counts`]). The counts do
 //! not depend on the number of cores. Unreadable lines are counted separately. Paths are grouped by
-//! rule and pattern ([`rule_paths`]). Agents are identified, and requests are allowed or refused,
-//! in the same way as by a server ([`headers`]). The requests of a crawler are split by sender
+//! rule and pattern ([`rule_paths`]). Agents are identified and requests are judged in the same way
+//! as by `robotsd serve` ([`headers`]). The requests of a crawler are split by sender
 //! ([`identity`]): a crawler's counts do not include requests of impostors
 //! ([`FailedClaims`](crawler_rows::FailedClaims)). By default, query values are removed from
 //! reports, and addresses are shortened ([`redaction`]). A report does not show which requests came
@@ -316,8 +316,8 @@ impl ReplayArgs {
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
 
-    /// Finds the addresses in the logs whose claims the lists neither verify nor refute. Looks up
-    /// the reverse DNS names of these addresses.
+    /// Looks up the reverse DNS names of the addresses in the logs. Leaves out the addresses whose
+    /// requests can be verified or refuted with address lists.
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(

@@ -1,4 +1,5 @@
-//! Groups disallowed and changed targets by deciding rule, in bounded memory.
+//! Groups the targets of disallowed requests by deciding rule, in bounded memory. In a comparison,
+//! groups the targets of requests with different verdicts.
 
 use std::collections::BTreeMap;
 
@@ -113,14 +114,15 @@ impl RulePaths {
 /// counts as one part.
 const DEEPEST: usize = 12;
 
-/// If a place in the tree has up to `FEW` different values, all of them are shown. If the place has
-/// up to `SOME` values, a value is shown only if it has at least `REPEATED` requests.
+/// If a place in the tree has at most this many different values, every value is shown.
 const FEW: usize = 3;
+/// If a place has at most this many different values, a value is shown only if it has at least
+/// [`REPEATED`] requests.
 const SOME: usize = 6;
 const REPEATED: u64 = 3;
 
-/// If a place in the tree has more than `SOME` values, a value is shown only if it has at least
-/// `FREQUENT` requests, and at least one in `FREQUENT_SHARE` of all requests.
+/// Minimum number of requests of a shown value at a place with many values. The value must also
+/// have at least one in [`FREQUENT_SHARE`] of the requests at this place.
 const FREQUENT: u64 = 10;
 const FREQUENT_SHARE: u64 = 20;
 
@@ -128,8 +130,10 @@ const FREQUENT_SHARE: u64 = 20;
 /// later parameter names, and values.
 const KINDS: [u8; 4] = *b"/?&=";
 
-/// Numbers of requests, in a tree of the parts of their targets. Patterns are formed from this
-/// tree: a path segment, or a name or value in the query, becomes `*` if it varies.
+/// A tree of the parts of request targets, with the numbers of requests. The children of a node
+/// that are of the same kind, such as path segments, are the values at one place. Patterns are
+/// formed from this tree: a path segment, or a name or value in the query, becomes `*` if it
+/// varies.
 ///
 /// To save memory, the tree may replace rare values with a wildcard and cut the last parts of
 /// targets. The sum of the counts of all patterns is still the number of added targets.

@@ -24,16 +24,16 @@ pub(in crate::commands) struct LogSelection {
     is_host_named: bool,
 }
 
-/// Numbers of requests with an unexpected host, and of decision requests of proxies. These requests
-/// are left out of the other counts, or the report contains a note about them.
+/// Numbers of requests that are not counted, and of requests without a host in the log. The report
+/// contains a note about each of these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
-    /// Number of requests for another site. No other count includes them.
+    /// Number of requests for other sites. No other count includes them.
     pub(in crate::commands) other: u64,
     /// Number of requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
-    /// Number of decision requests of a proxy that do not contain the data of the client's request.
-    /// No other count includes these decision requests.
+    /// Number of log lines that contain a proxy's decision request instead of the client's request.
+    /// No other count includes them.
     pub(in crate::commands) questions: u64,
     /// Number of requests that a proxy sent to get a refusal page. The refused request itself is in
     /// an earlier line of robotsd's log.
@@ -136,8 +136,8 @@ impl LogSelection {
         missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs contains this key")));
     }
 
-    /// If all requests are for other hosts, or are decision requests of a proxy, returns this as
-    /// the reason why no request is counted.
+    /// Returns the reason why no request is counted, if all requests are for other hosts or are
+    /// decision requests of a proxy.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
         if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();

@@ -16,7 +16,7 @@ use crate::render::printable;
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 
-/// Size of the buffer for bytes that are read before decompression, in bytes.
+/// Size of the buffer for the content of a log before decompression, in bytes.
 const AHEAD: usize = 256 << 10;
 
 /// Size of the buffer for the beginning of a log, which shows whether the log is compressed, in
@@ -60,7 +60,7 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
-        // A device is an error, because reading it would never end. The exception is `/dev/null`.
+        // Devices other than `/dev/null` are refused, because reading them would never end.
         false if is_device(path)? => {
             let fault = "this is a device, not a log: name a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));

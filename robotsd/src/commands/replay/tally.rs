@@ -1,4 +1,4 @@
-//! Counters of requests that use bounded memory.
+//! Counts requests in bounded memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::refusal::REFUSAL_STATUSES;
 
-/// Numbers of requests by verdict. A report contains one tally for each crawler, each kind of
-/// sender and each hour.
+/// Numbers of requests by verdict. A report contains tallies by crawler, by kind of sender and by
+/// hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::AddAssign)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
@@ -25,10 +25,9 @@ pub(super) struct RequestTally {
     /// Number of disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Requests of search engines that have their own index: number of requests that the first file
-    /// allows, but the second file disallows.
+    /// Number of requests in `shut` from search engines that people use.
     pub(super) shut_search_engines: u64,
-    /// Requests of search engines that have their own index: number of disallowed requests.
+    /// Number of requests in `disallowed` from search engines that people use.
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
     /// Number of disallowed requests that robotsd would have refused in the mode `refuse`;
@@ -151,7 +150,7 @@ impl Hours {
     }
 }
 
-/// Number of requests from one address, or from all addresses that are not listed.
+/// Numbers of requests from one address, or from several addresses together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::AddAssign)]
 pub(super) struct AddressTally {
     pub(super) requests: u64,

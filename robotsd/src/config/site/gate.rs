@@ -1,5 +1,5 @@
-//! The settings of the gate, which holds back new versions of a robots.txt, and the files that it
-//! reads for each site.
+//! The settings of the gate, which holds back new versions of a robots.txt. Also resolves the files
+//! that the gate reads for each site.
 
 use std::path::{Path, PathBuf};
 

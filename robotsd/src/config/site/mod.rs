@@ -69,7 +69,8 @@ tables! {
 }
 
 impl RawSite {
-    /// Returns the crawlers that all refusal cases and all fields of the site select.
+    /// Returns the items of `crawlers` in all refusal cases and `[[site.field]]` tables of the
+    /// site.
     pub(in crate::config) fn crawlers(&self) -> impl Iterator<Item = &Spanned<String>> {
         let of_cases = self.refusal.case.iter().flat_map(|case| &case.get_ref().crawlers);
         of_cases.chain(self.field.iter().flat_map(|field| &field.get_ref().crawlers))
@@ -106,7 +107,7 @@ pub(crate) struct SiteConfig {
     pub(crate) check: Options,
     /// Responses to refused requests; `None` for the default response of `RobotsLayer`.
     pub(crate) refusal: Option<Arc<SiteRefusals>>,
-    /// Fields that are added to responses.
+    /// Header fields that are added to responses.
     pub(crate) signals: Signals,
     /// Serialized form of the values that determine the policy, the checks and the gate. If two
     /// strings are equal, the settings are equal, too.
@@ -160,7 +161,7 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
 }
 
 /// Returns the reason why a string cannot be the name of a site. A string is refused if it has
-/// another meaning in a command, in the list of sites of a token or in a fleet-wide off switch, or
+/// another meaning in a command, in the site list of a token or in an off switch of the fleet, or
 /// if people could mistake it for something else. Letters of every script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {

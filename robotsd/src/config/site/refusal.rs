@@ -65,7 +65,8 @@ words! {
     }
 }
 
-/// Allowed number of connections to the server of a case. [`DEFAULT_CONNECTIONS`] is the default.
+/// Allowed values of `max_connections`, the maximum number of connections to the upstream of a
+/// case. [`DEFAULT_CONNECTIONS`] is the default.
 const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
 const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 

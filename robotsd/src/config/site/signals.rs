@@ -1,5 +1,5 @@
-//! Header fields of responses about the use of their content: `[site.signals]` and
-//! `[[site.field]]`.
+//! Header fields that are added to responses: `[site.signals]` states how their content may be
+//! used, and `[[site.field]]` adds other fields.
 
 use toml::Spanned;
 use tower_robots::agent::Registry;

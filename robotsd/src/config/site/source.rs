@@ -80,7 +80,8 @@ pub(crate) enum RobotsSource {
         upstreams: Vec<String>,
         /// `Host` field of the requests for the robots.txt.
         host: String,
-        /// Host name in the certificates of the upstreams, instead of the hosts in their URLs.
+        /// Host name that the certificates of the upstreams must contain, instead of the hosts in
+        /// their URLs.
         server_name: Option<String>,
         remote: Remote,
     },
@@ -120,7 +121,7 @@ impl RobotsSource {
 pub(crate) struct Remote {
     /// Fetch interval if the response has no max-age.
     pub(crate) refresh: Duration,
-    /// Minimum time that the robots.txt must be missing until it counts as removed.
+    /// Time that the robots.txt must be missing before it counts as removed.
     pub(crate) hold: Duration,
     /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,

@@ -149,7 +149,7 @@ const OVERWRITE_OR_ADD: i32 = 2;
 /// Returns the response that allows the request. It sets the field `Robots-Verdict` if the request
 /// is tagged. Otherwise, it removes this field if the client has sent it.
 ///
-/// Envoy adds `fields` to the response that the client gets, regardless of the status of this
+/// Envoy adds `fields` to the response that the client gets, regardless of the status of that
 /// response.
 pub(crate) fn allowed(
     tag: Option<HeaderValue>,

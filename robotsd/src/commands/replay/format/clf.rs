@@ -116,7 +116,7 @@ pub(super) fn is_address(word: &[u8]) -> bool {
 }
 
 /// Reports whether a word can be the address of a client, or the host name that a server logs
-/// instead of the address. A word such as `nginx:` is the tag of a program.
+/// instead of the address. A word such as `nginx:` is neither: it is the tag of a program.
 fn is_client(word: &[u8]) -> bool {
     let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
@@ -138,9 +138,10 @@ fn without_colour(word: &[u8]) -> &[u8] {
     memchr::memchr(b'm', escape).map_or(word, |end| &escape[end + 1..])
 }
 
-/// Returns the site that a line of robotsd's log names. A line of robotsd's log ends with the site,
-/// the action and the ID of the request, each in quotes. A line of another server may also end with
-/// three quoted values, so the caller must check that the config has a site with this name.
+/// Returns the name of the site at the end of a line of robotsd's log. Such a line ends with the
+/// site, the action and the ID of the request, each in quotes. A line of another server may also
+/// end with three quoted values, so the caller must check that the config has a site with this
+/// name.
 fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (site, rest) = quoted(rest)?;
     let (_action, rest) = quoted(rest)?;
@@ -174,9 +175,9 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// Reports whether two values can be a method and its target. The values are from a log line that
-/// contains no request line. This check is needed because a log line about something else may have
-/// values with the same names.
+/// Reports whether two values can be the method and the target of a request. The values are from a
+/// log line that contains no request line. This check is needed because a log line about something
+/// else may have values with the same names.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -321,7 +322,7 @@ pub(crate) struct LoggedRequest<'a> {
 }
 
 impl LoggedRequest<'_> {
-    /// Returns the method, or an empty string if it is not text.
+    /// Returns the method, or an empty string if it is not valid UTF-8.
     pub(crate) fn method(&self) -> &str {
         std::str::from_utf8(&self.method).unwrap_or_default()
     }
@@ -362,7 +363,7 @@ fn clf_time(text: &[u8]) -> Option<i64> {
     Some(days(year, month as i64 + 1, day) * 86_400 + clock - zone(&text[20..]))
 }
 
-/// Parses `2000-10-10T13:55:36.123+02:00`, also with a space instead of the `T`.
+/// Parses `2000-10-10T13:55:36.123+02:00`. A space may replace the `T`.
 pub(super) fn rfc3339(text: &[u8]) -> Option<i64> {
     let (year, month, day) = (number(text.get(..4)?)?, number(text.get(5..7)?)?, number(text.get(8..10)?)?);
     let clock = clock(text.get(11..19)?)?;

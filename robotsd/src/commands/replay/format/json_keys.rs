@@ -219,7 +219,7 @@ impl JsonKeys {
     }
 }
 
-/// Lists the keys, on one line for each value of a request.
+/// Lists the keys of each [`JsonField`], one field per line.
 impl fmt::Display for JsonKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("these keys of JSON objects are read (--json-keys VALUE=KEY adds others):")?;

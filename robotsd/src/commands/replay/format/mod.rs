@@ -1,4 +1,4 @@
-//! Parses lines of access logs as requests, in any format.
+//! Parses the lines of access logs, in any supported format, as requests.
 
 mod clf;
 mod json;
@@ -138,8 +138,8 @@ fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl ReplayLogFormat {
-    /// Reads a line. `None` if the line is not a request in this format, or if the format needs an
-    /// earlier line of column names.
+    /// Reads a line. `None` if the line is not a request in this format. `None` for the W3C format,
+    /// whose column names are in an earlier line.
     pub(super) fn read<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line, json_keys),

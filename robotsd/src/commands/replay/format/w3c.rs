@@ -89,7 +89,7 @@ impl W3cColumns {
         })
     }
 
-    /// Splits a line into values; `None` if they do not match the columns. IIS does not escape
+    /// Splits a line into values; `None` if it has too many or too few values. IIS does not escape
     /// quotes that a client sent, so the line is parsed first with quoted strings and then without.
     fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
         let has_quotes = memchr::memchr(b'"', line).is_some();

@@ -13,7 +13,8 @@ use crate::render::printable_path;
 pub(super) const EXPECTED: &str = "name a file that git tracks, or copies of the robots.txt with the date in their \
     names, such as robots-2026-11-01.txt";
 
-/// Reports whether a path is a dated file, or a directory of dated files without a `robots.txt`.
+/// Reports whether a path is a dated file, or a directory that contains dated files but no
+/// `robots.txt`.
 pub(super) fn are_dated(path: &Path) -> bool {
     match path.is_dir() {
         true => !path.join("robots.txt").exists() && files_in(path).is_ok(),
@@ -82,7 +83,7 @@ fn date_in(name: &str) -> Option<i64> {
 /// Parses a time at the beginning of a string.
 fn moment(text: &str) -> Option<i64> {
     let mut rest = text;
-    // Parses this number of digits after an optional separator.
+    // Parses `digits` digits after an optional separator.
     let mut number = |digits: usize, signs: &str| {
         let behind = rest.strip_prefix(|sign| signs.contains(sign)).unwrap_or(rest);
         let number = behind.get(..digits).filter(|number| number.bytes().all(|digit| digit.is_ascii_digit()))?;

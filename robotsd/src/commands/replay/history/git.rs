@@ -3,7 +3,7 @@
 //! A version is in force from the time of its commit on the branch that is checked out. The content
 //! of a merged branch is in force from the time of the merge commit. The order of the versions is
 //! the order of the commits: if the date of a commit is later than the date of the next commit, the
-//! date of the next commit is used. The user's settings do not affect the result.
+//! date of the next commit is used. The user's git config does not affect the result.
 //!
 //! **The settings of a repository cannot make git run a program.** The git config of a repository
 //! can contain the names of programs, and may come from a stranger, for example if the checkout was
@@ -21,9 +21,9 @@ use crate::render::{printable, printable_path};
 /// Name of the file that is read if a path is a directory.
 const FILE: &str = "robots.txt";
 
-/// Options of every git command. With them, git does not treat file names as patterns. `-c`
-/// overrides settings of the user that would change the result, and settings of the repository that
-/// contain the names of programs. With an empty value, git runs no program.
+/// Options of every git command. `--literal-pathspecs` prevents git from treating file names as
+/// patterns. `-c` overrides settings of the user that would change the result, and settings of the
+/// repository that contain the names of programs. If such a setting is empty, git runs no program.
 const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
@@ -107,7 +107,7 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let mut changes: Vec<Change> = Vec::new();
     let mut commit: Option<(String, i64)> = None;
     for line in String::from_utf8_lossy(&log).lines() {
-        // The line of a change is `:100644 100644 BEFORE AFTER M\trobots.txt`.
+        // The line about a change looks like `:100644 100644 BEFORE AFTER M\trobots.txt`.
         let Some(change) = line.strip_prefix(':') else {
             let read = line.split_once(' ').and_then(|(hash, at)| Some((hash.to_owned(), at.parse().ok()?)));
             commit = read.or(commit);
@@ -176,7 +176,7 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(ALWAYS.split(' ')).envs(ENVIRONMENT);
-    // If a git hook runs this command, git has set these variables for the repository of the hook.
+    // If a git hook runs robotsd, git has set these variables for the repository of the hook.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"] {
         command.env_remove(name);
     }

@@ -1,5 +1,5 @@
 //! `--history`: judges each request by the version of robots.txt that the crawler had fetched last
-//! before the request, as the board does.
+//! before the request, as the server's board does.
 //!
 //! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
 //! robots.txt come from the log. Each line is counted in the same way as a request on the server,
@@ -92,7 +92,7 @@ pub(super) struct VersionHistory {
 #[derive(Debug)]
 pub(super) struct PastVersion {
     pub(super) since: Second,
-    /// Name of the version that is used in judgements.
+    /// Name of this version in judgements.
     pub(super) name: String,
     pub(super) source: String,
     hash: VersionHash,
@@ -172,11 +172,10 @@ impl VersionHistory {
 /// Default time after a commit during which the previous version may still be served, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
-/// The observations in one chunk of the log. They are used to judge crawlers as on the board.
+/// The observations in one chunk of the log, for judging crawlers.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Sets of counts with the maximum number of rows. They are added to the board before
-    /// `counted`.
+    /// Earlier counts that have reached the maximum number of rows.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,

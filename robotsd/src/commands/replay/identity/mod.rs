@@ -43,7 +43,7 @@ pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 /// Evidence for identifying the senders of the requests in a log.
 #[derive(Debug, Default)]
 pub(super) struct LogEvidence {
-    /// Evidence by the name of the crawler.
+    /// Evidence for each crawler, by the crawler's name.
     crawlers: HashMap<String, Arc<CrawlerEvidence>>,
     /// Patterns of reverse DNS names. The [`NameQuestions`] contain indexes
     /// into this list.
@@ -56,14 +56,14 @@ pub(super) struct LogEvidence {
 /// The evidence for checking requests that name one particular crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerEvidence {
-    /// The lists of the crawler's addresses; `None` if there is no copy of a list.
+    /// The copies of each address list of the crawler; `None` for a list without a copy.
     lists: Box<[Option<Arc<ListCopies>>]>,
     names: Option<usize>,
 }
 
 impl LogEvidence {
-    /// Reads the evidence for the crawlers of a registry. Also returns messages about the copies of
-    /// lists that cannot be used.
+    /// Reads the evidence for the crawlers of a registry. Also returns a message for each unusable
+    /// copy of an address list.
     pub(super) fn read(registry: &Registry, places: &EvidencePlaces) -> (Self, Vec<String>) {
         let mut evidence = Self { trusted_proxies: places.trusted_proxies.clone(), ..Self::default() };
         let (mut known, mut problems) = (HashMap::<&str, Option<Arc<ListCopies>>>::new(), Vec::new());
@@ -106,7 +106,7 @@ impl LogEvidence {
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 
-    /// Returns the lists of these crawlers, sorted by URL.
+    /// Returns the address lists of these crawlers, sorted by URL.
     pub(super) fn lists_of<'c>(&self, crawlers: impl IntoIterator<Item = &'c str>) -> Vec<&ListCopies> {
         let evidence = crawlers.into_iter().filter_map(|name| self.crawlers.get(name));
         let mut lists: Vec<_> =
@@ -132,7 +132,7 @@ impl LogEvidence {
 /// How requests with a given header can be checked. This is determined once per header.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
-    /// The header names one crawler; contains the evidence about it.
+    /// The header names one crawler; contains the evidence about this crawler.
     One(Arc<CrawlerEvidence>),
     /// The header names several crawlers. Each is checked with its own evidence.
     Several,
@@ -168,8 +168,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // Only a fetched list can refute a claim, because only then is it known when the
-            // operator confirmed the list.
+            // Only a fetched list can refute a claim. For any other copy, it is not known when the
+            // crawler's operator last confirmed the list.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })
@@ -184,8 +184,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
-            // The lists of a crawler contain all its addresses. Names that were not looked up
-            // therefore leave a claim undecided only if the crawler has no lists.
+            // Names were not looked up. If the crawler has lists, the lists are sufficient, because
+            // they contain all of its addresses. Otherwise, the claim stays undecided.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
@@ -197,7 +197,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
     }
 }
 
-/// Parses the address of a log line, which may have been truncated; `None` if it is not an address.
+/// Parses an address from a log line; `None` if the text is not an address. The address may have
+/// been truncated before it was logged.
 pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -219,16 +220,17 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Maximum time from the confirmation of a list to a later request whose claim the list may refute,
-/// in seconds. The server uses the same maximum.
+/// Maximum time from the confirmation of a list to a later request, in seconds. If more time has
+/// passed, the list does not refute the request's claim. The server uses the same maximum.
 const CONFIRMED_BEFORE: i64 = DAY;
 
-/// Maximum time from a request to a later confirmation of a list that may refute the claim of the
-/// request, in seconds. Addresses are removed from lists: within four months, one list lost half of
-/// its prefixes. Today's list therefore does not show who used an address a year ago.
+/// Maximum time from a request to a later confirmation of a list, in seconds. If more time has
+/// passed, the list does not refute the request's claim. Addresses are removed from lists: within
+/// four months, one list lost half of its prefixes. Today's list therefore does not show who used
+/// an address a year ago.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
-/// The copies of one list.
+/// The copies of one address list.
 #[derive(Debug)]
 pub(crate) struct ListCopies {
     pub(crate) url: String,
@@ -257,7 +259,7 @@ impl ListCopies {
     }
 
     /// Returns the addresses of one copy of the list: the copy that shows whether `address`
-    /// belonged to the operator at `time`, the time of the request.
+    /// belonged to the crawler's operator at `time`, the time of the request.
     ///
     /// If only an older copy contains the address, the address belonged to the operator until the
     /// date of the best copy. If only a newer copy contains the address, the address belongs to the
@@ -275,8 +277,8 @@ impl ListCopies {
 }
 
 impl DatedCopy {
-    /// Creates a dated copy. `own` is the path of the operator's own file, if the copy comes from
-    /// this file. If the list in this file contains no date, the time when the file was last
+    /// Creates a dated copy. If the copy comes from a file that the config names, `own` is the path
+    /// of this file. If the list in the file contains no date, the time when the file was last
     /// changed is used.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());

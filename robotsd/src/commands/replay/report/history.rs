@@ -25,7 +25,7 @@ const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("obeys", "obeys", "obey"),
 ];
 
-/// Judgements of crawlers by the versions in a history, as on the board.
+/// Judgements of crawlers by the versions of robots.txt in a history.
 #[derive(Debug, Serialize)]
 pub(crate) struct PastJudgements {
     /// Versions, the oldest first.

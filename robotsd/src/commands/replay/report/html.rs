@@ -3,8 +3,8 @@
 //!
 //! `page.html` is the template; this module computes the values for it. Logs contain text of
 //! unknown clients, so the template escapes every value. The Content-Security-Policy of the page
-//! allows only the built-in style sheet, identified by its hash. Each number is also in the text,
-//! or in the title of its column.
+//! allows only the built-in style sheet, identified by its hash. Each number in a chart is also in
+//! the text, or in the title of its column.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -62,8 +62,8 @@ impl ReplayPage<'_> {
             return Some(("The change", "", TimeChart { first, step: 3600, columns: Vec::new() }));
         }
         let hours = ((last - first) / 3600 + COLUMNS) / COLUMNS;
-        // The length of each column is a multiple of 24 hours, or divides 24 hours. The first
-        // column begins at a multiple of this length.
+        // Each column stands for a period that is a multiple or a divisor of 24 hours. The first
+        // column begins at a multiple of this period.
         let step = [1, 2, 3, 4, 6, 12].into_iter().find(|step| *step >= hours).unwrap_or((hours + 23) / 24 * 24) * 3600;
         let first = first.div_euclid(step) * step;
         let mut sums = vec![RequestTally::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];

@@ -49,8 +49,8 @@ pub(crate) struct Report {
     first: Option<i64>,
     last: Option<i64>,
     totals: CrawlerTotals,
-    /// Search engines that requested a path that the change blocks. Only search engines whose index
-    /// people use are listed.
+    /// Search engines that requested a path that the change blocks. Only search engines that people
+    /// use are listed.
     pub(crate) search_engines_shut_out: Vec<String>,
     /// Senders of the requests that name a crawler.
     identity: Senders,
@@ -65,8 +65,8 @@ pub(crate) struct Report {
     /// response. Responses of an upstream have the key "upstream".
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     refusals: BTreeMap<String, u64>,
-    /// Operators that have a service which refers visitors: the pages that their crawlers got, and
-    /// the visitors that came from these services.
+    /// For each operator of a service that refers visitors: the pages that its crawlers got, and
+    /// the visitors that the service referred.
     given_back: Vec<OperatorBalance>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<PastJudgements>,
@@ -77,13 +77,13 @@ struct ReportedCrawler {
     name: String,
     class: Class,
     category: Option<Category>,
-    /// Whether this is a search engine whose index people use.
+    /// Whether this is a search engine that people use.
     #[serde(skip)]
     is_index_engine: bool,
     #[serde(flatten)]
     tally: RequestTally,
-    /// Senders of the requests that name this crawler. The other counts of this row do not include
-    /// impostors.
+    /// Numbers of requests that name this crawler, by kind of sender. The other counts of this row
+    /// do not include requests of impostors.
     identity: SenderSplit,
     #[serde(flatten)]
     by_rule: RuleRows,
@@ -173,8 +173,9 @@ impl Report {
     }
 
     /// Returns the headline with one sentence per crawler. Search engines come first, followed by
-    /// the other crawlers with the most disallowed or changed requests. A crawler whose claims were
-    /// checked but never verified comes last, because impostors may have sent all its requests.
+    /// the other crawlers with the most disallowed requests or, in a comparison, the most requests
+    /// with different verdicts. A crawler whose claims were checked but never verified comes last,
+    /// because impostors may have sent all its requests.
     fn headlines(&self) -> impl Iterator<Item = String> {
         let harm = |row: &ReportedCrawler| {
             let (own, verified) = (&row.tally, &row.identity.verified);

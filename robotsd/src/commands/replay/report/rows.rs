@@ -20,8 +20,8 @@ use crate::html::{counted, grouped};
 const RULES: usize = 20;
 const PATTERNS: usize = 10;
 
-/// The deciding rules of a crawler: rules that disallow requests, or, in a comparison, rules that
-/// change the result of requests.
+/// The deciding rules of a crawler: rules that disallow requests or, in a comparison, rules that
+/// make the verdicts differ.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRows {
     pub(super) rules: Vec<RuleRow>,
@@ -177,8 +177,8 @@ pub(super) struct NamesRow {
     left_out: usize,
 }
 
-/// A crawler whose failed claims do not prove that impostors sent the requests, because the log may
-/// not contain the addresses of clients.
+/// A crawler with suspect claims. According to the log, requests did not come from the crawler's
+/// operator, but the log may not contain the addresses of clients.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspectRow {
     pub(super) crawler: String,
@@ -313,8 +313,8 @@ impl SenderSplit {
 }
 
 impl ImpostorRow {
-    /// Returns the impostors of every crawler, sorted by the number of disallowed or changed
-    /// requests, largest first.
+    /// Returns the impostors of every crawler. The impostors with the most disallowed requests or,
+    /// in a comparison, the most requests with different verdicts come first.
     pub(super) fn all(counts: &ReplayCounts, plan: &ReplayPlan) -> Vec<Self> {
         let failed = |row: &ReplayRow| Some(Self::new(&row.agent.name, row.failed.as_deref()?, plan));
         let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
