@@ -6,7 +6,7 @@
 //! change the meaning (RFC 3986, section 2.1). Harmful bytes are rejected: control characters,
 //! spaces, DEL and the backslash.
 //!
-//! So the fast path and hyper agree on every target, which a property test checks. The rules of the
+//! So the fast path and hyper agree on every target, which a property test checks. The rules of
 //! robots.txt are applied to the same target that is forwarded.
 
 use std::mem::MaybeUninit;

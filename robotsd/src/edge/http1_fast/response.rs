@@ -38,7 +38,7 @@ pub(crate) enum AfterResponse {
 
 /// Answers a request and writes the response.
 ///
-/// The service is called here, because moving its future costs more than this function.
+/// The service is called in this function, so that its large future is not moved.
 pub(crate) async fn answer<S: EdgeService>(
     mut client: Box<FastSocket>,
     service: Arc<RequestService<S>>,
@@ -93,7 +93,7 @@ fn write_head(
     let mut has_date = false;
     for (name, value) in &head.headers {
         has_date |= name == DATE;
-        // robotsd writes these fields itself.
+        // robotsd writes `Connection` and `X-Request-Id` itself.
         match *name {
             CONNECTION => is_last |= value.as_bytes().eq_ignore_ascii_case(b"close"),
             _ if name == X_REQUEST_ID => {}

@@ -1,16 +1,16 @@
 //! Performs the TLS handshake on an accepted socket, within a deadline.
 //!
 //! A connection first waits for the first record of its ClientHello. Meanwhile, it uses memory only
-//! for the bytes that have arrived, and it can lose its slot like any other idle connection. When
-//! the record is complete, the handshake begins: the connection acquires a permit, and rustls reads
-//! the ClientHello, which may consist of several records. If the first record is longer than
-//! [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest of it. This limits
-//! the memory that all incomplete first records use.
+//! for the bytes that have arrived, and like any other idle connection, it may be closed to make
+//! room for a new one. When the record is complete, the handshake begins: the connection acquires a
+//! permit, and rustls reads the ClientHello, which may consist of several records. If the first
+//! record is longer than [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest
+//! of it. This limits the memory that all incomplete first records use.
 //!
 //! rustls is not used before the handshake begins, because it reserves 4 to 64 KiB for each
-//! incomplete ClientHello. Otherwise, every connection would need a permit from its first byte on.
-//! Because of this memory, there can only be few permits. A few clients could then block all others
-//! by sending one byte each.
+//! incomplete ClientHello. If it were, every connection would need a permit from its first byte on.
+//! The memory allows only few permits, so a few clients could block all others by sending one byte
+//! each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
 //! So the certificate of a connection is known without asking the TLS session, and does not change
