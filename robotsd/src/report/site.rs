@@ -56,8 +56,8 @@ pub(crate) struct SiteReport {
     pub(crate) faults: u64,
     /// Number of internal errors while a decision was logged. These decisions took effect.
     pub(crate) callback_faults: u64,
-    /// Pages that the gate watches, by their origin. `None` if there is no gate, or if the site has
-    /// one robots.txt per host.
+    /// Pages that the gate watches: one entry for the sitemaps and one for each other source.
+    /// `None` if there is no gate, or if the site has one robots.txt per host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
     /// Problems with the files that the gate reads, with file system events, with the state
@@ -152,8 +152,8 @@ pub(crate) struct PendingReport {
     pub(crate) objections: Vec<String>,
     /// Effect of the pending version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
-    /// Describes the content of the source and its effect, if the source no longer contains the
-    /// pending version.
+    /// Describes what the source now contains, and the effect on crawlers, if the source no longer
+    /// contains the pending version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instead: Option<String>,
 }
@@ -267,7 +267,7 @@ pub(crate) struct UpstreamReport {
     pub(crate) state: String,
     /// Number of open connections to the server.
     pub(crate) connections: usize,
-    /// Time since which the server has been `out` or `unresolved`.
+    /// Time when the server became `out` or `unresolved`.
     pub(crate) since: Option<String>,
     /// Kind of the last failure: `connect`, `connect-timeout`, `tls`, `broken` (the connection
     /// failed before a response) or `no-address`.

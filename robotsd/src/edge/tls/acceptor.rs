@@ -8,9 +8,9 @@
 //! of it. This limits the memory that all incomplete first records use.
 //!
 //! rustls is not used before the handshake begins, because it reserves 4 to 64 KiB for each
-//! incomplete ClientHello. If it were, every connection would need a permit from its first byte on.
-//! The memory allows only few permits, so a few clients could block all others by sending one byte
-//! each.
+//! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
+//! that byte on. The memory allows only few permits, so a few clients could block all others by
+//! sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
 //! So the certificate of a connection is known without asking the TLS session, and does not change
