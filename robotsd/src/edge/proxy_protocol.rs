@@ -58,7 +58,7 @@ pub(crate) enum AnnouncedClient {
 /// How much of a header has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderProgress {
-    /// The bytes so far are the beginning of a header.
+    /// More bytes of the header must arrive before the client is known.
     Partial,
     /// The client is known. The header has `length` bytes; extensions at its end may still be
     /// missing.

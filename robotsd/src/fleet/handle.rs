@@ -33,8 +33,8 @@ use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 /// Name of the file in the state directory that contains what the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
-/// Number of reserved bytes at the end of the file. In this space, about fifty off switches can be
-/// stored even if the disk is full.
+/// Number of bytes reserved at the end of the file, so that about fifty off switches can be stored
+/// even if the disk is full.
 const ROOM: usize = 8 << 10;
 
 /// A fleet, as seen by this process.
@@ -78,8 +78,8 @@ pub(super) struct StoreView {
     pub(super) read: Option<SystemTime>,
     /// Whether the document was read successfully in the last attempt.
     is_read: bool,
-    /// When heartbeats of another process with the name of this replica were found: the first and
-    /// the last time. If no such heartbeat was found for a long time, the next one sets both times.
+    /// First and last time when a heartbeat of another process with the name of this replica was
+    /// found. If none was found for a long time, the next one sets both times.
     other: Option<(Instant, Instant)>,
     /// Reason why the store cannot be read, if any.
     read_problem: Option<String>,

@@ -20,7 +20,7 @@ pub(crate) enum Sender {
     TrustedProxy,
 }
 
-/// Iterates over the items of a list field, from all of its lines.
+/// Iterates over the items of a list field, which may have several lines.
 pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &[u8]> {
     let lines = fields.get_all(name).into_iter();
     lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b',')).map(<[u8]>::trim_ascii)

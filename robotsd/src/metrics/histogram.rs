@@ -58,9 +58,9 @@ impl Histogram {
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// Returns a quantile in seconds, for example the median if `share` is 0.5. `None` without
-    /// durations. Interpolates linearly within a bucket, as Prometheus does. If the quantile is
-    /// above all bounds, returns the last bound.
+    /// Returns a quantile in seconds, for example the median if `share` is 0.5. `None` if no
+    /// duration was counted. Interpolates linearly within a bucket, as Prometheus does. If the
+    /// quantile is above all bounds, returns the last bound.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = total as f64 * share;

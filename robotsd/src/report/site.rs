@@ -19,7 +19,8 @@ pub(crate) struct SiteReport {
     /// Exceptions from the mode, in the order of the config. The last exception that matches a
     /// request counts.
     pub(crate) overrides: Vec<OverrideReport>,
-    /// `off` if the kill switch of the site or of all sites is off, otherwise `on`.
+    /// `off` if the kill switch of the site or the kill switch for all sites is off, otherwise
+    /// `on`.
     pub(crate) enforcement: String,
     /// State of the site's own kill switch: `on` or `off`.
     pub(crate) switch: String,

@@ -50,9 +50,9 @@ pub(crate) struct WatchedSocket<T> {
     protocol: Protocol,
     /// Interim responses that are being written.
     interim: Bytes,
-    /// The value that was last stored in the [`ConnectionState`].
+    /// Unsent data, as last reported to the [`ConnectionState`].
     unsent: Unsent,
-    /// Result of `FrameAccounting::partial` that was last reported to the [`ConnectionState`].
+    /// Result of `FrameAccounting::partial`, as last reported to the [`ConnectionState`].
     partial: Option<u32>,
     /// `Some` if the sending side is closed.
     lingering: Option<LingeringClose>,

@@ -19,8 +19,8 @@ use crate::edge::request::service::{RequestService, ResponseWriter};
 use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::http_common::{EdgeService, RequestBody, Transfer, fields, yield_before_write};
 
-/// Maximum size of a body that is copied into the buffer of its head, in bytes. Head and body are
-/// then written together. For small bodies, this is cheaper than a vectored write.
+/// Maximum size of a body that is copied into the buffer of the response head, in bytes. Head and
+/// body are then written together. For small bodies, this is cheaper than a vectored write.
 const SMALL: usize = 4 * 1024;
 
 /// What to do with the connection after a response.

@@ -1,5 +1,5 @@
-//! The service of one connection. It performs the steps that every request passes, and completes
-//! the responses.
+//! The service of one connection. It performs these steps for every request, and completes the
+//! responses:
 //!
 //! 1. [Forwarded fields](super::trusted) are read if the peer is a trusted proxy. This must precede
 //!    step 5, which removes them.

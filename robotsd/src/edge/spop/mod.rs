@@ -132,7 +132,7 @@ struct Session<S> {
     waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// A frame that cannot be answered immediately. The result contains the numbers of the stream and
+/// A frame that cannot be answered immediately. Its output contains the numbers of the stream and
 /// the frame, because later frames may be answered first.
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 

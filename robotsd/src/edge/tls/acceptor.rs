@@ -54,15 +54,15 @@ pub(crate) struct TlsAcceptor {
 
 impl TlsAcceptor {
     /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
-    /// only after the first record of its ClientHello. The `deadline` includes the time until this
-    /// record is complete, and the wait for a permit.
+    /// only when the first record of its ClientHello is complete. The `deadline` includes the time
+    /// until this record is complete, and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
     }
 
     /// Performs the handshake. Returns `None` if the connection ended before its first byte, or if
-    /// its slot was claimed.
+    /// a new connection claimed its slot.
     ///
     /// If the connection has sent nothing when `stop` completes, it is closed. `full` is called if
     /// the connection has to wait for a permit.
