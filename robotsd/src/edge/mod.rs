@@ -1,5 +1,5 @@
 //! The client-facing side of the proxy: HTTP/1.1 and HTTP/2. HTTP/2 is negotiated with ALPN on TLS,
-//! or used by prior knowledge without TLS.
+//! or used with prior knowledge without TLS.
 //!
 //! The edge passes checked and cleaned requests to its service. A checked request has a target in
 //! origin-form, one `Host`, only end-to-end fields, and no forwarding fields that a client could

@@ -48,7 +48,7 @@ const FIXED: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnnouncedClient {
     Address(SocketAddr),
-    /// The proxy itself, for a health check of the listener (`LOCAL`).
+    /// The proxy itself, which checks the health of the listener (`LOCAL`).
     Proxy,
     /// A client without an IP address (`UNKNOWN` or a Unix socket), or with a protocol other than
     /// TCP.

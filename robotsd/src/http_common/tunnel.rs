@@ -2,7 +2,7 @@
 //!
 //! The service stores the upstream's end of the connection in the extensions of its response. The
 //! driver of the client's connection then joins the two ends. A tunnel therefore belongs to the
-//! client's connection, and ends when this connection ends at shutdown.
+//! client's connection, and ends with it at shutdown.
 
 use std::fmt::Debug;
 use std::future::poll_fn;

@@ -141,7 +141,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // The time zone is removed, because the milliseconds precede it.
+                // Removes the time zone, which must follow the milliseconds.
                 text.pop();
             }
             out.push_str(text);

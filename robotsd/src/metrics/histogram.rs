@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The upper bounds of a histogram's buckets. Each is given in nanoseconds, and in seconds as text
-/// for both formats.
+/// for both formats of a scrape.
 pub(crate) type Buckets = [(u64, &'static str)];
 
 /// Buckets for decisions. Most decisions take a few hundred nanoseconds.

@@ -57,8 +57,8 @@ pub(crate) struct SiteReport {
     pub(crate) faults: u64,
     /// Number of internal errors while a decision was logged. These decisions took effect.
     pub(crate) callback_faults: u64,
-    /// Pages that the gate watches: one entry for the sitemaps and one for each other source.
-    /// `None` if there is no gate, or if the site has one robots.txt per host.
+    /// Lists of pages that the gate watches, such as the pages of the sitemaps. `None` if there is
+    /// no gate, or if the site has one robots.txt per host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
     /// Problems with the files that the gate reads, with file system events, with the state
@@ -210,8 +210,8 @@ pub(crate) struct TrafficReport {
     /// Number of requests that ended without a response because the client or robotsd closed the
     /// connection.
     pub(crate) unanswered: u64,
-    /// Connection errors by kind, for kinds that occurred. The kinds have the same names as in the
-    /// event `problem`.
+    /// Connection errors by kind. Only kinds that occurred are listed. The kinds have the same
+    /// names as in the event `problem`.
     pub(crate) connection_errors: Vec<KindCount>,
     /// Traffic of each site in the config.
     pub(crate) sites: Vec<SiteTraffic>,
@@ -230,8 +230,9 @@ pub(crate) struct SiteTraffic {
     pub(crate) name: String,
     pub(crate) requests: RequestsReport,
     pub(crate) upstreams: Vec<UpstreamReport>,
-    /// Requests that got no response from an upstream, by kind, for kinds that occurred since the
-    /// upstreams were configured. The kinds have the same names as in the event `upstream`.
+    /// Requests that got no response from an upstream since the upstreams were configured, by kind.
+    /// Only kinds that occurred are listed. The kinds have the same names as in the event
+    /// `upstream`.
     pub(crate) failures: Vec<KindCount>,
 }
 

@@ -29,7 +29,7 @@ const ANSWERED: Duration = Duration::from_secs(1);
 /// heartbeat stays there, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// Interval between checks whether a site's pages must be read again.
+/// Interval between checks for sites whose pages must be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
 /// Interval between checks for notices to send to the hooks in `[[notify]]`.

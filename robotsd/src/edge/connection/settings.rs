@@ -120,9 +120,10 @@ pub(crate) struct EdgeLimits {
     pub(crate) header_read: Duration,
     /// Maximum time that a connection may stay open between two requests.
     pub(crate) keep_alive: Duration,
-    /// Maximum time without progress of a body, in either direction. The total time is not limited.
+    /// Maximum time without progress in the transfer of a request or response body. The total time
+    /// is not limited.
     pub(crate) body_idle: Duration,
-    /// Maximum time without progress of a tunnel (WebSocket).
+    /// Maximum time without data in a tunnel (WebSocket).
     pub(crate) tunnel_idle: Duration,
     /// Maximum size of a request head, in bytes. Also the size of the buffer for a body.
     pub(crate) head_bytes: usize,

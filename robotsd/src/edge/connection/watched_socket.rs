@@ -54,7 +54,7 @@ pub(crate) struct WatchedSocket<T> {
     unsent: Unsent,
     /// Result of `FrameAccounting::partial`, as last reported to the [`ConnectionState`].
     partial: Option<u32>,
-    /// `Some` if the sending side is closed.
+    /// `Some` after the sending side was closed.
     lingering: Option<LingeringClose>,
 }
 
@@ -367,8 +367,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 /// Maximum amount of data in the kernel's send buffer that has not been sent yet, in bytes. Data
 /// that was sent but not acknowledged does not count.
 ///
-/// By default a socket becomes writable again when a third of the send buffer is free, and that
-/// buffer grows to megabytes. A client that reads 50 KB a second would seem stalled for many
+/// By default a socket becomes writable again when a third of the send buffer is free, and the send
+/// buffer can grow to megabytes. A client that reads 50 KB a second would seem stalled for many
 /// seconds. With this limit, the socket becomes writable again when the unsent data is less than
 /// half of the limit. Most large responses are smaller than this limit. A lower limit would split
 /// them into two writes, and cost 10 % more CPU.

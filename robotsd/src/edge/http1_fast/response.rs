@@ -177,7 +177,7 @@ where
             (BodyStep::Data(data), None) => {
                 let _ = write!(client.out, "{:X}\r\n", data.len());
                 let sent = send(client, data).await;
-                // The end of the chunk is sent together with the next bytes.
+                // The CRLF after the chunk is sent together with the next bytes.
                 client.out.extend_from_slice(b"\r\n");
                 sent.map(|()| false)
             }

@@ -94,8 +94,8 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
     }
 }
 
-/// Sends a body. `left` is its declared length, if known. If the body is shorter or longer, the
-/// stream is reset. Otherwise the client would consider the body complete.
+/// Sends a body. `left` is its declared length, if known. If the sent body is shorter or longer
+/// than this, the stream is reset. Otherwise the client would consider the body complete.
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
