@@ -14,9 +14,9 @@
 //!
 //! Only the bytes of the header are read from the socket: the parser first looks at the bytes
 //! without consuming them (peeks), so that the bytes after the header stay in the kernel for TLS or
-//! the fast path. An incomplete header is treated like an incomplete request head, so the
-//! connection can lose its slot under the same conditions. While it waits for the header, the
-//! connection needs no permit for a TLS handshake.
+//! the fast path. An incomplete header is treated like an incomplete request head, so under the
+//! same conditions, the connection may be closed to make room for a new one. A connection that
+//! waits for its header needs no permit for a TLS handshake.
 
 use std::future::Future;
 use std::io;
@@ -44,11 +44,11 @@ const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// version and command, family and transport, and the length of the rest.
 const FIXED: usize = 16;
 
-/// The client of a connection, as the proxy's header reports it.
+/// The client of a connection, according to the PROXY header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnnouncedClient {
     Address(SocketAddr),
-    /// The proxy itself, for a health check of the listener (`LOCAL`).
+    /// The proxy itself, which checks the health of the listener (`LOCAL`).
     Proxy,
     /// A client without an IP address (`UNKNOWN` or a Unix socket), or with a protocol other than
     /// TCP.
@@ -58,7 +58,7 @@ pub(crate) enum AnnouncedClient {
 /// How much of a header has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderProgress {
-    /// The bytes so far are the beginning of a header.
+    /// More bytes of the header must arrive before the client is known.
     Partial,
     /// The client is known. The header has `length` bytes; extensions at its end may still be
     /// missing.
@@ -117,15 +117,15 @@ fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     };
     let line = most.get(VERSION_1.len()..end).ok_or(HeaderError::Line)?;
     let client = match line.strip_prefix(b"UNKNOWN") {
-        // The specification requires receivers to ignore the rest of the line.
+        // The specification requires receivers to ignore the rest of the line after `UNKNOWN`.
         Some([] | [b' ', ..]) => AnnouncedClient::Unknown,
         _ => std::str::from_utf8(line).ok().and_then(tcp).map(AnnouncedClient::Address).ok_or(HeaderError::Line)?,
     };
     Ok(HeaderProgress::Known { client, length: end + 2 })
 }
 
-/// Parses the rest of a line and returns the client's address. The line contains the family, both
-/// addresses, and both ports.
+/// Parses a version 1 line after the word `PROXY`, and returns the client's address. The line
+/// contains the family, both addresses, and both ports.
 fn tcp(line: &str) -> Option<SocketAddr> {
     let mut parts = line.split(' ');
     let mut next = || parts.next();
@@ -160,7 +160,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let given = u16::from_be_bytes([high, low]);
     let known = |client| Ok(HeaderProgress::Known { client, length: FIXED + usize::from(given) });
     match (version_and_command >> 4, version_and_command & 0xf) {
-        // The specification requires receivers to ignore the family.
+        // The specification requires receivers to ignore the address family of a `LOCAL` header.
         (2, 0) => return known(AnnouncedClient::Proxy),
         (2, 1) => {}
         (2, command) => return Err(HeaderError::Command(command)),

@@ -62,11 +62,11 @@ pub(crate) enum CrawlerAccess {
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
     /// Access of a crawler that follows RFC 9309 and has no earlier copy of the file. One
-    /// exception: 429 is treated like a 5xx status, because crawlers do the same.
+    /// exception: 429 counts as a 5xx status, because crawlers treat it like one.
     pub(crate) crawlers: CrawlerAccess,
     /// The section of RFC 9309 that requires this behaviour.
     pub(crate) section: &'static str,
-    /// How crawlers behave that follow other documents; `None` if they behave in the same way.
+    /// How crawlers that follow other documents behave; `None` if they behave in the same way.
     pub(crate) other_readings: Option<&'static str>,
 }
 
@@ -77,8 +77,8 @@ impl AnswerKind {
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
-                // If only the target of a redirect is unreachable, the server does not count as
-                // unreachable, because the server itself chose the target.
+                // If only the target of a redirect is unreachable, the redirecting server still
+                // counts as reached, because it chose the target.
                 let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }

@@ -1,11 +1,11 @@
 //! Fetches documents by URL for commands, such as a robots.txt or a sitemap.
 //!
-//! A [`Retriever`] makes requests with the library's client, one at a time. It returns every step
-//! of a redirect chain as a [`Hop`](retriever::Hop) with its URL, the server's address, and the
-//! outcome. Limits apply to the number of hops, to the size of the body before and after decoding,
-//! to the time, and to the number of requests per run. Proxies from the environment (`HTTPS_PROXY`
-//! and others) are not used, because a crawler connects to the server directly. An [`AnswerKind`]
-//! describes how crawlers interpret the response to a request for a robots.txt.
+//! A [`Retriever`] makes requests with the `Fetcher` of `tower-robots`, one at a time. It returns
+//! every step of a redirect chain as a [`Hop`](retriever::Hop) with its URL, the server's address,
+//! and the outcome. Limits apply to the number of hops, to the size of the body before and after
+//! decoding, to the time, and to the number of requests per run. Proxies from the environment
+//! (`HTTPS_PROXY` and others) are not used, because a crawler connects to the server directly. An
+//! [`AnswerKind`] describes how crawlers interpret the response to a request for a robots.txt.
 //!
 //! This module neither prints anything nor interprets rules.
 

@@ -40,9 +40,9 @@ pub(super) struct Asked {
 pub(super) type WriteRequest = (Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>);
 pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String>>;
 
-/// The ID of a notice, and the channel for the reply to a hook. The hook asks whether this replica,
-/// and not another one, must send the notice. If the channel is dropped without a reply, the hook
-/// sends the notice.
+/// A message of a webhook: the ID of a notice, what the webhook reports about the notice, and the
+/// channel for the reply. The reply decides whether this replica or another one sends the notice.
+/// If the channel is dropped without a reply, this replica sends it.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
 /// A request to a task for one more round. The task drops the sender at the end of the first round
@@ -121,6 +121,7 @@ pub(crate) trait FleetSites: Send + Sync {
     /// Rolls a site back to the previous version. Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Records that enforcement was switched off or on. The board then records a gap.
+    /// Records on the board that enforcement was switched off or on, because some requests of that
+    /// time may not have been counted.
     fn were_switched_off(&self);
 }

@@ -16,9 +16,9 @@
 //!
 //! Each field is parsed separately. An off switch or a tombstone takes effect if the name of its
 //! field is valid, even if the value is damaged. Damage to values or to other fields therefore
-//! cannot turn enforcement on. The scope is part of the name. A client with rights for one site can
-//! therefore affect only this site, even if the client reuses the ID of another site's off switch.
-//! Numbers have an upper bound, because later writes would fail if a damaged number were too large.
+//! cannot turn enforcement on. The scope is part of the name. A user with rights for one site can
+//! therefore affect only this site, even by reusing the ID of another site's off switch. Numbers
+//! have an upper bound, because later writes would fail if a damaged number were too large.
 
 use std::collections::BTreeMap;
 

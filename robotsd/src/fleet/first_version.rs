@@ -1,7 +1,7 @@
-//! Decides whether the first version of a site may go live on a new replica. The gate of a new
-//! replica has no earlier version to compare the first version with. The first version may
-//! therefore go live if the fleet has accepted it, or if a running replica serves it. If the fleet
-//! does not know the site, the gate works in the same way as without a fleet.
+//! Decides whether the first version of a site may go live on a new replica. The gate, which checks
+//! new versions, has no earlier version on a new replica to compare the first version with. The
+//! first version may therefore go live if the fleet has accepted it, or if a running replica serves
+//! it. If the fleet does not know the site, the gate works in the same way as without a fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ impl Fleet {
         let _ = thread::spawn(contact).join();
     }
 
-    /// Returns the gate of a site. On this replica, the gate accepts a version as the first version
-    /// of the site only if the fleet knows the version.
+    /// Returns the gate of a site. If the fleet knows versions of the site, the gate accepts only
+    /// one of these as the first version on this replica.
     pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
         let known = self.known_versions(site);
         if known.is_empty() {

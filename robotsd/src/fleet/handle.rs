@@ -33,8 +33,8 @@ use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 /// Name of the file in the state directory that contains what the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
-/// Number of reserved bytes at the end of the file. In this space, about fifty off switches can be
-/// stored even if the disk is full.
+/// Number of bytes reserved at the end of the file, so that about fifty off switches can be stored
+/// even if the disk is full.
 const ROOM: usize = 8 << 10;
 
 /// A fleet, as seen by this process.
@@ -78,8 +78,8 @@ pub(super) struct StoreView {
     pub(super) read: Option<SystemTime>,
     /// Whether the document was read successfully in the last attempt.
     is_read: bool,
-    /// When heartbeats of another process with the name of this replica were found: the first and
-    /// the last time. If no such heartbeat was found for a long time, the next one sets both times.
+    /// First and last time when a heartbeat of another process with the name of this replica was
+    /// found. If none was found for a long time, the next one sets both times.
     other: Option<(Instant, Instant)>,
     /// Reason why the store cannot be read, if any.
     read_problem: Option<String>,
@@ -91,8 +91,8 @@ pub(super) struct StoreView {
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
     /// Time of the last heartbeat by the clock of the store, as Unix time in seconds.
     pub(super) now: u64,
-    /// Time since which heartbeats have been read without interruption. After an interruption, the
-    /// last heartbeats of all replicas are old, although the replicas may be running.
+    /// Time when reading heartbeats began or resumed. After an interruption, the last heartbeats of
+    /// all replicas are old, although the replicas may be running.
     hearing: Option<Instant>,
     /// Missing replicas, with the times of their last heartbeats.
     pub(super) missing: BTreeMap<String, u64>,
@@ -166,7 +166,8 @@ impl Fleet {
         self.follow();
     }
 
-    /// Adds the kill switches of all sites and of the site `name` to the builder of that site.
+    /// Adds two kill switches to the builder of the site `name`: the switch of this site, and the
+    /// switch for all sites.
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
@@ -186,7 +187,7 @@ impl Fleet {
 
     /// Makes a change like [`change`](Self::change), for a decision of an operator. The writes are
     /// sent to the store first, because setting many kill switches or writing to a slow disk may
-    /// take longer.
+    /// take a while.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
@@ -291,7 +292,7 @@ impl Fleet {
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
         // The old heartbeats are dropped after the lock is released, because the document reader
-        // must not wait for this.
+        // must not wait until their memory is freed.
         let before = std::mem::replace(&mut store.replicas, replicas);
         drop(store);
         drop(before);

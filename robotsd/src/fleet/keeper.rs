@@ -38,8 +38,8 @@ static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_
 static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
 impl Fleet {
-    /// Starts the threads that communicate with the store. One of them also makes versions of
-    /// `sites` live that the fleet has accepted.
+    /// Starts the threads that communicate with the store. One of them also makes the versions live
+    /// that the fleet has accepted for `sites`.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
         let Some(Asked { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
         self.unknown().into_iter().for_each(|why| self.warn(why));

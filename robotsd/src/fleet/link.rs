@@ -16,7 +16,7 @@ pub(super) struct StoreLink {
 
 /// Reason why a command failed.
 pub(super) enum LinkError {
-    /// The command failed for any other reason. Contains the message for the operator.
+    /// Any reason except `WrongType`. Contains the message for the operator.
     Failed(String),
     /// The key has a value of the wrong type. Contains the store's error message.
     WrongType(String),
@@ -100,8 +100,8 @@ impl StoreLink {
         self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
     }
 
-    /// Describes why a command failed. If the store did not send the error, drops the connection.
-    /// The next command then connects again.
+    /// Describes why a command failed. Drops the connection, so that the next command connects
+    /// again, unless the store reported a wrong type or a missing permission.
     pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
         let store = &self.settings;
         let text = error.to_string();

@@ -120,8 +120,8 @@ impl Member {
         lacking.map(|(site, accept)| (&**site, accept))
     }
 
-    /// Records that a version is live on this replica. If this is the accepted version of the site,
-    /// the entry of the accepted version then counts as fulfilled.
+    /// Records that a version is live on this replica. If the fleet has accepted this version for
+    /// the site, its entry counts as fulfilled from now on.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));

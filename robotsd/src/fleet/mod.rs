@@ -2,7 +2,7 @@
 //! contains off switches and accepted versions.
 //!
 //! `document` defines the document and its changes. `member` defines what a replica knows and how
-//! it applies the document. Both modules have no side effects. `handle` is the interface for other
+//! it applies the document. Neither module has side effects. `handle` is the interface for other
 //! modules, and `upkeep` creates, restores and repairs the document. The thread of `reader` reads
 //! the document, and the thread of `keeper` writes it and sends heartbeats. Each task on these
 //! threads has a connection (`link`) and a queue of requests (`asks`). `replica_status` names the

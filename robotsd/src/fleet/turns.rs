@@ -1,5 +1,5 @@
-//! Decides which replica sends a notice of the fleet. The replica that first writes its name to the
-//! key of the notice in the store sends the notice.
+//! Decides which replica of a fleet sends a notice to a webhook: the replica that first writes its
+//! name to the key of the notice in the store.
 //!
 //! ```text
 //! said:ID      "sends REPLICA" until the notice is sent, then "sent REPLICA"; kept for a day
@@ -115,8 +115,8 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // The replica may have just started. The heartbeats of all replicas are therefore read
-        // again.
+        // The replica that wants to send the notice may have just started, so the heartbeats of all
+        // replicas are read again.
         fleet.asks.beat().await;
     }
     if fleet.is_alive(holder) {

@@ -41,7 +41,7 @@ impl Fleet {
         store.replicas.values().any(|beat| beat.epoch.is_some() && !beat.is_missing(store.now))
     }
 
-    /// Writes the entries of this replica that the store has lost to the store.
+    /// Writes this replica's entries back to the store if they are missing there.
     ///
     /// # Errors
     ///
@@ -70,8 +70,8 @@ impl Fleet {
         })
     }
 
-    /// Repairs the damaged fields of the document, and writes those entries of this replica to the
-    /// store that the store has lost. Off switches stay in force.
+    /// Repairs the damaged fields of the document, and writes this replica's entries back to the
+    /// store if they are missing there. Off switches stay in force.
     ///
     /// # Errors
     ///

@@ -98,7 +98,8 @@ fn of_hundred(count: u64, most: u64) -> f64 {
     (100.0 * count as f64 / most.max(1) as f64).max(MIN_PERCENT)
 }
 
-/// Rounds up to a number that is easy to read. Half of the number is easy to read, too.
+/// Rounds up to a number that is easy to read. Half of the number, which labels the middle of the
+/// axis, is easy to read, too.
 fn round_above(most: u64) -> u64 {
     let powers = std::iter::successors(Some(1_u64), |power| power.checked_mul(10));
     let steps =

@@ -106,8 +106,8 @@ fn requests(lines: &[&CrawlerLine]) -> u64 {
     lines.iter().map(|line| sum(&line.parts)).sum()
 }
 
-/// Returns the text next to a bar: the number of requests, and the share of `harm`. The text is
-/// short enough for the screen of a telephone.
+/// Returns the text next to a bar: the number of requests and, if `count` is not 0, the share that
+/// `harm` describes. The text is short enough for a phone.
 pub(crate) fn value_of((count, harm): (u64, &str), requests: u64) -> String {
     match count {
         0 => counted(requests, "request"),

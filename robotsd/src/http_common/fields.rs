@@ -20,14 +20,14 @@ pub(crate) enum Sender {
     TrustedProxy,
 }
 
-/// Iterates over the items of a list field, from all of its lines.
+/// Iterates over the items of a list field, which may have several lines.
 pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &[u8]> {
     let lines = fields.get_all(name).into_iter();
     lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b',')).map(<[u8]>::trim_ascii)
 }
 
-/// Parses the value of a `Content-Length`. Returns `None` if the value is not a number, or is too
-/// large for any body.
+/// Parses the value of a `Content-Length`. Returns `None` if the value is not a number, or does not
+/// fit into a `u64`.
 pub(crate) fn length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
@@ -104,8 +104,8 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// Removes the fields that `is_removed` selects. Usually there are few or none, so the names are
-/// collected first.
+/// Removes the fields that `is_removed` selects. The names are collected first, because `fields`
+/// cannot be changed while it is iterated. Usually there are few or none.
 pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
     for name in removed {
@@ -211,7 +211,8 @@ const FRAMING: &[&str] = &["content-length", "host"];
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested. This field is set when the request is forwarded.
+    /// The host that the client requested. If no trusted proxy reported it, it is set when the
+    /// request is forwarded.
     pub(crate) host: Option<HeaderValue>,
 }
 

@@ -1,12 +1,12 @@
-//! Parses the heads of HTTP/2 frames that pass through a socket (RFC 9113, section 4.1). `h2`
-//! checks the rest of each frame.
+//! Parses the frame headers in the HTTP/2 bytes that pass through a socket (RFC 9113, section 4.1).
+//! `h2` checks the rest of each frame.
 //!
 //! [`FrameBudget`] limits floods of frames. Some frames carry no part of a message, but still have
 //! to be processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or CONTINUATION
 //! frames, and frames of unknown types. `h2` accepts any number of these frames, so a client could
 //! keep a CPU core busy without reaching any limit. Therefore, each of these frames is charged to a
 //! budget of the connection. Requests and the bytes of responses increase the budget, because
-//! clients send such frames in connection with them.
+//! clients legitimately send such frames for each request and while they receive a response.
 
 use tokio::time::Instant;
 
@@ -14,13 +14,13 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
-    /// Number of bytes of the current frame's head so far.
+    /// Number of bytes of the current frame header so far.
     filled: usize,
     /// Number of bytes of the current frame's payload that are still to come.
     payload: usize,
 }
 
-/// The head of a frame.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -73,7 +73,7 @@ impl Frame {
 }
 
 impl Frames {
-    /// Processes the next bytes of the connection. Calls `each` for every frame whose head is
+    /// Processes the next bytes of the connection. Calls `each` for every frame whose header is
     /// complete after these bytes.
     pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
         while !octets.is_empty() {
@@ -167,14 +167,15 @@ const PER_FRAME: u32 = 4;
 const OCTETS: u32 = 512;
 
 /// Cost of a RST_STREAM frame if no content of the response was sent. The cost is equal to the
-/// amount that the request and the head of its response have added to the budget. A browser that
-/// leaves a page resets up to a hundred requests at once.
+/// amount that the HEADERS frames of the request and of its response have added to the budget. A
+/// browser that leaves a page resets up to a hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
 const SETTINGS_COST: u32 = 10;
 
-/// Maximum size of a payload that may consist only of padding, in bytes.
+/// Maximum size of a DATA payload without content, in bytes: 255 bytes of padding and the length of
+/// the padding.
 const ALL_PADDING: usize = 256;
 
 impl FrameBudget {

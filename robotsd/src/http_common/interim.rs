@@ -4,7 +4,8 @@
 //! Interim responses arrive before the final response, so the service cannot return them. If the
 //! client accepts interim responses, its request contains [`InterimResponses`], a handle for
 //! sending them. The heads are queued in an [`InterimQueue`]. The code that writes to the client
-//! takes the heads from the queue in the same poll, and writes them before the final response.
+//! takes the heads from the queue after each poll of the service's future, and writes them before
+//! the final response.
 //!
 //! Two statuses are not relayed: 100, which the edge sends itself when it begins to read the body,
 //! and 101, which ends the exchange. HTTP/1.0 clients get no interim responses, because they do not

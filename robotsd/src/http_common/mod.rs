@@ -135,7 +135,7 @@ pub(crate) struct AskedAbout {
 }
 
 impl AccessFields {
-    /// Adds a field. Fields with the same name are all kept.
+    /// Adds a field. An earlier field with the same name is not replaced.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
         self.0.lock().notes.push((name, value.into()));
     }

@@ -26,8 +26,8 @@ use super::trailers;
 /// The body of a client's request.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// The rest of the body; `None` if there is no body, or after its end or an error. Boxed,
-    /// because most requests have no body, and requests are moved often.
+    /// The part of the body that was not read yet; `None` if there is no body, or after its end or
+    /// an error. Boxed, because most requests have no body, and requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The service stores the upstream's end of the connection in the extensions of its response. The
 //! driver of the client's connection then joins the two ends. A tunnel therefore belongs to the
-//! client's connection, and ends when this connection ends at shutdown.
+//! client's connection, and ends with it at shutdown.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::idle_timeout::Transfer;
 
 /// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
-/// `Clone`, so clones share the end. Only the first caller of `take` gets the end, on any clone.
+/// `Clone`, so clones share the end. The end can be taken only once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -38,7 +38,7 @@ impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
     /// Creates a tunnel from the upstream connection and the bytes that were already read from it.
-    /// Through `transfer`, other requests can claim the connection.
+    /// Through `transfer`, other requests can claim the upstream connection.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }

@@ -179,7 +179,7 @@ impl Writer {
     }
 }
 
-/// Opens the file, the pipe or standard output, which the lines are written to.
+/// Opens the file or pipe for the lines, or standard output.
 fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;

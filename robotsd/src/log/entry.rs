@@ -64,7 +64,7 @@ fields! {
     identity_reason: &'a str,
     decision: &'a str [plain],
     reason: &'a str,
-    /// The exception from the site's mode that applies to the request.
+    /// The exception that applies to the request instead of the site's mode.
     exception: String,
     would: &'a str [plain],
     grace_end: String [plain],
@@ -104,8 +104,8 @@ thread_local! {
 impl LogEntry<'_> {
     /// Returns the line with its line feed. `fields` are additional fields.
     ///
-    /// The line is not written by a serializer, which would be slower, because every refused
-    /// request has a line.
+    /// This function does not use a serializer. It must be fast, because every refused request is
+    /// logged.
     pub(super) fn to_line(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
         let mut line = Line { out: String::with_capacity(LINE), format };
         self.push_start(&mut line);
@@ -141,7 +141,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // The time zone is removed, because the milliseconds precede it.
+                // Removes the time zone, which must follow the milliseconds.
                 text.pop();
             }
             out.push_str(text);

@@ -15,8 +15,8 @@ word_enum! {
         Info = "info",
         /// Everything is served, but something differs from the config, or serving will fail soon.
         Warn = "warn",
-        /// A failure. For example, a file could not be put into force, a request got no response,
-        /// or log lines were lost.
+        /// A failure. For example, a file could not be used, a request got no response, or log
+        /// lines were lost.
         Error = "error",
     }
 }
@@ -75,7 +75,7 @@ events! {
     Finding = "finding", Warn;
     /// The state of a list that is appended to a robots.txt has changed.
     Append = "append", Info;
-    /// The outcome of a hook's request about a version that has gone live.
+    /// The outcome of a webhook request of `on_publish`, which reports a new live version.
     OnPublish = "on-publish", Info;
     /// The outcome of a notification of `[[notify]]`.
     Notify = "notify", Info;

@@ -51,7 +51,8 @@ impl EventCounter {
         self.0.lock().reported.is_some_and(|last| start.elapsed().as_secs() < last + seconds)
     }
 
-    /// Counts an event. If a report is due, returns the number of events since the last report.
+    /// Counts an event. If it must be reported now, returns the number of events since the last
+    /// report.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
         let second = start.elapsed().as_secs();
         let mut count = self.0.lock();

@@ -146,8 +146,8 @@ impl FamilyText {
     }
 }
 
-/// Writes the HELP, TYPE and UNIT lines of a family. Format 0.0.4 has no UNIT line and no types
-/// `info` and `stateset`. In this format, family names include the suffix of the samples.
+/// Writes the HELP, TYPE and UNIT lines of a family. Format 0.0.4 has neither UNIT lines nor the
+/// types `info` and `stateset`. In this format, family names include the suffix of the samples.
 fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     let (suffix, kind) = match (format, family.kind) {
         (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter"),

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The upper bounds of a histogram's buckets. Each is given in nanoseconds, and in seconds as text
-/// for both formats.
+/// for both formats of a scrape.
 pub(crate) type Buckets = [(u64, &'static str)];
 
 /// Buckets for decisions. Most decisions take a few hundred nanoseconds.
@@ -58,9 +58,9 @@ impl Histogram {
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// Returns a quantile in seconds, for example the median if `share` is 0.5. `None` without
-    /// durations. Interpolates linearly within a bucket, as Prometheus does. If the quantile is
-    /// above all bounds, returns the last bound.
+    /// Returns a quantile in seconds, for example the median if `share` is 0.5. `None` if no
+    /// duration was counted. Interpolates linearly within a bucket, as Prometheus does. If the
+    /// quantile is above all bounds, returns the last bound.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = total as f64 * share;

@@ -1,10 +1,10 @@
 //! Metrics for Prometheus.
 //!
-//! [`family`] lists the metric families. The values are counted elsewhere, for requests in
-//! `counting`. For each scrape, two modules add samples to an
-//! [`Exposition`], in any order: `sites` for sites, address lists, registry and rate store, and
-//! `admin` for the process. The values are the same as in `robotsd status`. Each worker counts its
-//! own requests, and a scrape adds up the counts of all workers.
+//! [`family`] lists the metric families. Other modules count the values; `counting` counts
+//! requests. For each scrape, two modules add samples to an [`Exposition`], in any order: `sites`
+//! for sites, address lists, registry and rate store, and `admin` for the process. The values are
+//! the same as in `robotsd status`. Each worker counts its own requests, and a scrape adds up the
+//! counts of all workers.
 //!
 //! No label value comes from a client. A label value is a name from the config or the registry, or
 //! a fixed string.

@@ -27,7 +27,7 @@ pub(crate) struct SiteRefusals {
     pub(crate) cases: RefusalTable<CaseAnswer>,
 }
 
-/// The response of a case.
+/// The response of a refusal case.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CaseAnswer {
     pub(crate) page: RefusalPage,
@@ -83,7 +83,8 @@ impl SiteRefusals {
         let Some((case, answer)) = found else { return self.page.respond(event) };
         let mut response = answer.page.respond(event);
         response.headers_mut().extend(answer.fields.clone());
-        // A decision request of another proxy cannot be forwarded: it is not the original request.
+        // A decision request is not forwarded to the server, because it only describes the original
+        // request.
         let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
         if answer.server.is_some() && is_here && is_forwardable(event.request.method.as_str()) {
             response.extensions_mut().insert(Provisional);

@@ -1,6 +1,5 @@
-//! The problems that commands report, in configs, in files of sites and in responses of servers.
-//! Writes them as snippets, lines, JSON and annotations. A problem that many sites share is written
-//! once.
+//! Problems in configs, in files of sites and in responses of servers. Commands report them as
+//! snippets, lines, JSON and annotations. A problem that many sites share is written once.
 
 use std::collections::HashMap;
 use std::fmt;

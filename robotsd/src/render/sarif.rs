@@ -37,8 +37,8 @@ const URL: &AsciiSet = &SEGMENT.remove(b'%').remove(b':').remove(b'/').remove(b'
 pub(crate) struct SarifLog {
     results: Vec<Value>,
     notifications: Vec<Value>,
-    /// The lints with findings about responses. In the document's list of rules, they follow the
-    /// lints of files.
+    /// The lints with findings about responses. In the document's list of rules, these lints follow
+    /// the lints of files.
     answer_lints: Vec<&'static AnswerLint>,
     /// Number of findings about responses so far, by code and URL.
     seen_answers: HashMap<(&'static str, String), usize>,

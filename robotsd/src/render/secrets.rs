@@ -3,8 +3,8 @@
 /// Schemes of the URLs of stores, which may contain a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
-/// Returns the line of a syntax error, masked from the first position where a password may begin to
-/// the end of the line: if the error is in the password, the end of the password is unknown.
+/// Masks a line with a syntax error, from the first position where a password may begin to the end
+/// of the line. The end of the password is unknown, because the error may be inside it.
 pub(super) fn without_secret(line: &str) -> String {
     let of_store = line.match_indices("store").find_map(|(at, key)| {
         let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
@@ -53,10 +53,10 @@ fn end_of_value(text: &str, quote: Option<char>) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Returns a URL with the given scheme, with its password masked.
+/// Returns the URL `scheme://url` with its password masked.
 pub(crate) fn without_password(scheme: &str, url: &str) -> String {
     if scheme.contains('@') {
-        // The text before the scheme is a user name and a password.
+        // The text before `://` contains a user name and a password, not only a scheme.
         return "***".to_owned();
     }
     if let Some((login, host)) = url.rsplit_once('@') {

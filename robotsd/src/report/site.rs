@@ -19,7 +19,8 @@ pub(crate) struct SiteReport {
     /// Exceptions from the mode, in the order of the config. The last exception that matches a
     /// request counts.
     pub(crate) overrides: Vec<OverrideReport>,
-    /// `off` if the kill switch of the site or of all sites is off, otherwise `on`.
+    /// `off` if the kill switch of the site or the kill switch for all sites is off, otherwise
+    /// `on`.
     pub(crate) enforcement: String,
     /// State of the site's own kill switch: `on` or `off`.
     pub(crate) switch: String,
@@ -56,8 +57,8 @@ pub(crate) struct SiteReport {
     pub(crate) faults: u64,
     /// Number of internal errors while a decision was logged. These decisions took effect.
     pub(crate) callback_faults: u64,
-    /// Pages that the gate watches, by their origin. `None` if there is no gate, or if the site has
-    /// one robots.txt per host.
+    /// Lists of pages that the gate watches, such as the pages of the sitemaps. `None` if there is
+    /// no gate, or if the site has one robots.txt per host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
     /// Problems with the files that the gate reads, with file system events, with the state
@@ -152,8 +153,8 @@ pub(crate) struct PendingReport {
     pub(crate) objections: Vec<String>,
     /// Effect of the pending version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
-    /// Describes the content of the source and its effect, if the source no longer contains the
-    /// pending version.
+    /// Describes what the source now contains, and the effect on crawlers, if the source no longer
+    /// contains the pending version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instead: Option<String>,
 }
@@ -209,8 +210,8 @@ pub(crate) struct TrafficReport {
     /// Number of requests that ended without a response because the client or robotsd closed the
     /// connection.
     pub(crate) unanswered: u64,
-    /// Connection errors by kind, for kinds that occurred. The kinds have the same names as in the
-    /// event `problem`.
+    /// Connection errors by kind. Only kinds that occurred are listed. The kinds have the same
+    /// names as in the event `problem`.
     pub(crate) connection_errors: Vec<KindCount>,
     /// Traffic of each site in the config.
     pub(crate) sites: Vec<SiteTraffic>,
@@ -229,8 +230,9 @@ pub(crate) struct SiteTraffic {
     pub(crate) name: String,
     pub(crate) requests: RequestsReport,
     pub(crate) upstreams: Vec<UpstreamReport>,
-    /// Requests that got no response from an upstream, by kind, for kinds that occurred since the
-    /// upstreams were configured. The kinds have the same names as in the event `upstream`.
+    /// Requests that got no response from an upstream since the upstreams were configured, by kind.
+    /// Only kinds that occurred are listed. The kinds have the same names as in the event
+    /// `upstream`.
     pub(crate) failures: Vec<KindCount>,
 }
 
@@ -267,7 +269,7 @@ pub(crate) struct UpstreamReport {
     pub(crate) state: String,
     /// Number of open connections to the server.
     pub(crate) connections: usize,
-    /// Time since which the server has been `out` or `unresolved`.
+    /// Time when the server became `out` or `unresolved`.
     pub(crate) since: Option<String>,
     /// Kind of the last failure: `connect`, `connect-timeout`, `tls`, `broken` (the connection
     /// failed before a response) or `no-address`.

@@ -25,8 +25,8 @@ pub(super) struct AdminPlaces {
     log: Log,
     socket: Option<CommandSocket>,
     addresses: Vec<AddressPlace>,
-    /// One entry per socket. Empty while the process does not accept connections, because another
-    /// process may be about to accept them.
+    /// One entry per socket. Empty during a pause, while another process may be about to accept
+    /// connections.
     accepting: Vec<Accepting>,
     /// The address that commands use. The place files contain this address, so that commands can
     /// find it (see [`leave_place`](Self::leave_place)).

@@ -1,5 +1,6 @@
-//! Keeps the board up to date. It collects the counts of the workers every second, and writes them
-//! on a blocking thread every minute. After a failed write, it tries again after half a minute.
+//! Keeps the [board](crate::board) up to date. The counts of the workers are collected every
+//! second, and written on a blocking thread every minute. A failed write is repeated after half a
+//! minute.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,8 +62,8 @@ impl BoardKeeper {
     }
 
     /// Writes the current counts before another process takes over. Later counts of this process
-    /// are added to the counts of the other process at the next write, because each write reads the
-    /// files again.
+    /// are not lost: each write reads the files again, so the next write adds them to the counts of
+    /// the other process.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));

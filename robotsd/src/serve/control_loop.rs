@@ -25,14 +25,14 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// Maximum time that shutdown waits for responses of the admin interface to reach their clients.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// Maximum time that shutdown waits until the heartbeat is removed from the fleet's store. If the
+/// Maximum time that shutdown waits for the removal of the heartbeat from the fleet's store. If the
 /// heartbeat stays there, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// Interval between checks whether a site's pages must be read again.
+/// Interval between checks for sites whose pages must be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// Interval between two collections of notices.
+/// Interval between checks for notices to send to the hooks in `[[notify]]`.
 const NOTICES: Duration = Duration::from_secs(2);
 
 /// Interval between checks whether the state directory is writable.
@@ -57,7 +57,7 @@ pub(super) struct ControlLoop<'a> {
     pages: Interval,
     reading_pages: Option<AbortHandle>,
     state: Interval,
-    /// Timer for collecting notices.
+    /// Timer for checking whether notices must be sent.
     notices: Interval,
     notifying: Option<AbortHandle>,
     /// Tasks that end with the control loop.

@@ -111,7 +111,7 @@ impl ListenerPlan {
             let inherited = passed.for_listener(listener);
             if are_one_a_worker(&inherited, workers) {
                 // The previous process had the same number of workers, so each worker gets one of
-                // its sockets. The kernel spreads connections over them.
+                // the passed sockets. The kernel spreads connections over them.
                 sockets.push(inherited);
             } else {
                 for socket in inherited {

@@ -159,7 +159,7 @@ impl Drop for Preparation {
 
 impl Stage {
     /// Enters the stage `Reading`. Returns an error if the preparation was abandoned, which can
-    /// happen if a file hangs and a newer preparation begins.
+    /// happen if reading a file hangs and a newer preparation begins.
     fn read(&self) -> Result<(), String> {
         self.enter(|| Ok(StageState::Reading)).map(drop)
     }

@@ -112,8 +112,8 @@ impl<B: EdgeService> EdgeService for Router<B> {
             fields.add("site", &*judge.name);
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
-        // The record is kept if robotsd responds, because the server of a refusal case needs it.
-        // Otherwise, the record is dropped, because no outer layer reads it.
+        // The record of the decision is kept if robotsd responds, because the server of a refusal
+        // case needs it. Otherwise, the record is dropped, because no outer layer reads it.
         let is_answered = matches!(answer.outcome, Outcome::Respond(_));
         let record = if is_answered { answer.record.take() } else { None };
         let fields = answer.response_fields.take();

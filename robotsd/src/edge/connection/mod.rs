@@ -3,7 +3,7 @@
 //!
 //! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. This
 //! module decides when to shut them down gracefully, and adds what both lack: deadlines, and a way
-//! to free a claimed slot.
+//! to close an idle connection when a new connection needs its slot.
 //!
 //! **The HTTP version of a connection is decided before hyper or `h2` sees it.** The first bytes of
 //! the connection are compared with the HTTP/2 preface, up to the first difference.
@@ -72,7 +72,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
         // If TLS has negotiated HTTP/2, the server must send nothing before it has received the
         // HTTP/2 preface.
         Some(SettledProtocol::Http2) | None => {
-            // Boxed, so that the connection does not reserve memory for it after the detection.
+            // Boxed, so that the memory for the detection is freed when it ends.
             let detection = Box::new(ProtocolDetection::new(socket));
             let cancel = |detection: Pin<&mut Box<ProtocolDetection<_>>>| detection.get_mut().socket = None;
             let detected = drive(detection, cancel, &state, &settings, stop.clone()).await?;
@@ -140,8 +140,8 @@ where
         match event {
             Event::Served(served) => break served,
             Event::Reclaimed => return Ok(None),
-            // On HTTP/2, a client that is overdue first gets a GOAWAY. HTTP/1.1 has no message like
-            // GOAWAY, so the connection ends immediately.
+            // On HTTP/2, a client that has missed its deadline first gets a GOAWAY. HTTP/1.1 has no
+            // message like GOAWAY, so the connection ends immediately.
             Event::Overdue if is_leaving || !state.is_http2.is_set() => {
                 let slow = (ConnectionErrorKind::Slow, "the client did not send a complete request in time".into());
                 return if state.has_served() { Ok(None) } else { Err(slow) };
@@ -166,7 +166,7 @@ enum Event<O, E> {
     Served(Result<O, E>),
     Leave,
     Overdue,
-    /// The connection was idle, and its slot was claimed for a new one.
+    /// The connection was idle, and a new connection has claimed its slot.
     Reclaimed,
 }
 
@@ -203,18 +203,18 @@ where
     served.map(Event::Served)
 }
 
-/// Computes the deadline of a connection, including deadlines that [`ConnectionState`] does not
-/// know.
+/// Computes the deadline of a connection from its [`ConnectionState`], and from `patience` and
+/// `untaken`.
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
     /// Deadline of a client that was sent a GOAWAY.
     patience: Instant,
-    /// The number in [`Unsent::Streams`], and the time when this number was first seen. If the
-    /// number does not change in time, the first stream is stalled, and the connection is closed.
-    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream, because its
-    /// task has already passed the whole response to `h2` and ended. While another request is in
-    /// progress, the connection is not closed.
+    /// Progress of the streams whose responses `h2` has not sent completely ([`Unsent::Streams`]),
+    /// and the time when this value was first seen. If the value does not change for `body_idle`
+    /// and no request is in progress, the connection is closed.
+    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stalled stream,
+    /// because the stream's task has passed the whole response to `h2` and ended.
     untaken: Option<(u32, Instant)>,
 }
 
@@ -253,7 +253,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
-        // The library has detected a violation of the protocol and has already answered it.
+        // `h2` has detected a violation of the protocol and has already informed the client.
         let is_broken_rule = |error: &h2::Error| error.is_library();
         let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
         if error.downcast_ref().is_some_and(is_parse)
@@ -268,7 +268,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
 }
 
 /// Decides which version of HTTP a connection uses (RFC 9113, sections 3.3 and 3.4). Reads to the
-/// end of the HTTP/2 preface, or to the first byte that differs from the preface. The HTTP library
+/// end of the HTTP/2 preface, or to the first byte that differs from the preface. hyper or `h2`
 /// then reads these bytes again.
 #[derive(Debug)]
 pub(crate) struct ProtocolDetection<T> {

@@ -7,7 +7,7 @@
 //! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Bytes in a target that
 //! `http::Uri` rejects are [escaped](crate::edge::http1_fast) before the fast path or hyper reads
 //! the target. The fast path hands over some requests to hyper, but never interprets a request
-//! differently.
+//! differently from hyper.
 //!
 //! A property test sends the same bytes through the edge and through hyper alone, and compares the
 //! responses, their framing and the state of the connection.
@@ -31,8 +31,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) on_access: Option<OnAccess>,
     /// hyper's settings, for connections handed over by the fast path.
     pub(crate) http1: http1::Builder,
-    /// Set when another process accepts connections instead of this one. Responses then make
-    /// clients reconnect. All settings of this process share this flag.
+    /// Set when another process accepts connections instead of this one, so that clients must
+    /// reconnect. All connection settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -55,8 +55,8 @@ impl ConnectionSettings {
     /// connection is closed without an announcement.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // Requests that arrive at the end of the first half of the drain time are answered in
-            // the second half.
+            // The second half of the drain time remains for a request that arrives at the end of
+            // the first half.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
             (false, false) => self.limits.greeting,
@@ -120,9 +120,10 @@ pub(crate) struct EdgeLimits {
     pub(crate) header_read: Duration,
     /// Maximum time that a connection may stay open between two requests.
     pub(crate) keep_alive: Duration,
-    /// Maximum time without progress of a body, in either direction. The total time is not limited.
+    /// Maximum time without progress in the transfer of a request or response body. The total time
+    /// is not limited.
     pub(crate) body_idle: Duration,
-    /// Maximum time without progress of a tunnel (WebSocket).
+    /// Maximum time without data in a tunnel (WebSocket).
     pub(crate) tunnel_idle: Duration,
     /// Maximum size of a request head, in bytes. Also the size of the buffer for a body.
     pub(crate) head_bytes: usize,
@@ -159,9 +160,9 @@ impl Default for EdgeLimits {
         Self {
             callers: Callers::Clients,
             connections: 16_384,
-            // A core cannot perform this many handshakes in a second. Each handshake in progress
-            // may buffer up to 16 KiB of a ClientHello, which is 16 MiB in total. Other connections
-            // buffer at most 4 KiB each, which is 64 MiB in total.
+            // A core cannot perform this many handshakes in a second. Each handshake may buffer up
+            // to 16 KiB of a ClientHello, so all handshakes buffer at most 16 MiB. The 16,384
+            // connections buffer at most 4 KiB each before their handshakes, 64 MiB in total.
             handshakes: const { NonZeroUsize::new(1024).unwrap() },
             tls_handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(10),

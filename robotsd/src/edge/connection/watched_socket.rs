@@ -14,12 +14,12 @@
 //! **A library may accept a whole body long before the client has received it.** Then no request is
 //! in progress any more, but the connection must not be closed yet. The socket detects that the
 //! client has not received everything by two signs: a write or flush waits, or the end of an HTTP/2
-//! stream has not been sent. Unfinished streams keep a connection open for `body_idle` after the
-//! last request in progress. Requests that arrive meanwhile do not restart `body_idle`.
+//! stream has not been sent. Unfinished streams keep a connection open for `body_idle` after its
+//! last request has ended. Requests that arrive meanwhile do not restart `body_idle`.
 //!
 //! **An incomplete HTTP/2 frame is treated like an incomplete head.** The frame has the same
-//! deadline as a head, and the connection can lose its slot after the same time. A request begins
-//! when its field section is complete.
+//! deadline as a head, and the connection can lose its slot after the same time. A stream counts as
+//! a request when its field section is complete.
 
 use std::io;
 use std::pin::Pin;
@@ -50,11 +50,11 @@ pub(crate) struct WatchedSocket<T> {
     protocol: Protocol,
     /// Interim responses that are being written.
     interim: Bytes,
-    /// The value that was last stored in the [`ConnectionState`].
+    /// Unsent data, as last reported to the [`ConnectionState`].
     unsent: Unsent,
-    /// Number of the incomplete frame that was last reported to the [`ConnectionState`].
+    /// Result of `FrameAccounting::partial`, as last reported to the [`ConnectionState`].
     partial: Option<u32>,
-    /// `Some` if the sending side is closed.
+    /// `Some` after the sending side was closed.
     lingering: Option<LingeringClose>,
 }
 
@@ -200,8 +200,9 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the interim responses, because hyper cannot send them. hyper flushes the socket
-    /// whenever it has polled the service. At that time, no message from hyper is partly written.
+    /// Writes the interim responses, because hyper cannot send them. They are written when hyper
+    /// flushes the socket. hyper does this whenever it has polled the service, and no message from
+    /// hyper is partly written at that time.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -366,10 +367,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 /// Maximum amount of data in the kernel's send buffer that has not been sent yet, in bytes. Data
 /// that was sent but not acknowledged does not count.
 ///
-/// By default a socket becomes writable again when a third of the send buffer is free, and that
-/// buffer grows to megabytes. A client that reads 50 KB a second would seem stalled for many
-/// seconds. With this limit, the socket becomes writable again when less data than half of the
-/// limit is unsent. Most large responses are smaller than this limit. A lower limit would split
+/// By default a socket becomes writable again when a third of the send buffer is free, and the send
+/// buffer can grow to megabytes. A client that reads 50 KB a second would seem stalled for many
+/// seconds. With this limit, the socket becomes writable again when the unsent data is less than
+/// half of the limit. Most large responses are smaller than this limit. A lower limit would split
 /// them into two writes, and cost 10 % more CPU.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;

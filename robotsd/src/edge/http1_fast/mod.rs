@@ -1,5 +1,5 @@
-//! The fast path of HTTP/1.1, for GET and HEAD requests without a body whose head arrives in one
-//! read.
+//! The fast path of HTTP/1.1, for GET and HEAD requests that have no body and whose head arrives in
+//! one read.
 //!
 //! Nearly all requests are of this kind, and their framing is simple: the request ends with its
 //! head. These requests are answered here without a state machine for bodies, but with the same

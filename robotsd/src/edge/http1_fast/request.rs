@@ -1,12 +1,12 @@
 //! Parses the head of a request on the fast path.
 //!
-//! nginx accepts some bytes in a target that `http::Uri` and therefore hyper reject: non-UTF-8
+//! nginx accepts some bytes in a target that `http::Uri`, and therefore hyper, rejects: non-UTF-8
 //! bytes, `<`, `>`, backticks and quotes. Browsers and scripts send these bytes. So the bytes are
 //! percent-encoded before the fast path or hyper parses the request line. Percent-encoding does not
 //! change the meaning (RFC 3986, section 2.1). Harmful bytes are rejected: control characters,
 //! spaces, DEL and the backslash.
 //!
-//! So the fast path and hyper agree on every target, which a property test checks. The rules of the
+//! So the fast path and hyper agree on every target, which a property test checks. The rules of
 //! robots.txt are applied to the same target that is forwarded.
 
 use std::mem::MaybeUninit;

@@ -19,8 +19,8 @@ use crate::edge::request::service::{RequestService, ResponseWriter};
 use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::http_common::{EdgeService, RequestBody, Transfer, fields, yield_before_write};
 
-/// Maximum size of a body that is copied into the buffer of its head, in bytes. Head and body are
-/// then written together. For small bodies, this is cheaper than a vectored write.
+/// Maximum size of a body that is copied into the buffer of the response head, in bytes. Head and
+/// body are then written together. For small bodies, this is cheaper than a vectored write.
 const SMALL: usize = 4 * 1024;
 
 /// What to do with the connection after a response.
@@ -38,7 +38,7 @@ pub(crate) enum AfterResponse {
 
 /// Answers a request and writes the response.
 ///
-/// The service is called here, because moving its future costs more than this function.
+/// The service is called in this function, so that its large future is not moved.
 pub(crate) async fn answer<S: EdgeService>(
     mut client: Box<FastSocket>,
     service: Arc<RequestService<S>>,
@@ -93,7 +93,7 @@ fn write_head(
     let mut has_date = false;
     for (name, value) in &head.headers {
         has_date |= name == DATE;
-        // robotsd writes these fields itself.
+        // robotsd writes `Connection` and `X-Request-Id` itself.
         match *name {
             CONNECTION => is_last |= value.as_bytes().eq_ignore_ascii_case(b"close"),
             _ if name == X_REQUEST_ID => {}
@@ -177,7 +177,7 @@ where
             (BodyStep::Data(data), None) => {
                 let _ = write!(client.out, "{:X}\r\n", data.len());
                 let sent = send(client, data).await;
-                // The end of the chunk is sent together with the next bytes.
+                // The CRLF after the chunk is sent together with the next bytes.
                 client.out.extend_from_slice(b"\r\n");
                 sent.map(|()| false)
             }

@@ -1,6 +1,7 @@
 //! The socket of a connection on the fast path. It reads into a buffer on the stack and writes with
 //! a deadline. This module also contains the clock for the `Date` field, and the wait for the next
-//! request. A deadline, a shutdown or a claim of the slot can end the wait.
+//! request. The wait also ends at a deadline, at a shutdown, or when a new connection claims the
+//! slot.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -142,7 +143,7 @@ impl FastSocket {
     }
 
     /// Closes the sending side gracefully. If the client has sent more bytes, reads and discards
-    /// them for a while, unless the slot is claimed.
+    /// them for a while, unless a new connection has claimed the slot.
     pub(crate) async fn close(&mut self) {
         let (mut lingering, limit) = (None, self.write_idle);
         let closing = poll_fn(|cx| -> Poll<io::Result<()>> {
@@ -250,7 +251,8 @@ impl Next {
 
 pin_project_lite::pin_project! {
     /// The wait for the next request. A connection has only one timer, which is not reset for each
-    /// request. If the timer fires too early, about once a second, it is set to the new deadline.
+    /// request. Under load, the timer therefore fires too early about once a second, and is then
+    /// set to the current deadline.
     pub(crate) struct RequestWait {
         since: Instant,
         patience: Duration,
@@ -344,13 +346,13 @@ impl RequestWait {
 }
 
 /// The signal that the listener stops. The waker for the signal is registered only once per
-/// connection, because under load, the next request usually arrives before the signal.
+/// connection, not for each request.
 pub(crate) struct StopSignal<'s> {
     stop: watch::Receiver<bool>,
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// Timer for one more request, started after the signal.
+    /// Timer for the time that the connection waits for one more request after the signal.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 use crate::http_common::FrameBudget;
 use crate::http_common::frames::{self, Frames};
 
-/// Maximum size of the pieces of response bodies passed to `h2`, in bytes. A piece and the head of
-/// its frame fit into one TLS record, and into the default frame size (RFC 9113, section 4.2). A
+/// Maximum size of the pieces of response bodies passed to `h2`, in bytes. A piece and its frame
+/// header fit into one TLS record, and into the default frame size (RFC 9113, section 4.2). A
 /// client counts as reading only when a whole piece has been sent. With larger pieces, slow clients
 /// would look stalled.
 pub(crate) const PIECE: usize = 16 * 1024 - frames::HEAD;
@@ -17,17 +17,18 @@ pub(crate) struct FrameAccounting {
     received: Frames,
     sent: Frames,
     budget: FrameBudget,
-    /// Highest number of a stream that the client has opened.
+    /// Highest identifier of a stream whose request has arrived.
     last: u32,
     /// Number of streams whose request has arrived.
     pub(crate) requests: usize,
     open: OpenStreams,
-    /// Whether a field section is incomplete because its last frame has not begun to arrive.
+    /// Whether the current field section continues in a CONTINUATION frame that has not begun to
+    /// arrive.
     in_fields: bool,
-    /// The stream whose field section is complete when the current frame is complete.
+    /// The stream whose field section ends with the current frame.
     coming: Option<u32>,
-    /// Number of frames and field sections so far. This number identifies the current frame or
-    /// section.
+    /// Number of frames so far, which identifies the current frame. A field section counts as one
+    /// frame.
     begun: u32,
 }
 

@@ -33,8 +33,8 @@ use crate::date;
 use crate::http_common::{EdgeService, InterimResponses, RequestBody, RequestStream, frames};
 use crate::socket::Socket;
 
-/// Maximum number of stream resets that errors of the client may cause before the connection ends.
-/// A reset costs the server more than the client.
+/// Maximum number of streams that `h2` resets because of client errors before it ends the
+/// connection. A reset costs the server more than the client.
 const RESETS: usize = 1024;
 
 /// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
@@ -86,15 +86,15 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum number of bytes that the HTTP library charges against a budget for each byte of content
-/// that waits to be read. Each frame is charged 256 minus its length, and frames are assumed to
-/// have at least 16 bytes.
+/// Maximum charge to the budget for small frames, per byte of content that waits to be read. `h2`
+/// charges 256 minus the length for each frame. Frames are assumed to have at least 16 bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// Creates the builder. The connection's window has room for all of its streams. So if an upstream
-/// does not read an upload, this does not block other uploads. A small frame uses more memory than
-/// the size of its content. So there is an additional budget for small frames. This budget is as
-/// large as the connection's window, so the small frames of one stream always fit into the budget.
+/// Returns the builder of HTTP/2 connections. The connection's window has room for all of its
+/// streams, so an upload that an upstream does not read cannot block other uploads. A small frame
+/// uses more memory than the size of its content, so `h2` has an additional budget for small
+/// frames. This budget is at least as large as the connection's window, and the small frames of one
+/// stream always fit into it.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);
@@ -213,12 +213,13 @@ fn cause(error: h2::Error) -> BoxError {
     error.into()
 }
 
-/// Detects clients that have silently disconnected, even while their streams wait for something. If
-/// no bytes arrive for [`EdgeLimits::keep_alive`], sends a PING and waits
-/// [`EdgeLimits::header_read`] for the answer. Completes if no answer arrives.
+/// Detects clients that have silently disconnected, even while requests are in progress. If no
+/// bytes arrive for [`EdgeLimits::keep_alive`], sends a PING and waits [`EdgeLimits::header_read`]
+/// for the answer. Completes if no answer arrives.
 ///
-/// A PING is queued behind all bytes that were written earlier. So a client whose socket accepts
-/// bytes counts as connected. If the client's socket accepts nothing, the deadline of the
+/// A PING is queued behind all bytes that were written earlier, so on a slow connection, its answer
+/// may take long. Therefore, a client whose socket accepts bytes counts as connected. If the
+/// client's socket accepts nothing, the deadline of the
 /// [socket](crate::edge::connection::watched_socket) applies instead.
 async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
     let Some(mut pings) = pings else { return std::future::pending().await };
@@ -231,9 +232,9 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         if connection.heard.take() {
             continue;
         }
-        // If other bytes arrived before the answer to the last PING, that answer may have arrived
-        // in the meantime, and is discarded. If that answer has not arrived, the last PING is still
-        // pending.
+        // Discards the answer to the previous PING if it arrived after other bytes from the client.
+        // If it has not arrived yet, the previous PING is still pending, and `send_ping` does
+        // nothing.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();

@@ -66,8 +66,8 @@ async fn answer<R>(
             while let Some(head) = queue.take() {
                 sent += 1;
                 octets += interim::size(&head);
-                // The HTTP library stores what the client does not accept. So the limit applies to
-                // all interim responses of the request together.
+                // `h2` stores what the client does not accept. So the limits of the queue apply to
+                // all interim responses of a request together.
                 if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
                     // An error here concerns the whole stream or connection, so it occurs again
                     // when the final response is sent.
@@ -94,8 +94,8 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
     }
 }
 
-/// Sends a body. `left` is its declared length, if known. If the body is shorter or longer, the
-/// stream is reset. Otherwise the client would consider the body complete.
+/// Sends a body. `left` is its declared length, if known. If the sent body is shorter or longer
+/// than this, the stream is reset. Otherwise the client would consider the body complete.
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
@@ -104,8 +104,8 @@ where
     loop {
         let step = poll_fn(|cx| {
             let frame = body.as_mut().poll_frame(cx);
-            // This code checks for a reset by the client only if there is no frame to send. If
-            // there is one, sending it fails after a reset.
+            // A reset by the client is checked here only if there is no frame to send. Otherwise,
+            // sending the frame fails after a reset.
             if frame.is_pending() && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(BodyStep::Reset);
             }
@@ -170,7 +170,7 @@ enum BodyStep {
 
 /// Waits until the client accepts more bytes. Must be called only if there is something to send,
 /// because other streams cannot use a window that is reserved for this stream. The client counts as
-/// stalled during the wait, even if the body has recorded that the client reads.
+/// stalled during the wait, although polling the body normally counts as progress.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {

@@ -1,10 +1,10 @@
 //! Ends HTTP/2 streams whose clients do not read the responses.
 //!
 //! A stream waits for its flow-control window inside the HTTP library. The socket cannot detect
-//! such a wait, because other streams may still progress. The body cannot detect it either, because
-//! the library does not poll the body. So this module wraps the task of each stream. The body
-//! records when it returns a frame. If the task does not poll for the next frame in time, the task
-//! ends, which resets only this stream.
+//! such a wait, because other streams may still make progress. The body cannot detect it either,
+//! because the library does not poll the body. So this module wraps the task of each stream. The
+//! body records when it returns a frame. If the task does not poll for the next frame in time, the
+//! task ends, which resets only this stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use crate::edge::connection_state::ConnectionState;
 use crate::http_common::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
 
-/// The progress of a client in reading a response. The stream's task, the body and the exchange
-/// share it.
+/// The progress of a client in reading a response. The stream's task, the response body and the
+/// `Exchange` of the request share this value.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
@@ -103,8 +103,8 @@ const TURN: Duration = Duration::from_secs(30);
 ///
 /// The streams of a slow client share its socket. Between two pieces of one stream, a piece of
 /// every other stream may be sent, and only whole pieces count as progress. So a stream that waits
-/// for the socket may seem stalled although it is not. If writes do not have to wait for the
-/// socket, a stalled stream lacks flow-control window.
+/// for the socket may seem stalled although it is not. If no write has to wait for the socket, a
+/// waiting stream lacks flow-control window, so it is stalled.
 struct StreamTurns {
     /// Time when this stream last made progress.
     last: Instant,
@@ -115,8 +115,8 @@ struct StreamTurns {
 }
 
 impl StreamTurns {
-    /// Creates the state. A stream may wait for at most `longest`, and the connection is checked
-    /// every `often`.
+    /// Creates the state. A stream may wait for at most `longest`. The connection is checked at the
+    /// interval `often`.
     fn new(longest: Duration, often: Duration) -> Self {
         Self { last: Instant::now(), taken: 0, longest, look: IdleTimeout::new(often) }
     }
@@ -126,7 +126,7 @@ impl StreamTurns {
     }
 
     /// Reports whether other streams of the connection have made progress since the last call, and
-    /// this stream has not waited for too long.
+    /// this stream has not waited longer than `longest`.
     fn have_passed(&mut self, connection: &ConnectionState) -> bool {
         let taken = connection.delivery.taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest

@@ -2,8 +2,8 @@
 //! builds the edge's own responses to refused requests, which are short and never cached.
 //!
 //! hyper and `h2` do not check everything in a request head. This module and [`host`](super::host)
-//! check what they leave out. Path and query are not changed here; bytes that `http::Uri` rejects
-//! have already been [escaped](crate::edge::http1_fast).
+//! check the rest. Path and query are not changed here; bytes that `http::Uri` rejects have already
+//! been [escaped](crate::edge::http1_fast).
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -27,15 +27,15 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         ));
     }
     check_target(head, limits)?;
-    // Most requests have none of the four fields that are checked below, so one pass over the names
-    // is usually enough.
+    // Most requests have none of the four fields that are checked below, so one pass over the field
+    // names is usually enough.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
     if head.headers.keys().all(is_simple) {
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // hyper would drop the length of such a request, and close the connection after the response.
-    // The request is rejected here, so that safety does not depend on hyper.
+    // hyper would ignore `Content-Length` here, and close the connection after the response. The
+    // request is rejected, so that safety does not depend on hyper.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }

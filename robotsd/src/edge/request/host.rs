@@ -1,7 +1,7 @@
 //! Determines the host of a request. A client can send it in three places: in the target, in
 //! `Host`, and in `:authority`.
 //!
-//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. Afterwards, the
+//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. After the checks, the
 //! target is in origin-form, and the host is only in `Host`. The site is chosen later.
 
 use http::header::HOST;
@@ -63,7 +63,8 @@ pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     Ok(())
 }
 
-/// Checks whether a request with a known host may be sent on its TLS connection.
+/// Checks whether a request may be sent on its TLS connection. `Host` must already contain its
+/// host.
 ///
 /// The request must use the protocol that the handshake negotiated (RFC 9113, section 3.2), and its
 /// host must be covered by the connection's certificate. If the certificate does not cover the

@@ -64,9 +64,9 @@ impl RequestId {
 
     pub(crate) fn to_value(self) -> HeaderValue {
         let mut value = HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"));
-        // A sensitive value is not stored in HPACK's table. An id is never repeated, so in the
-        // table, it would only evict a field that can be used again. Ids would also slow down `h2`,
-        // which compares a value with all entries that have the same name.
+        // A sensitive value is not stored in HPACK's table. An id is never repeated, so storing it
+        // would only evict an entry that can be used again. Ids would also slow down `h2`, which
+        // compares a value with all entries that have the same name.
         value.set_sensitive(true);
         value
     }

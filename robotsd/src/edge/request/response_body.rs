@@ -34,8 +34,8 @@ pin_project! {
     }
 }
 
-/// Splits a body into pieces for an HTTP/2 stream. Whenever a piece has been sent, this shows that
-/// the client still reads.
+/// Splits a body into pieces for an HTTP/2 stream. Each piece that has been sent shows that the
+/// client still reads.
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
@@ -137,8 +137,8 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         }
     }
 
-    /// Adds bytes to the access record, if there is one. On HTTP/2, the stream counts the bytes
-    /// instead.
+    /// Adds the size of a frame, or the end of the body, to the access record, if there is one. On
+    /// HTTP/2, the stream counts the bytes instead.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
@@ -202,8 +202,9 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
-    /// Chooses the framing for a head and a body. Removes a length that contradicts the framing from
-    /// the head. The caller must have removed the hop-by-hop fields, such as `Transfer-Encoding`.
+    /// Chooses the framing for a head and a body. Removes an invalid or forbidden `Content-Length`
+    /// from the head. The caller must have removed the hop-by-hop fields, such as
+    /// `Transfer-Encoding`.
     pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
         // With these statuses, there is no body (RFC 9110, section 6.4.1).
         let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -243,7 +244,7 @@ pub(crate) struct Exchange {
     /// The access record, if there is an access log.
     pub(crate) record: Option<Box<PendingRecord>>,
     /// The HTTP/2 stream of the response; `None` on HTTP/1.1. The stream counts the sent bytes,
-    /// because only the stream knows how many bytes were accepted.
+    /// because only the stream knows how many bytes `h2` has accepted.
     pub(crate) stream: Option<StreamConsumer>,
 }
 

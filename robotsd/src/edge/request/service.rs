@@ -1,5 +1,5 @@
-//! The service of one connection. It performs the steps that every request passes, and completes
-//! the responses.
+//! The service of one connection. It performs these steps for every request, and completes the
+//! responses:
 //!
 //! 1. [Forwarded fields](super::trusted) are read if the peer is a trusted proxy. This must precede
 //!    step 5, which removes them.
@@ -222,8 +222,8 @@ impl<S: EdgeService> RequestService<S> {
             };
             let mut value = (!is_fast).then(|| id.to_value());
             if let Some(value) = &mut value {
-                // The first response of a connection stores the field's name in HPACK's table.
-                // Later responses refer to that entry.
+                // The first response of a connection adds the field name to HPACK's table. Later
+                // responses refer to that entry.
                 value.set_sensitive(!is_first);
             }
             end(response, version, value, exchange, is_fast, stream)
@@ -236,8 +236,8 @@ impl<S: EdgeService> RequestService<S> {
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // The client does not read. `hold` registers the transfer, so that it can be aborted if
-        // other requests need the upstream connection.
+        // The client does not read. The transfer from the upstream is registered, so that it can be
+        // aborted if other requests need the upstream connection.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }

@@ -1,5 +1,5 @@
-//! Reads the forwarded fields of trusted proxies, and builds the fields that report the client to
-//! an upstream.
+//! Reads the forwarded fields of trusted proxies, and builds the forwarded fields that inform an
+//! upstream about the client.
 //!
 //! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
 //! fields with these names. If the peer is trusted, the incoming fields are read first, and
@@ -34,8 +34,8 @@ pub(crate) struct Trusted {
 /// The content of the forwarded fields that a trusted proxy has sent with a request.
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
-    /// Address of the client: the last address in the list that is not trusted. If all addresses
-    /// are trusted, the first one.
+    /// Address of the client: the last address in the forwarded fields that is not a trusted proxy.
+    /// If all addresses are trusted, the first one.
     pub(crate) client: SocketAddr,
     /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
     /// before the client's are left out.

@@ -12,7 +12,7 @@ use bytes::{Buf, Bytes, BytesMut};
 /// most as large as its buffers: 16 KiB by default.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
 
-/// Minimum frame size that a peer may announce as its maximum, in bytes.
+/// Minimum `max-frame-size` that HAProxy may announce, in bytes.
 const MIN_BOUND: u64 = 256;
 
 /// Size of the length field of a frame, in bytes.
@@ -178,7 +178,7 @@ pub(crate) struct VariableList {
 /// Maximum size of the head of an ACK, in bytes.
 const HEAD: usize = 1 + 4 + 10 + 10;
 
-/// Maximum size of an action without its name and value, in bytes.
+/// Maximum size of an action, without the name and the value of the variable, in bytes.
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {

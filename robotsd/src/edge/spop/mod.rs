@@ -3,8 +3,8 @@
 //!
 //! A SPOP connection is recognised by its first byte. A frame begins with its length in four bytes,
 //! and the first of these bytes is 0. No HTTP request begins with 0. Each message in a NOTIFY frame
-//! is converted to a decision request. The same [chain](super::request) and service answer it as
-//! for a decision request over HTTP. The response is converted to the variables of the ACK. These
+//! is converted to a decision request. The same [chain](super::request) and service answer decision
+//! requests over SPOP and HTTP. The response is converted to the variables of the ACK. These
 //! conversions are defined by the services behind the edge ([`SpopMessages`]).
 //!
 //! Only the required parts of the protocol are implemented: the handshake with its health check,
@@ -132,7 +132,7 @@ struct Session<S> {
     waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// A frame that cannot be answered immediately. The result contains the numbers of the stream and
+/// A frame that cannot be answered immediately. Its output contains the numbers of the stream and
 /// the frame, because later frames may be answered first.
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
@@ -276,8 +276,7 @@ impl<S: EdgeService> Session<S> {
     }
 
     /// Decides the messages of a frame and returns its variables. An invalid frame ends the
-    /// connection, and HAProxy then does what its config prescribes for errors. The cause is
-    /// HAProxy's config, which determines the content of the frames.
+    /// connection, and HAProxy then does what its config prescribes for errors.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;
@@ -292,7 +291,7 @@ impl<S: EdgeService> Session<S> {
             let mut variables = VariableList::of_frame(largest);
             for answering in answering {
                 let (head, body) = answering.await.into_parts();
-                // If reading the body fails, the response is still a refusal.
+                // If reading the body fails, the decision in the head still counts.
                 let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
                 (messages.variables)(&Response::from_parts(head, body), &mut variables);
             }

@@ -1,16 +1,16 @@
 //! Performs the TLS handshake on an accepted socket, within a deadline.
 //!
 //! A connection first waits for the first record of its ClientHello. Meanwhile, it uses memory only
-//! for the bytes that have arrived, and it can lose its slot like any other idle connection. When
-//! the record is complete, the handshake begins: the connection acquires a permit, and rustls reads
-//! the ClientHello, which may consist of several records. If the first record is longer than
-//! [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest of it. This limits
-//! the memory that all incomplete first records use.
+//! for the bytes that have arrived, and like any other idle connection, it may be closed to make
+//! room for a new one. When the record is complete, the handshake begins: the connection acquires a
+//! permit, and rustls reads the ClientHello, which may consist of several records. If the first
+//! record is longer than [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest
+//! of it. This limits the memory that all incomplete first records use.
 //!
 //! rustls is not used before the handshake begins, because it reserves 4 to 64 KiB for each
-//! incomplete ClientHello. Otherwise, every connection would need a permit from its first byte on.
-//! Because of this memory, there can only be few permits. A few clients could then block all others
-//! by sending one byte each.
+//! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
+//! that byte on. The memory allows only few permits, so a few clients could block all others by
+//! sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
 //! So the certificate of a connection is known without asking the TLS session, and does not change
@@ -54,15 +54,15 @@ pub(crate) struct TlsAcceptor {
 
 impl TlsAcceptor {
     /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
-    /// only after the first record of its ClientHello. The `deadline` includes the time until this
-    /// record is complete, and the wait for a permit.
+    /// only when the first record of its ClientHello is complete. The `deadline` includes the time
+    /// until this record is complete, and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
     }
 
     /// Performs the handshake. Returns `None` if the connection ended before its first byte, or if
-    /// its slot was claimed.
+    /// a new connection claimed its slot.
     ///
     /// If the connection has sent nothing when `stop` completes, it is closed. `full` is called if
     /// the connection has to wait for a permit.

@@ -157,7 +157,8 @@ struct CertificateState {
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last report about a pair, which is not repeated.
+/// The last rejection of a pair and the last warning about it. The same message is not reported
+/// again.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
