@@ -1,4 +1,4 @@
-//! The state that requests share with the thread of a store, and the counts for the status.
+//! The state that requests share with the store's thread, and the counts of calls and verdicts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};

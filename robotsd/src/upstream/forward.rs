@@ -145,7 +145,7 @@ impl UpstreamState {
     }
 
     /// Starts a task that closes idle connections that are too old, or whose permits other workers
-    /// need. The task ends with the upstream.
+    /// need. The task ends after the upstream has been dropped.
     fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;

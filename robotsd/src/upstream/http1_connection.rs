@@ -344,8 +344,8 @@ pub(super) enum Certainty {
 /// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
 /// last.
 ///
-/// The newest connection is used first, because it is the most likely to be still open. Connections
-/// that are not needed then expire.
+/// The newest connection is used first, because it is the most likely to be still open. As a
+/// result, connections that are not needed expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,

@@ -172,8 +172,8 @@ pub(crate) struct Notice {
     pub(crate) version: String,
     /// String that distinguishes the notice from the previous notice with the same subject.
     pub(crate) mark: String,
-    /// String that distinguishes notices from different times or replicas that otherwise have the
-    /// same ID. Empty if only one of these notices should be sent.
+    /// Additional part of the ID, if a notice must be sent although the same notice was sent
+    /// earlier or by another replica. Otherwise empty.
     pub(crate) occasion: String,
     /// Whether the notice concerns the whole fleet.
     pub(crate) is_of_fleet: bool,
@@ -286,9 +286,9 @@ pub(crate) struct BodyTemplate {
     needs_host: bool,
 }
 
-/// The names of the placeholders. `urls` is a JSON array, or in text one URL per line. `replica` is
-/// the replica's name in the fleet, or the name of the machine. `next` is the command that the
-/// operator should run next.
+/// The names of the placeholders. `urls` is a JSON array; in a text body, it is one URL per line.
+/// `replica` is the replica's name in the fleet, or the name of the machine. `next` is the command
+/// that the operator should run next.
 const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 
