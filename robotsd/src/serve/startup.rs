@@ -30,8 +30,8 @@ use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
-/// Warning about a clock whose time cannot be formatted as an HTTP date. hyper needs a date for
-/// every HTTP/1 response.
+/// Warning that the time of the system's clock cannot be formatted as an HTTP date. hyper needs a
+/// date for every HTTP/1 response.
 const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so responses have a wrong date or no \
     date, and the admin interface and some HTTP/1 requests (with a body, or with `Connection: close`) get no answer: \
     correct the clock";
@@ -205,8 +205,8 @@ impl Start<'_> {
         Ok((edge, descriptors))
     }
 
-    /// Announces that this process serves: to the admin interface, the fleet, the supervisor and
-    /// the previous process.
+    /// Announces to the admin interface, the fleet, the supervisor and the previous process that
+    /// this process serves.
     async fn announce(
         &self,
         active: &mut ActiveConfig,
@@ -256,7 +256,8 @@ async fn wait_for_end(socket: &Path) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    // The result is ignored: if the process still runs, opening the socket returns an error.
+    // The result is ignored: if the previous process still runs, opening the socket later returns
+    // an error.
     let _ = timeout(PATIENCE, ended).await;
 }
 

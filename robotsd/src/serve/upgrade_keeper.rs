@@ -23,7 +23,7 @@ const HOLD_UP: Duration = Duration::from_secs(5);
 /// Lock that is held during an upgrade, so that operators cannot make changes.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
 
-/// State of the replacement of this process by a new process.
+/// Progress of an upgrade. During an upgrade, a new process replaces this one.
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,

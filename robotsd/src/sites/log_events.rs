@@ -133,7 +133,8 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
     }
 }
 
-/// Returns the log entry for a request of a recognised agent, with its verification outcome.
+/// Returns the log entry for a request of a recognised agent, with the outcome of the identity
+/// check.
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,

@@ -32,8 +32,8 @@ use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 /// each read needs a thread.
 const AT_ONCE: usize = 16;
 
-/// Maximum time that the response to a reload request waits for each step of one site. This
-/// includes the wait for an earlier reload of the same site. A fetch takes much less time.
+/// Maximum time that the response to a reload request waits for each step of reloading one site.
+/// This includes the wait for an earlier reload of the same site. A fetch takes much less time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {

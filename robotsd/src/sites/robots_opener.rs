@@ -322,7 +322,7 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     live.ok_or_else(|| "the folder of the site contains no file for this host".to_owned())
 }
 
-/// Value of the version in notices about a removed robots.txt.
+/// Version in notices about a removed robots.txt.
 const NONE: &str = "none";
 
 /// Creates listeners for the sites of one config. The listeners pass new versions to webhooks.

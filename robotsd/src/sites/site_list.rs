@@ -334,7 +334,7 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
     of_sites.chain([notify])
 }
 
-/// Returns the message about a site that is switched off in the state directory, but is not in the
+/// Returns the message about an off switch in the state directory for a site that is not in the
 /// config.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(

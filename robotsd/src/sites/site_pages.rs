@@ -42,8 +42,8 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// Previous number of pages of each list, by its name. Not updated while a list has less than
-    /// half of this number.
+    /// Previous number of pages of each list, by the name of the list. Not updated while a list has
+    /// less than half of this number.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,

@@ -52,8 +52,8 @@ impl UpstreamState {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
-                // The future is boxed, because only few requests have to connect. Without the box,
-                // all requests would reserve space for it.
+                // The future is boxed, because only a few requests have to connect. Without the
+                // box, all requests would reserve space for it.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };

@@ -218,7 +218,7 @@ impl UpstreamConnection {
             }
             // The time limit for the response does not apply during an upload. If the upload waits
             // for the client, the deadline of the request body applies. If the upstream accepts
-            // bytes, it is not overdue.
+            // bytes, the response is not overdue.
             let upload = &progress.upload;
             let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)

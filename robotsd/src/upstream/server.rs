@@ -142,7 +142,8 @@ pub(super) struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TicketKind {
     InService,
-    /// Permission for a trial: a single request to a server that is out of service.
+    /// Permission to try whether the server is in service again. Only one request at a time gets
+    /// this ticket.
     Trial,
     /// Permission to use a server that is out of service, because all servers are out of service.
     Anyway,

@@ -93,15 +93,16 @@ impl CandidateServer {
         Self { server, pool: Arc::new(pool), http2, ejections }
     }
 
-    /// Returns the pool of HTTP/2 connections if a request with these `versions` can use it.
+    /// Returns the pool of HTTP/2 connections, unless the request cannot use HTTP/2. `versions`
+    /// contains the versions that the request can use.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
         // If a server is configured for HTTP/2 only, every request to it uses HTTP/2.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }
 
-    /// Returns the HTTP versions to offer on a new connection for a request that can use the
-    /// `wanted` versions.
+    /// Returns the HTTP versions to offer on a new connection. `wanted` contains the versions that
+    /// the request can use.
     pub(super) fn versions(&self, wanted: HttpVersions) -> HttpVersions {
         match (self.server.versions, wanted) {
             (HttpVersions::Negotiated, HttpVersions::Http1) => HttpVersions::Http1,

@@ -20,7 +20,7 @@
 //! "serves", the new process continues. After "serves", the new process is like any other: if it
 //! ends, its supervisor restarts it.
 //!
-//! The two processes communicate over a pair of sockets ([`channel`]). In each process, a type of
+//! The two processes communicate over a pair of sockets ([`channel`]). In each process, a type in
 //! [`processes`] represents the other process.
 //!
 //! **The state directory is handed over, not shared.** The old process writes all changes to the

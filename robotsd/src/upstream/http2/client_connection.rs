@@ -58,8 +58,9 @@ const RESETS: usize = STREAM_ERRORS / 2;
 const EMPTY: usize = 50;
 
 /// Size of h2's budget for small unread DATA frames, in bytes per byte of the connection's window.
-/// h2 charges 256 bytes minus the length of the frame, which is 15 bytes per byte of content for
-/// frames of 16 bytes. With this budget, a window full of such frames does not end the connection.
+/// For each of these frames, h2 charges 256 bytes minus the length of the frame. For frames of 16
+/// bytes, this is 15 bytes per byte of content. With this budget, a window full of such frames does
+/// not end the connection.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// An HTTP/2 connection. The connection exists as long as the pool or a request refers to it.

@@ -35,8 +35,8 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// Result of polling the body for the next piece, if there was no more data: trailers, an error
-    /// or the end. Processed after the bytes in `waiting`.
+    /// What the body returned when it was polled in advance, if it was not data but trailers, an
+    /// error or the end. Processed after the bytes in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// The copies of all pieces received from the client so far. `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,

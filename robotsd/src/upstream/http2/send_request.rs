@@ -105,7 +105,7 @@ async fn head_of(
         }
         // As on HTTP/1.1, the time limit for the response does not apply during an upload. If the
         // upload waits for the client, the deadline of the request body applies. If the server
-        // accepts bytes, it is not overdue.
+        // accepts bytes, the response is not overdue.
         let last_taken = |now| match &progress {
             Some(progress) if is_sending && progress.awaits_client.is_set() => now,
             Some(progress) => progress.last_taken(),
