@@ -143,8 +143,8 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// Opens the admin interface and writes its address to the place files, so that `robotsd
-    /// status` already works during the start.
+    /// Opens the admin interface and writes its address to the place files. As a result, the
+    /// command `robotsd status` already works during the start.
     async fn open_admin(
         &self,
         state: &Arc<ServerState>,

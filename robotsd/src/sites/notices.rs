@@ -23,8 +23,8 @@ use crate::webhooks::{Notice, NotifyEvent};
 /// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// No notice is sent about decisions of operators that are older than this, unless a notice about
-/// an earlier decision for the site is recorded.
+/// An operator's decision that is older than this is not reported, unless an earlier notice about
+/// the site is recorded.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {

@@ -93,8 +93,8 @@ impl CandidateServer {
         Self { server, pool: Arc::new(pool), http2, ejections }
     }
 
-    /// Returns the pool of HTTP/2 connections, unless the request cannot use HTTP/2. `versions`
-    /// contains the versions that the request can use.
+    /// Returns the pool of HTTP/2 connections; `None` if the server or the request cannot use
+    /// HTTP/2. `versions` contains the versions that the request can use.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
         // If a server is configured for HTTP/2 only, every request to it uses HTTP/2.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;

@@ -51,9 +51,9 @@ pub(super) struct Usage {
     address: AtomicU64,
     connection: AtomicU64,
     /// Time when the client stopped reading and sending data, in milliseconds since `start`, plus
-    /// 1. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted. One
-    ///    atomic holds all of these states, so that a transfer whose stall has just ended cannot be
-    ///    aborted.
+    /// one. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted. One
+    /// atomic holds all of these states, so that a transfer whose stall has just ended cannot be
+    /// aborted.
     pub(super) stalled: AtomicU64,
     waker: AtomicWaker,
 }
